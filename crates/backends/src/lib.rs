@@ -1,0 +1,4 @@
+//! The kinds of cluster. Each folder holds one, in the same rooms, behind the seam
+//! `towline_core::backend::Backend`.
+
+pub mod local;

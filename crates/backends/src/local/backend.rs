@@ -1,0 +1,144 @@
+//! The seam, for this machine.
+
+use super::{client, gpus, render};
+use async_trait::async_trait;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use towline_core::backend::{Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
+use towline_core::caps::Caps;
+use towline_core::config::Cluster;
+use towline_core::plan::{Plan, Request};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::Resolved;
+use towline_core::{Error, Result, RunId};
+use towline_wire::daemon::{Limits, PrivateSecrets, Reply, Request as Ask, Submit};
+use towline_wire::layout::StateFolder;
+
+/// This machine, reached through its daemon. Calls block: the daemon answers in microseconds.
+#[derive(Debug, Clone)]
+pub struct LocalBackend {
+    name: String,
+    state: StateFolder,
+    limits: Limits,
+}
+
+impl LocalBackend {
+    pub fn new(name: &str, state: StateFolder, cluster: &Cluster) -> Self {
+        let limits = Limits { gpus: cluster.gpus, cpus: cluster.cpus, memory: cluster.memory.map(|memory| memory.0) };
+        Self { name: name.to_owned(), state, limits }
+    }
+
+    pub const fn state(&self) -> &StateFolder {
+        &self.state
+    }
+
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The machine's size without asking anybody: enough to resolve a job.
+    pub fn quick_facts(&self) -> Facts {
+        let count = self.limits.gpus.unwrap_or_else(gpus::count_quickly);
+        let node = NodeFacts { name: self.name.clone(), gpus: gpus::declared(count), ..machine_size(&self.limits) };
+        Facts { nodes: vec![node], notes: Vec::new() }
+    }
+
+    fn ask(&self, make: &dyn Fn() -> Ask) -> Result<Reply> {
+        client::ask(&self.state, make).map(|(reply, _)| reply)
+    }
+}
+
+/// CPUs and memory, as this process may use them or as the configuration limits them.
+pub fn machine_size(limits: &Limits) -> NodeFacts {
+    let cpus = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    let system = rustix::system::sysinfo();
+    let memory = u64::from(system.totalram) * u64::from(system.mem_unit);
+    NodeFacts { cpus: limits.cpus.unwrap_or(cpus), memory: limits.memory.unwrap_or(memory), ..NodeFacts::default() }
+}
+
+fn unexpected(reply: &Reply) -> Error {
+    Error::bug(format!("the daemon gave an answer to another question: {reply:?}"))
+}
+
+#[async_trait]
+impl Backend for LocalBackend {
+    fn kind(&self) -> &'static str {
+        "local"
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn caps(&self) -> Caps {
+        Caps { records: true, preempts: true, time_limit: true, several_nodes: true, secrets: true, hold: true, connect: true, live_logs: true, ..Caps::default() }
+    }
+
+    async fn probe(&self) -> Result<Facts> {
+        match self.ask(&|| Ask::Facts { limits: self.limits })? {
+            Reply::Facts(facts) => Ok(facts),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn render(&self, resolved: &Resolved, facts: &Facts) -> Result<Request> {
+        render::render(resolved, facts)
+    }
+
+    async fn submit(&self, plan: &Plan, secrets: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
+        let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets(secrets.clone()), limits: self.limits };
+        match self.ask(&|| Ask::Submit(Box::new(submit())))? {
+            Reply::Submitted { runs } => Ok(runs.into_iter().map(|run| Handle { native: run.to_string(), run }).collect()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
+        match self.ask(&|| Ask::Find { run: run.clone() })? {
+            Reply::Found { known } => Ok(known.then(|| Handle { run: run.clone(), native: run.to_string() })),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {
+        match self.ask(&|| Ask::Observe { runs: handles.iter().map(|handle| handle.run.clone()).collect() })? {
+            Reply::Observed { observations } => Ok(observations),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn logs(&self, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
+        read_log(&self.state, &handle.run, from, most)
+    }
+
+    async fn cancel(&self, handles: &[Handle]) -> Result<()> {
+        match self.ask(&|| Ask::Cancel { runs: handles.iter().map(|handle| handle.run.clone()).collect() })? {
+            Reply::Cancelling { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn forget(&self, handle: &Handle) -> Result<()> {
+        match self.ask(&|| Ask::Forget { runs: vec![handle.run.clone()] })? {
+            Reply::Forgotten { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// Bytes of a log from a place on. A log that is not there yet is empty.
+pub fn read_log(state: &StateFolder, run: &RunId, from: &Cursor, most: usize) -> Result<LogChunk> {
+    let path = state.log(run, from.attempt, from.source);
+    let failed = |error| Error::bug(format!("the log {} cannot be read", path.display())).source_error(error);
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(LogChunk::default()),
+        Err(error) => return Err(failed(error)),
+    };
+    let length = file.metadata().map_err(failed)?.len();
+    if length < from.offset {
+        return Ok(LogChunk { bytes: Vec::new(), truncated_to: Some(length) });
+    }
+    file.seek(SeekFrom::Start(from.offset)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(LogChunk { bytes, truncated_to: None })
+}

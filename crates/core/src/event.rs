@@ -1,0 +1,67 @@
+//! What happens to a run. Every change of state is one of these, written before it shows.
+
+use crate::reason::Ending;
+use crate::time::Moment;
+use crate::RunId;
+use serde::{Deserialize, Serialize};
+
+/// One step in the life of a run. `…Intent` is written before the deed, its counterpart after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    Drafted,
+    StageIntent,
+    SubmitIntent,
+    /// The cluster has it; `native` is its own word for the job.
+    Submitted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<String>,
+    },
+    /// About to hand attempt `attempt` to `runner`.
+    AttemptIntent { attempt: u32, runner: String },
+    /// That runner is gone without having claimed the attempt, which never started.
+    AttemptUnclaimed { attempt: u32 },
+    AttemptStarted { attempt: u32 },
+    /// A rank failed and the nodes are kept for the user until `until`.
+    AttemptHeld { attempt: u32, until: Moment, ending: Ending },
+    /// The attempt ended and another will follow.
+    AttemptEnded { attempt: u32, ending: Ending, counted: bool },
+    /// The user asked for the end; it is not confirmed yet.
+    CancelIntent,
+    /// A higher tier needs the place; the attempt is being ended.
+    PreemptIntent { attempt: u32 },
+    /// The run ended with this attempt (0: it never started).
+    Ended { attempt: u32, ending: Ending },
+    /// The cluster says with authority that it never heard of it, and there is no end record.
+    NeverHeard,
+}
+
+impl RunEvent {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Drafted => "drafted",
+            Self::StageIntent => "stage_intent",
+            Self::SubmitIntent => "submit_intent",
+            Self::Submitted { .. } => "submitted",
+            Self::AttemptIntent { .. } => "attempt_intent",
+            Self::AttemptUnclaimed { .. } => "attempt_unclaimed",
+            Self::AttemptStarted { .. } => "attempt_started",
+            Self::AttemptHeld { .. } => "attempt_held",
+            Self::AttemptEnded { .. } => "attempt_ended",
+            Self::CancelIntent => "cancel_intent",
+            Self::PreemptIntent { .. } => "preempt_intent",
+            Self::Ended { .. } => "ended",
+            Self::NeverHeard => "never_heard",
+        }
+    }
+}
+
+/// An event with its run, place in the stream and moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    pub sequence: i64,
+    pub run: RunId,
+    pub at: Moment,
+    #[serde(flatten)]
+    pub event: RunEvent,
+}

@@ -1,0 +1,171 @@
+//! Run ids: `<name>-<epoch>-<8 hex>`, in `[a-z0-9-]`, at most 50 characters; a sweep's runs add `-<number>`.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const NAME_LENGTH: usize = 30;
+/// The longest id of a run or sweep, without a sweep's `-<number>`.
+pub const ID_LENGTH: usize = 50;
+/// The shortest suffix that a verb which changes something accepts.
+pub const CHANGING_SUFFIX: usize = 4;
+
+/// The id of a run, for life, or of the sweep that its runs share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunId(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a run id")]
+pub struct NotAnId(pub String);
+
+impl RunId {
+    /// A new id; `random` comes from the caller.
+    pub fn new(name: &str, epoch_seconds: i64, random: u32) -> Self {
+        let epoch = epoch_seconds.max(0);
+        Self(format!("{}-{epoch}-{random:08x}", safe_name(name)))
+    }
+
+    /// The id of run `number` of this sweep.
+    #[must_use]
+    pub fn numbered(&self, number: u32) -> Self {
+        Self(format!("{}-{number}", self.0))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The short form shown in tables: the last five characters of the hexadecimal part, with a
+    /// sweep's number.
+    pub fn short(&self) -> &str {
+        let last = self.0.rfind('-').unwrap_or(0);
+        // A dash and eight hexadecimal digits end a run's id; anything else is a sweep's number.
+        let end = if self.0.len() - last == 9 { self.0.len() } else { last };
+        &self.0[end.saturating_sub(5)..]
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = NotAnId;
+    /// Ids become file names, so anything else is refused: `..`, `/`, upper case, blanks.
+    fn try_from(text: String) -> Result<Self, NotAnId> {
+        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let dashes = text.bytes().filter(|b| *b == b'-').count();
+        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 {
+            Ok(Self(text))
+        } else {
+            Err(NotAnId(text))
+        }
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name made safe for ids: lower case, everything else a dash, cut at 30.
+pub fn safe_name(name: &str) -> String {
+    let mut safe = String::with_capacity(NAME_LENGTH);
+    for c in name.chars() {
+        let c = if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        if !(c == '-' && (safe.is_empty() || safe.ends_with('-'))) {
+            safe.push(c);
+        }
+        if safe.len() == NAME_LENGTH {
+            break;
+        }
+    }
+    let trimmed = safe.trim_end_matches('-');
+    if trimmed.is_empty() { "run".to_owned() } else { trimmed.to_owned() }
+}
+
+/// What the user typed to name a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// `@`: my latest.
+    Latest,
+    /// A part of an id, suffix first.
+    Part(String),
+}
+
+impl Reference {
+    pub fn parse(text: &str) -> Result<Self, NotAnId> {
+        let text = text.trim();
+        if text == "@" {
+            return Ok(Self::Latest);
+        }
+        // Old hands type ACT's `name_123_ab12cd34` and paths copied from `assets/`.
+        let part = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().replace('_', "-").to_ascii_lowercase();
+        let plain = part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if part.is_empty() || !plain { Err(NotAnId(text.to_owned())) } else { Ok(Self::Part(part)) }
+    }
+
+    /// Whether it is specific enough for a verb that changes something.
+    pub fn may_change(&self) -> bool {
+        match self {
+            Self::Latest => true,
+            Self::Part(part) => part.len() >= CHANGING_SUFFIX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_safe() {
+        for (name, safe) in [
+            ("vitl_contitrain", "vitl-contitrain"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("  ", "run"),
+            ("Ünïcode näme", "n-code-n-me"),
+            ("a very long name that goes on and on and on", "a-very-long-name-that-goes-on"),
+        ] {
+            assert_eq!(safe_name(name), safe);
+        }
+    }
+
+    #[test]
+    fn short_forms_tell_runs_of_a_sweep_apart() {
+        let id = RunId::new("train", 1_763_189_280, 0x60ce_2fc7);
+        assert_eq!(id.as_str(), "train-1763189280-60ce2fc7");
+        assert_eq!(id.short(), "e2fc7");
+        assert_eq!(id.numbered(12).short(), "e2fc7-12");
+    }
+
+    #[test]
+    fn hostile_ids_are_refused() {
+        for text in ["", "..", "a/b-1-2", "../x-1-2", "A-1-2", "a b-1-2", "-1-2", "x-1-\n"] {
+            assert!(RunId::try_from(text.to_owned()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn references_are_read_leniently_but_change_strictly() {
+        assert_eq!(Reference::parse("@").expect("latest"), Reference::Latest);
+        let act = Reference::parse("jianfw_1563257309_60ce2fc7").expect("an ACT id");
+        assert_eq!(act, Reference::Part("jianfw-1563257309-60ce2fc7".into()));
+        assert!(!Reference::parse("fc7").expect("a part").may_change());
+        assert!(Reference::parse("2fc7").expect("a part").may_change());
+        assert!(Reference::parse("a*b").is_err());
+        assert!(Reference::parse("").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_name_gives_a_legal_id(name in ".*", epoch in 0i64..100_000_000_000, random: u32) {
+            let id = RunId::new(&name, epoch, random);
+            proptest::prop_assert!(id.as_str().len() <= ID_LENGTH);
+            proptest::prop_assert!(RunId::try_from(id.numbered(99_999).as_str().to_owned()).is_ok());
+        }
+    }
+}

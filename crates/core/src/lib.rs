@@ -1,0 +1,31 @@
+//! The nouns and rules of Towline: ids, jobs, plans, run states, seams and errors.
+//!
+//! Nothing here opens a file, a socket or a clock, or reads the environment; every function is a
+//! value in, a value out. What touches the world lives in the crates around this one.
+
+pub mod backend;
+pub mod caps;
+pub mod command;
+pub mod config;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod job;
+pub mod plan;
+pub mod quantity;
+pub mod rank;
+pub mod reason;
+pub mod record;
+pub mod redact;
+pub mod resolve;
+pub mod retry;
+pub mod state;
+pub mod suggest;
+pub mod sweep;
+pub mod template;
+pub mod time;
+pub mod why;
+pub mod yaml;
+
+pub use error::{Error, ErrorKind, Result, Retry};
+pub use id::RunId;

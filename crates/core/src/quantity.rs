@@ -1,0 +1,204 @@
+//! Sizes and spans of time as users write them: `600G`, `14d`, `2h30m`, `90s`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes, written `600G`, `512M`, `1.5T`, `1024` (bytes). Units are powers of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Memory(pub u64);
+
+/// A span of time in seconds, written `14d`, `2h30m`, `90s` or as plain seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(pub u64);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum QuantityError {
+    #[error("`{0}` is not a size; write it like `600G` or `512M`")]
+    Memory(String),
+    #[error("`{0}` is not a span of time; write it like `14d`, `2h30m` or `90s`")]
+    Span(String),
+}
+
+impl FromStr for Memory {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let wrong = || QuantityError::Memory(text.to_owned());
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let power = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+            "" => 0u32,
+            "k" => 1,
+            "m" => 2,
+            "g" => 3,
+            "t" => 4,
+            _ => return Err(wrong()),
+        };
+        // Whole numbers stay exact; only a fraction goes through floating point.
+        if let Ok(whole) = number.parse::<u64>() {
+            let bytes = whole.checked_mul(1024u64.pow(power)).filter(|bytes| (1..=1_000_000_000_000_000_000).contains(bytes));
+            return bytes.map(Self).ok_or_else(wrong);
+        }
+        let value: f64 = number.parse().map_err(|_| wrong())?;
+        let bytes = value * 1024f64.powi(power.cast_signed());
+        if !bytes.is_finite() || bytes > 1e18 || bytes < 1.0 {
+            return Err(wrong());
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above: 1..=1e18")]
+        Ok(Self(bytes as u64))
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 4] = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+        for (size, unit) in UNITS {
+            if self.0 >= size {
+                return if self.0.is_multiple_of(size) {
+                    write!(f, "{}{unit}", self.0 / size)
+                } else {
+                    let tenths = u128::from(self.0) * 10 / u128::from(size);
+                    write!(f, "{}.{}{unit}", tenths / 10, tenths % 10)
+                };
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for Span {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let wrong = || QuantityError::Span(text.to_owned());
+        let trimmed = text.trim();
+        let mut total: u64 = 0;
+        let mut digits = String::new();
+        let mut last_unit = u64::MAX;
+        for c in trimmed.chars() {
+            if c.is_ascii_digit() {
+                digits.push(c);
+                continue;
+            }
+            let unit = match c.to_ascii_lowercase() {
+                'd' => 86_400,
+                'h' => 3_600,
+                'm' => 60,
+                's' => 1,
+                _ => return Err(wrong()),
+            };
+            // Units only fall, so that `5m3h` is a mistake and not three hours and five minutes.
+            if digits.is_empty() || unit >= last_unit {
+                return Err(wrong());
+            }
+            last_unit = unit;
+            let count: u64 = digits.parse().map_err(|_| wrong())?;
+            total = count.checked_mul(unit).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
+            digits.clear();
+        }
+        if !digits.is_empty() {
+            if last_unit != u64::MAX {
+                return Err(wrong());
+            }
+            total = digits.parse().map_err(|_| wrong())?;
+        } else if last_unit == u64::MAX {
+            return Err(wrong());
+        }
+        if total == 0 || total > 100 * 365 * 86_400 {
+            return Err(wrong());
+        }
+        Ok(Self(total))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        if rest == 0 {
+            return f.write_str("0s");
+        }
+        for (size, unit) in [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')] {
+            if rest >= size {
+                write!(f, "{}{unit}", rest / size)?;
+                rest %= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+macro_rules! as_text {
+    ($name:ident, $title:literal, $pattern:literal) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                // Exact: the display of an odd size is rounded.
+                if self.to_string().parse::<Self>() == Ok(*self) {
+                    serializer.collect_str(self)
+                } else {
+                    serializer.collect_str(&self.0)
+                }
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "description": $title, "anyOf": [
+                    { "type": "string", "pattern": $pattern },
+                    { "type": "integer", "minimum": 1 }
+                ]})
+            }
+        }
+    };
+}
+as_text!(Memory, "A size such as `600G`.", "^[0-9.]+ *([kKmMgGtT][iI]?)?[bB]?$");
+as_text!(Span, "A span of time such as `14d`, `2h30m` or `90s`.", "^([0-9]+[dD])?([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?$|^[0-9]+$");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_written() {
+        for (text, bytes) in [("600G", 600 << 30), ("512MiB", 512 << 20), ("1.5g", 3 << 29), ("10", 10), ("2 TB", 2 << 40)] {
+            assert_eq!(text.parse(), Ok(Memory(bytes)), "{text}");
+        }
+        for text in ["", "G", "-1G", "1X", "0", "1e9", "99999999T", "NaN"] {
+            assert!(text.parse::<Memory>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_read_as_written() {
+        for (text, seconds) in [("14d", 14 * 86_400), ("2h30m", 9_000), ("90s", 90), ("45", 45), ("1d1s", 86_401)] {
+            assert_eq!(text.parse(), Ok(Span(seconds)), "{text}");
+        }
+        for text in ["", "h", "5m3h", "1h1h", "2h30", "0s", "-1h", "1w", "99999999999999999999d"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_shown_reads_back(seconds in 1u64..3_000_000_000) {
+            proptest::prop_assert_eq!(Span(seconds).to_string().parse(), Ok(Span(seconds)));
+        }
+        #[test]
+        fn any_text_is_read_or_refused(text in ".*") {
+            let _ = text.parse::<Span>();
+            let _ = text.parse::<Memory>();
+        }
+        #[test]
+        fn sizes_survive_storage(bytes in 1u64..1_000_000_000_000_000_000) {
+            let stored = serde_json::to_string(&Memory(bytes)).expect("a size serialises");
+            proptest::prop_assert_eq!(serde_json::from_str::<Memory>(&stored).ok(), Some(Memory(bytes)));
+        }
+    }
+}

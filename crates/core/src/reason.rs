@@ -1,0 +1,171 @@
+//! Why an attempt ended, kept apart from the state it ended in.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The class of an ending: what `retry.when` names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A rank left with a code other than 0.
+    ExitCode,
+    /// A rank was ended by a signal.
+    Signal,
+    OutOfMemory,
+    TimeLimit,
+    Preempted,
+    NodeFailed,
+    ImagePull,
+    SetUp,
+    /// The program could not be started.
+    NotStarted,
+    Rejected,
+    ByUser,
+}
+
+impl Cause {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ExitCode => "exit_code",
+            Self::Signal => "signal",
+            Self::OutOfMemory => "out_of_memory",
+            Self::TimeLimit => "time_limit",
+            Self::Preempted => "preempted",
+            Self::NodeFailed => "node_failed",
+            Self::ImagePull => "image_pull",
+            Self::SetUp => "set_up",
+            Self::NotStarted => "not_started",
+            Self::Rejected => "rejected",
+            Self::ByUser => "by_user",
+        }
+    }
+}
+
+/// Where it began: the first rank that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankFailure {
+    pub rank: u32,
+    pub node: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+/// How an attempt ended. `cause` is absent when it ended well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Ending {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// What `tow run` passes on: the code, or 128+n for a signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failure: Option<RankFailure>,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl Ending {
+    pub fn success() -> Self {
+        Self { exit_code: Some(0), ..Self::default() }
+    }
+    pub fn cause(cause: Cause) -> Self {
+        let exit_code = (cause == Cause::ByUser).then_some(143);
+        Self { cause: Some(cause), exit_code, ..Self::default() }
+    }
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+    pub const fn outcome(&self) -> Outcome {
+        match self.cause {
+            None => Outcome::Succeeded,
+            Some(Cause::ByUser) => Outcome::Cancelled,
+            Some(_) => Outcome::Failed,
+        }
+    }
+    /// The code `run` and `wait` leave with.
+    pub fn passed_code(&self) -> i32 {
+        match (self.cause, self.exit_code) {
+            (None, _) => 0,
+            (Some(_), Some(code)) if code != 0 => code,
+            (Some(_), _) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.cause, &self.first_failure) {
+            (None, _) => f.write_str("ended well")?,
+            (Some(Cause::ExitCode), Some(RankFailure { rank, exit_code: Some(code), .. })) => write!(f, "rank {rank} left with code {code}")?,
+            (Some(Cause::Signal), Some(RankFailure { rank, signal: Some(signal), .. })) => {
+                write!(f, "rank {rank} was ended by {}", signal_name(*signal))?;
+            }
+            (Some(cause), _) => f.write_str(match cause {
+                Cause::ExitCode => "left with an error code",
+                Cause::Signal => "ended by a signal",
+                Cause::OutOfMemory => "out of memory",
+                Cause::TimeLimit => "the time limit passed",
+                Cause::Preempted => "preempted",
+                Cause::NodeFailed => "the node or the runner failed",
+                Cause::ImagePull => "the image could not be pulled",
+                Cause::SetUp => "set-up failed",
+                Cause::NotStarted => "could not be started",
+                Cause::Rejected => "rejected by the cluster",
+                Cause::ByUser => "cancelled by the user",
+            })?,
+        }
+        match &self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Succeeded,
+    Failed,
+    Cancelled,
+    Lost,
+}
+
+impl Outcome {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// `SIGKILL` for 9, `signal 64` for one without a common name.
+pub fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,278 @@
+//! From the job as asked to the job as it will run: sizes made definite, the environment split
+//! into what may be stored and what may not. Pure; what the machine knows is handed in.
+
+use crate::command::Program;
+use crate::job::{Job, Launch, RetryPolicy, Tier};
+use crate::quantity::{Memory, Span};
+use crate::redact::{Secret, SecretSet, looks_like_credential};
+use crate::template;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const MOST_NODES: u32 = 10_000;
+
+/// Nodes, ranks and what each node needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    pub nodes: u32,
+    /// Ranks on each node; with `once`, one rank on node 0 and none elsewhere.
+    pub ranks_per_node: u32,
+    #[serde(default)]
+    pub once: bool,
+    pub gpus_per_node: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_per_node: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+}
+
+impl Shape {
+    pub const fn world(&self) -> u32 {
+        if self.once { 1 } else { self.nodes * self.ranks_per_node }
+    }
+    /// Ranks on node `node`.
+    pub const fn ranks_on(&self, node: u32) -> u32 {
+        match (self.once, node) {
+            (true, 0) => 1,
+            (true, _) => 0,
+            (false, _) => self.ranks_per_node,
+        }
+    }
+    pub const fn total_gpus(&self) -> u32 {
+        self.nodes * self.gpus_per_node
+    }
+    /// CPUs that all nodes together count for: what was asked, else one per rank.
+    pub fn total_cpus(&self) -> u32 {
+        match self.cpus_per_node {
+            Some(cpus) => self.nodes * cpus,
+            None => self.world(),
+        }
+    }
+    pub fn total_memory(&self) -> u64 {
+        self.memory.map_or(0, |memory| memory.0 * u64::from(self.nodes))
+    }
+}
+
+/// The job, definite. Holds no secret value, only names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resolved {
+    pub shape: Shape,
+    pub tier: Tier,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    pub program: Program,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    /// Where commands start: an absolute path on the local cluster.
+    pub workdir: String,
+    pub umask: u32,
+    /// From the job file; its values may hold `${{name}}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// From the submitter's environment, where the cluster is the submitter's machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inherited: BTreeMap<String, String>,
+    /// Names of variables held apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_on_failure: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitState>,
+}
+
+/// Which code a run had, as git tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitState {
+    pub commit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// What only the submitter's machine can tell.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    pub environment: Vec<(String, String)>,
+    pub workdir: String,
+    pub umask: u32,
+    pub git: Option<GitState>,
+    /// Whether the job inherits the environment: only on the submitter's own machine.
+    pub inherit: bool,
+    /// Values the keyring had for names under `secrets`.
+    pub keyring: BTreeMap<String, Secret>,
+}
+
+/// Makes a job definite for a cluster whose nodes have `gpus_per_node` GPUs.
+/// `total_gpus` is `-n`: nodes = n / GPUs per node, a remainder is an error.
+pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: Surroundings) -> Result<(Resolved, SecretSet)> {
+    let program = Program::from_job(job)?;
+    check_templates(job, &program)?;
+    let shape = shape(job, total_gpus, gpus_per_node)?;
+    for name in job.environment.env.keys().chain(&job.environment.secrets) {
+        check_variable(name)?;
+    }
+    let (inherited, secrets) = split_environment(job, &around)?;
+    let resolved = Resolved {
+        shape,
+        tier: job.resources.tier.unwrap_or_default(),
+        time: job.resources.time,
+        program,
+        setup: job.environment.setup.clone(),
+        workdir: around.workdir,
+        umask: around.umask,
+        env: job.environment.env.clone(),
+        inherited,
+        secrets: secrets.names(),
+        retry: job.retry.clone(),
+        hold_on_failure: job.hold_on_failure,
+        git: around.git,
+    };
+    if let Some(RetryPolicy { max: 0, .. }) = resolved.retry {
+        return Err(Error::config("`retry.max` counts every start, so it is at least 1"));
+    }
+    Ok((resolved, secrets))
+}
+
+fn check_variable(name: &str) -> Result<()> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(Error::config(format!("`{name}` cannot be the name of a variable")));
+    }
+    if name.starts_with("TOW_") {
+        return Err(Error::config(format!("`{name}`: names that begin with TOW_ are Towline's own")).hint("choose another name"));
+    }
+    Ok(())
+}
+
+fn check_templates(job: &Job, program: &Program) -> Result<()> {
+    let known: Vec<&str> = job.sweep.names().chain(job.io.keys().map(String::as_str)).collect();
+    let check = |text: &str| template::fill(text, |name| known.contains(&name).then_some(""), &known);
+    program.try_map(check)?;
+    for text in job.name.iter().chain(&job.environment.setup).chain(job.environment.env.values()) {
+        check(text)?;
+    }
+    Ok(())
+}
+
+fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape> {
+    let resources = &job.resources;
+    if resources.nodes == Some(0) {
+        return Err(Error::config("`resources.nodes` is at least 1"));
+    }
+    if resources.cpus_per_node == Some(0) {
+        return Err(Error::config("`resources.cpus_per_node` is at least 1"));
+    }
+    let (nodes, gpus) = match total_gpus {
+        None => (resources.nodes.unwrap_or(1), resources.gpus_per_node.unwrap_or(0)),
+        Some(total) => spread(total, resources.gpus_per_node.unwrap_or(machine_gpus), resources.nodes)?,
+    };
+    if nodes > MOST_NODES {
+        return Err(Error::refused(format!("{nodes} nodes are more than any cluster has")));
+    }
+    let launch = job.launch.unwrap_or_default();
+    let ranks_per_node = match launch {
+        Launch::PerNode | Launch::Once => 1,
+        Launch::PerGpu if gpus == 0 => {
+            return Err(Error::config("`launch: per_gpu` starts one rank per GPU, but the job asks for none").hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
+        }
+        Launch::PerGpu => gpus,
+        Launch::Ranks(ranks) => ranks,
+    };
+    Ok(Shape {
+        nodes,
+        ranks_per_node,
+        once: launch == Launch::Once,
+        gpus_per_node: gpus,
+        cpus_per_node: resources.cpus_per_node,
+        memory: resources.memory,
+    })
+}
+
+/// ACT's arithmetic: up to one node's worth fits on one node, more must fill nodes.
+fn spread(total: u32, per_node: u32, nodes: Option<u32>) -> Result<(u32, u32)> {
+    match (total, nodes) {
+        (0, nodes) => Ok((nodes.unwrap_or(1), 0)),
+        (total, _) if per_node == 0 => Ok((1, total)),
+        (total, _) if total <= per_node => Ok((1, total)),
+        (total, _) if total.is_multiple_of(per_node) => Ok((total / per_node, per_node)),
+        (total, _) => Err(Error::refused(format!("{total} GPUs do not fill nodes of {per_node}"))
+            .hint(format!("ask for {} or {}", total / per_node * per_node, (total / per_node + 1) * per_node))),
+    }
+}
+
+fn split_environment(job: &Job, around: &Surroundings) -> Result<(BTreeMap<String, String>, SecretSet)> {
+    let mut inherited = BTreeMap::new();
+    let mut secrets = SecretSet::default();
+    for (name, value) in &around.environment {
+        if name.starts_with("TOW_") || !around.inherit {
+            continue;
+        }
+        if looks_like_credential(name) {
+            secrets.0.insert(name.clone(), Secret::new(value.clone()));
+        } else {
+            inherited.insert(name.clone(), value.clone());
+        }
+    }
+    for name in &job.environment.secrets {
+        let from_environment = around.environment.iter().find(|(known, _)| known == name).map(|(_, value)| Secret::new(value.clone()));
+        let Some(value) = from_environment.or_else(|| around.keyring.get(name).cloned()) else {
+            return Err(Error::refused(format!("the secret `{name}` has no value")).hint(format!("export {name}=… before submitting, or store it: secret-tool store --label={name} towline {name}")));
+        };
+        inherited.remove(name);
+        secrets.0.insert(name.clone(), value);
+    }
+    Ok((inherited, secrets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Words;
+
+    fn job(text: &str) -> Job {
+        let mut job: Job = crate::yaml::decode(&crate::yaml::parse("job", text).expect("YAML")).expect("decodes");
+        if job.command.is_empty() && job.script.is_none() {
+            job.command = Words::One("true".into());
+        }
+        job
+    }
+
+    fn shape_of(text: &str, n: Option<u32>, machine: u32) -> Result<(u32, u32, u32)> {
+        shape(&job(text), n, machine).map(|shape| (shape.nodes, shape.gpus_per_node, shape.world()))
+    }
+
+    #[test]
+    fn gpus_are_spread_like_act_does() {
+        assert_eq!(shape_of("{}", None, 8).expect("fits"), (1, 0, 1));
+        assert_eq!(shape_of("{}", Some(4), 8).expect("fits"), (1, 4, 1));
+        assert_eq!(shape_of("{launch: per_gpu}", Some(16), 8).expect("fits"), (2, 8, 16));
+        assert_eq!(shape_of("{resources: {nodes: 4, gpus_per_node: 8}}", Some(16), 0).expect("fits"), (2, 8, 2));
+        assert_eq!(shape_of("{launch: once, resources: {nodes: 3}}", None, 0).expect("fits"), (3, 0, 1));
+        assert!(shape_of("{}", Some(9), 8).is_err());
+        assert!(shape_of("{launch: per_gpu}", None, 8).is_err());
+    }
+
+    #[test]
+    fn credentials_are_held_apart_and_our_own_variables_left_out() {
+        let around = Surroundings {
+            environment: [("HF_TOKEN", "t"), ("PATH", "/bin"), ("TOW_X", "1"), ("MINE", "m")].map(|(k, v)| (k.into(), v.into())).into(),
+            inherit: true,
+            ..Surroundings::default()
+        };
+        let (resolved, secrets) = resolve(&job("{environment: {secrets: [MINE]}}"), None, 0, around.clone()).expect("resolves");
+        assert_eq!(resolved.inherited.keys().collect::<Vec<_>>(), ["PATH"]);
+        assert_eq!(secrets.names(), ["HF_TOKEN", "MINE"]);
+        assert_eq!(resolved.secrets, ["HF_TOKEN", "MINE"]);
+        let missing = resolve(&job("{environment: {secrets: [NONE]}}"), None, 0, around).expect_err("no value");
+        assert_eq!(missing.kind(), crate::ErrorKind::Refused);
+    }
+
+    #[test]
+    fn unknown_names_in_templates_are_found_before_anything_is_sent() {
+        let wrong = job("{sweep: {lr: [1]}, command: 'train ${{lrr}}'}");
+        let error = resolve(&wrong, None, 0, Surroundings::default()).expect_err("unknown name");
+        assert_eq!(error.hints(), ["did you mean `lr`?"]);
+    }
+}

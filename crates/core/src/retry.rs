@@ -1,0 +1,51 @@
+//! Whether an attempt that ended is followed by another.
+
+use crate::job::RetryPolicy;
+use crate::reason::{Cause, Ending};
+
+/// What follows an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The run ends with this attempt.
+    End,
+    /// The run goes back to the queue; `counted` says whether the start counts towards `max`.
+    Requeue { counted: bool },
+}
+
+/// Preemption always requeues and does not count. Other reasons only when named, up to `max` starts.
+/// `counted_starts` are the starts so far that count, the ended one included. A run whose cancel
+/// was asked for is never started again.
+pub fn after(policy: Option<&RetryPolicy>, ending: &Ending, counted_starts: u32, cancel_requested: bool) -> Next {
+    match ending.cause {
+        _ if cancel_requested => Next::End,
+        None | Some(Cause::ByUser | Cause::Rejected) => Next::End,
+        Some(Cause::Preempted) => Next::Requeue { counted: false },
+        Some(cause) => match policy {
+            Some(policy) if policy.when.contains(&cause) && counted_starts < policy.max => Next::Requeue { counted: true },
+            _ => Next::End,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_is_tried_again_and_only_so_often() {
+        let policy = RetryPolicy { when: vec![Cause::NodeFailed], max: 3 };
+        let failed = Ending::cause(Cause::NodeFailed);
+        assert_eq!(after(Some(&policy), &failed, 2, false), Next::Requeue { counted: true });
+        assert_eq!(after(Some(&policy), &failed, 3, false), Next::End);
+        assert_eq!(after(None, &failed, 1, false), Next::End);
+        assert_eq!(after(Some(&policy), &Ending::cause(Cause::ExitCode), 1, false), Next::End);
+        assert_eq!(after(Some(&policy), &Ending::success(), 1, false), Next::End);
+    }
+
+    #[test]
+    fn preemption_never_counts_and_a_cancel_always_wins() {
+        let preempted = Ending::cause(Cause::Preempted);
+        assert_eq!(after(None, &preempted, 99, false), Next::Requeue { counted: false });
+        assert_eq!(after(None, &preempted, 1, true), Next::End);
+    }
+}

@@ -1,0 +1,258 @@
+//! The states of a run and the one function that moves between them.
+
+use crate::event::RunEvent;
+use crate::reason::{Cause, Ending, Outcome};
+use crate::time::Moment;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    Drafted,
+    Staging,
+    Submitting,
+    Queued,
+    Running,
+    Ended(Outcome),
+}
+
+impl Phase {
+    /// The word shown and stored.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Drafted => "drafted",
+            Self::Staging => "staging",
+            Self::Submitting => "submitting",
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Ended(outcome) => outcome.word(),
+        }
+    }
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+    pub const ALL: [Self; 9] = [
+        Self::Drafted,
+        Self::Staging,
+        Self::Submitting,
+        Self::Queued,
+        Self::Running,
+        Self::Ended(Outcome::Succeeded),
+        Self::Ended(Outcome::Failed),
+        Self::Ended(Outcome::Cancelled),
+        Self::Ended(Outcome::Lost),
+    ];
+    pub const fn is_ended(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+}
+
+/// What is known of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunState {
+    pub phase: Phase,
+    /// The latest attempt that was begun or is about to be; 0 before the first.
+    pub attempt: u32,
+    /// Starts that count towards `retry.max`.
+    pub counted_starts: u32,
+    /// The runner that the current attempt was handed to, between its intent and its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
+    pub cancel_requested: bool,
+    #[serde(default)]
+    pub preempt_requested: bool,
+    /// The nodes are kept until then because a rank failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<Moment>,
+    /// How the run ended, or its last attempt did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+}
+
+impl Default for RunState {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Drafted,
+            attempt: 0,
+            counted_starts: 0,
+            runner: None,
+            cancel_requested: false,
+            preempt_requested: false,
+            held_until: None,
+            ending: None,
+        }
+    }
+}
+
+/// What an event does to a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Changed(RunState),
+    /// Known already, or from an attempt long past: nothing to write.
+    Ignored,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{event}` cannot follow in state `{phase}` (attempt {attempt})")]
+pub struct Illegal {
+    pub phase: &'static str,
+    pub attempt: u32,
+    pub event: &'static str,
+}
+
+/// The only way a run changes state. Total, pure; an ended run stays ended, an event seen twice
+/// is ignored, and what can only come from a defect is [`Illegal`].
+pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
+    use Phase::{Drafted, Ended, Queued, Running, Staging, Submitting};
+    let illegal = || Err(Illegal { phase: state.phase.word(), attempt: state.attempt, event: event.word() });
+    let changed = |change: &dyn Fn(&mut RunState)| {
+        let mut next = state.clone();
+        change(&mut next);
+        Ok(Step::Changed(next))
+    };
+    let move_to = |phase: Phase| changed(&|next| next.phase = phase);
+
+    match (state.phase, event) {
+        (Ended(_), _) => Ok(Step::Ignored),
+
+        (Drafted, RunEvent::StageIntent) => move_to(Staging),
+        (Drafted | Staging, RunEvent::SubmitIntent) => move_to(Submitting),
+        (Drafted | Staging | Submitting, RunEvent::Submitted { .. }) => move_to(Queued),
+        (_, RunEvent::Drafted | RunEvent::StageIntent | RunEvent::SubmitIntent | RunEvent::Submitted { .. }) => Ok(Step::Ignored),
+
+        (Queued, RunEvent::AttemptIntent { attempt, runner }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
+            next.attempt = *attempt;
+            next.counted_starts += 1;
+            next.runner = Some(runner.clone());
+        }),
+        (_, RunEvent::AttemptIntent { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::AttemptIntent { .. }) => illegal(),
+
+        (Queued, RunEvent::AttemptUnclaimed { attempt }) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
+            next.attempt -= 1;
+            next.counted_starts = next.counted_starts.saturating_sub(1);
+            next.runner = None;
+        }),
+        (_, RunEvent::AttemptUnclaimed { .. }) => Ok(Step::Ignored),
+
+        (Queued, RunEvent::AttemptStarted { attempt }) if *attempt == state.attempt && state.runner.is_some() => move_to(Running),
+        (_, RunEvent::AttemptStarted { attempt }) if *attempt <= state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::AttemptStarted { .. }) => illegal(),
+
+        (Queued | Running, RunEvent::AttemptHeld { attempt, until, ending }) if *attempt == state.attempt => changed(&|next| {
+            next.phase = Running;
+            next.held_until = Some(*until);
+            next.ending = Some(ending.clone());
+        }),
+        (_, RunEvent::AttemptHeld { .. }) => Ok(Step::Ignored),
+
+        (Queued | Running, RunEvent::AttemptEnded { attempt, ending, counted }) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
+            next.phase = Queued;
+            next.runner = None;
+            next.preempt_requested = false;
+            next.held_until = None;
+            next.ending = Some(ending.clone());
+            if !counted {
+                next.counted_starts = next.counted_starts.saturating_sub(1);
+            }
+        }),
+        (_, RunEvent::AttemptEnded { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::AttemptEnded { .. }) => illegal(),
+
+        (_, RunEvent::CancelIntent) if state.cancel_requested => Ok(Step::Ignored),
+        (_, RunEvent::CancelIntent) => changed(&|next| next.cancel_requested = true),
+
+        (Queued | Running, RunEvent::PreemptIntent { attempt }) if *attempt == state.attempt && !state.preempt_requested && state.runner.is_some() => {
+            changed(&|next| next.preempt_requested = true)
+        }
+        (_, RunEvent::PreemptIntent { .. }) => Ok(Step::Ignored),
+
+        (_, RunEvent::Ended { attempt, ending }) if *attempt == state.attempt || state.runner.is_none() => changed(&|next| {
+            next.phase = Ended(ending.outcome());
+            next.runner = None;
+            next.held_until = None;
+            next.ending = Some(ending.clone());
+        }),
+        // The end of an attempt that another has already followed.
+        (_, RunEvent::Ended { attempt, .. }) if *attempt < state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::Ended { .. }) => illegal(),
+
+        (Queued | Running | Submitting, RunEvent::NeverHeard) => changed(&|next| {
+            next.phase = Ended(Outcome::Lost);
+            next.runner = None;
+        }),
+        (_, RunEvent::NeverHeard) => Ok(Step::Ignored),
+    }
+}
+
+/// The ending of a cancelled attempt: what the user asked for wins over how the ranks took it.
+pub fn cancelled() -> Ending {
+    Ending::cause(Cause::ByUser)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_event() -> impl Strategy<Value = RunEvent> {
+        let attempt = 0u32..4;
+        let ending = prop_oneof![Just(Ending::success()), Just(Ending::cause(Cause::ExitCode)), Just(Ending::cause(Cause::Preempted)), Just(cancelled())];
+        prop_oneof![
+            Just(RunEvent::Drafted),
+            Just(RunEvent::StageIntent),
+            Just(RunEvent::SubmitIntent),
+            Just(RunEvent::Submitted { native: None }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into() }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptUnclaimed { attempt }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptStarted { attempt }),
+            (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld { attempt, until: Moment(9), ending }),
+            (attempt.clone(), ending.clone(), any::<bool>()).prop_map(|(attempt, ending, counted)| RunEvent::AttemptEnded { attempt, ending, counted }),
+            Just(RunEvent::CancelIntent),
+            attempt.clone().prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
+            (attempt, ending).prop_map(|(attempt, ending)| RunEvent::Ended { attempt, ending }),
+            Just(RunEvent::NeverHeard),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_ended_run_stays_ended_and_attempts_only_grow(events in prop::collection::vec(any_event(), 0..60)) {
+            let mut state = RunState::default();
+            let mut started = std::collections::HashSet::new();
+            for event in &events {
+                let Ok(Step::Changed(next)) = reduce(&state, event) else { continue };
+                prop_assert!(!state.phase.is_ended(), "left an ended state by {event:?}");
+                let unclaimed = matches!(event, RunEvent::AttemptUnclaimed { .. });
+                prop_assert!(next.attempt >= state.attempt || unclaimed);
+                if matches!(event, RunEvent::AttemptStarted { .. }) {
+                    prop_assert!(started.insert(next.attempt), "attempt {} started twice", next.attempt);
+                }
+                // Ended runs and runs between attempts are nobody's.
+                prop_assert!(!(next.phase.is_ended() && next.runner.is_some()));
+                state = next;
+            }
+        }
+
+        #[test]
+        fn an_event_seen_twice_is_ignored(events in prop::collection::vec(any_event(), 0..40)) {
+            let mut state = RunState::default();
+            for event in &events {
+                if let Ok(Step::Changed(next)) = reduce(&state, event) {
+                    prop_assert_eq!(reduce(&next, event).map(|step| match step {
+                        Step::Ignored => next.clone(),
+                        Step::Changed(again) => again,
+                    }), Ok(next.clone()));
+                    state = next;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_read_back() {
+        for phase in Phase::ALL {
+            assert_eq!(Phase::from_word(phase.word()), Some(phase));
+        }
+    }
+}

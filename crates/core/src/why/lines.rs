@@ -1,0 +1,172 @@
+//! The tail of a log as clean lines, and what a line says about the program still being alive.
+
+use regex::bytes::Regex;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// How much of a log's end is looked at.
+const WINDOW: usize = 256 * 1024;
+/// No message starts later than this in its line.
+const LONGEST: usize = 4096;
+/// More lines than this after a message, and it was not the message that ended the program.
+const MOST_AFTER: usize = 40;
+/// A progress bar is drawn once or twice more while a program dies.
+const MOST_BARS_AFTER: usize = 5;
+
+/// One line, without colours and without the name of the rank in front.
+pub(super) struct Line<'a> {
+    shown: Cow<'a, [u8]>,
+    start: usize,
+    /// From torch's `[rank3]:`, which it puts before the last words of a rank.
+    pub(super) rank: Option<u32>,
+}
+
+impl Line<'_> {
+    pub(super) fn text(&self) -> &[u8] {
+        &self.shown[self.start..]
+    }
+    /// As evidence for people: the whole line, at most 300 characters.
+    pub(super) fn evidence(&self) -> String {
+        printable(&self.shown, 300)
+    }
+    pub(super) fn is_indented(&self) -> bool {
+        self.text().first().is_some_and(u8::is_ascii_whitespace)
+    }
+}
+
+/// Text fit to be shown: control characters gone, cut after so many characters.
+pub(super) fn printable(bytes: &[u8], most: usize) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let shown = text.trim().chars().map(|letter| if letter == '\t' { ' ' } else { letter });
+    shown.filter(|letter| !letter.is_control()).take(most).collect()
+}
+
+/// The lines that are not blank. A carriage return ends a line too, so that a progress bar is many
+/// short lines and not one of megabytes.
+pub(super) fn split(tail: &[u8]) -> Vec<Line<'_>> {
+    let pieces = window(tail).split(|&byte| byte == b'\n' || byte == b'\r');
+    pieces.filter(|piece| !piece.trim_ascii().is_empty()).map(clean).collect()
+}
+
+/// The last part of the log, from the start of a line.
+fn window(tail: &[u8]) -> &[u8] {
+    if tail.len() <= WINDOW {
+        return tail;
+    }
+    let end = &tail[tail.len() - WINDOW..];
+    let line = end.iter().position(|&byte| byte == b'\n' || byte == b'\r');
+    line.map_or(&[], |at| &end[at + 1..])
+}
+
+fn clean(piece: &[u8]) -> Line<'_> {
+    static PREFIX: OnceLock<Regex> = OnceLock::new();
+    let prefix = compiled(&PREFIX, r"^(?:\[default\d+\]: ?)?\[(?:rank|default)(\d{1,9})\]: ?");
+    let cut = &piece[..piece.len().min(LONGEST)];
+    let shown = without_colours(cut);
+    let found = prefix.captures(&shown).and_then(|found| Some((found.get(0)?.end(), found.get(1)?.range())));
+    let Some((start, digits)) = found else { return Line { shown, start: 0, rank: None } };
+    let rank = std::str::from_utf8(&shown[digits]).ok().and_then(|digits| digits.parse().ok());
+    Line { shown, start, rank }
+}
+
+/// Drops terminal escape sequences: colours, cursor moves, window titles.
+fn without_colours(text: &[u8]) -> Cow<'_, [u8]> {
+    static ESCAPE: OnceLock<Regex> = OnceLock::new();
+    if !text.contains(&0x1b) {
+        return Cow::Borrowed(text);
+    }
+    let escape = compiled(&ESCAPE, r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\[\]])?");
+    escape.replace_all(text, &b""[..])
+}
+
+/// A pattern of ours, built on first use. ASCII rules, so that any bytes will do.
+pub(super) fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'static Regex {
+    cell.get_or_init(|| Regex::new(&format!("(?-u){pattern}")).expect("our own pattern"))
+}
+
+enum Kind {
+    /// Launchers, libraries and the machine cleaning up: says nothing about the program.
+    Noise,
+    Bar,
+    /// The program is at work again: it had caught what came before.
+    GoingOn,
+    Ordinary,
+}
+
+fn kind(line: &Line) -> Kind {
+    static NOISE: OnceLock<Regex> = OnceLock::new();
+    static BAR: OnceLock<Regex> = OnceLock::new();
+    static SAYS_SO: OnceLock<Regex> = OnceLock::new();
+    static AT_WORK: OnceLock<Regex> = OnceLock::new();
+    static FAILURE: OnceLock<Regex> = OnceLock::new();
+    let text = line.text();
+    if compiled(&NOISE, NOISE_PATTERN).is_match(text) {
+        return Kind::Noise;
+    }
+    if compiled(&BAR, r"\d%\|").is_match(text) {
+        return Kind::Bar;
+    }
+    let at_work = || compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text) && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text);
+    if compiled(&SAYS_SO, SAYS_SO_PATTERN).is_match(text) || at_work() {
+        return Kind::GoingOn;
+    }
+    if line.is_indented() { Kind::Noise } else { Kind::Ordinary }
+}
+
+const NOISE_PATTERN: &str = concat!(
+    r"^(?:wandb|srun|slurmstepd|make(?:\[\d+\])?|mpirun|swanlab): ",
+    r"|^\[?[IWEF]\d{4} [\d:.]+ |^\[?[IWEF]\d{0,4} ?[\d:. ]*\S+\.(?:cpp|cc|py):\d+\]",
+    r"|torch\.distributed\.(?:elastic|run|launcher)|\blaunch\.py:\d+|NCCL (?:INFO|WARN|TRACE|version)",
+    r"|^frame #\d+|^Exception raised from |^[=*-]{5,}|^\+ |^Exception ignored in",
+    r"|\.py:\d+: \w*Warning: |^(?:Current thread|Thread) 0x|^Extension modules: |^Aborted",
+    r"|^CUDA kernel errors might|^For debugging consider|^Compile with `TORCH_USE|^Search for `cuda|^terminate called ",
+);
+
+const SAYS_SO_PATTERN: &str = concat!(
+    r"(?i)\b(?:retrying|trying again|falling back|fall back to|will (?:download|retry|continue|skip)|downloading|continuing|resuming|resumed",
+    r"|recovered|succeeded|successfully|training (?:is )?(?:complete|completed|finished|done))\b|^(?:all )?(?:done|finished|completed)\W*$",
+);
+
+const AT_WORK_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
+
+/// What follows each line, counted once from the end.
+pub(super) struct After(Vec<Following>);
+
+#[derive(Clone, Copy, Default)]
+struct Following {
+    ordinary: usize,
+    bars: usize,
+    going_on: bool,
+}
+
+impl After {
+    /// `spoken_for` marks the lines that belong to a traceback or are a message themselves.
+    pub(super) fn new(lines: &[Line], spoken_for: &[bool]) -> Self {
+        let mut following = Following::default();
+        let mut all = vec![following; lines.len()];
+        for (at, line) in lines.iter().enumerate().rev() {
+            all[at] = following;
+            if spoken_for[at] {
+                continue;
+            }
+            match kind(line) {
+                Kind::Noise => {}
+                Kind::Bar => following.bars += 1,
+                Kind::GoingOn => following.going_on = true,
+                Kind::Ordinary => following.ordinary += 1,
+            }
+        }
+        Self(all)
+    }
+
+    /// The program did more than fall over after this line.
+    pub(super) fn went_on(&self, at: usize) -> bool {
+        let following = self.0[at];
+        following.going_on || following.ordinary > MOST_AFTER || following.bars > MOST_BARS_AFTER
+    }
+
+    /// Nothing the program itself said comes after this line.
+    pub(super) fn is_last_word(&self, at: usize) -> bool {
+        !self.went_on(at) && self.0[at].ordinary == 0
+    }
+}

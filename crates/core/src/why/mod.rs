@@ -1,0 +1,145 @@
+//! Why a job failed, told from the end of its log.
+//!
+//! A wrong reason costs more than none: people stop reading. So a message counts only where the real
+//! program puts it (the last line of a Python traceback, a shell's own complaint at the very end), and
+//! only when the program did not go on after it. Anything else is `None`.
+
+mod advice;
+mod judge;
+mod lines;
+mod rules;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_unrelated;
+
+use serde::Serialize;
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    OutOfMemory,
+    GpuOutOfMemory,
+    /// `/dev/shm` is used up: the usual end of data-loading workers in a container.
+    SharedMemory,
+    MissingModule,
+    /// A shared library (`libGL.so.1`) that the image does not have.
+    MissingLibrary,
+    FileNotFound,
+    PermissionDenied,
+    DiskFull,
+    CudaError,
+    /// The program found no GPU, or fewer than it wanted.
+    NoGpu,
+    GpuEcc,
+    /// Communication between ranks failed; mostly the echo of another rank's end.
+    NcclError,
+    /// Something outside the job could not be reached.
+    Network,
+    NotANumber,
+    CommandNotFound,
+    Segfault,
+    PortInUse,
+    Killed,
+}
+
+impl Class {
+    /// The word used in `--json`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out_of_memory",
+            Self::GpuOutOfMemory => "gpu_out_of_memory",
+            Self::SharedMemory => "shared_memory",
+            Self::MissingModule => "missing_module",
+            Self::MissingLibrary => "missing_library",
+            Self::FileNotFound => "file_not_found",
+            Self::PermissionDenied => "permission_denied",
+            Self::DiskFull => "disk_full",
+            Self::CudaError => "cuda_error",
+            Self::NoGpu => "no_gpu",
+            Self::GpuEcc => "gpu_ecc",
+            Self::NcclError => "nccl_error",
+            Self::Network => "network",
+            Self::NotANumber => "not_a_number",
+            Self::CommandNotFound => "command_not_found",
+            Self::Segfault => "segfault",
+            Self::PortInUse => "port_in_use",
+            Self::Killed => "killed",
+        }
+    }
+
+    /// A few words for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out of memory",
+            Self::GpuOutOfMemory => "out of GPU memory",
+            Self::SharedMemory => "out of shared memory",
+            Self::MissingModule => "missing Python module",
+            Self::MissingLibrary => "missing shared library",
+            Self::FileNotFound => "file not found",
+            Self::PermissionDenied => "permission denied",
+            Self::DiskFull => "disk full",
+            Self::CudaError => "CUDA error",
+            Self::NoGpu => "no usable GPU",
+            Self::GpuEcc => "broken GPU memory (ECC)",
+            Self::NcclError => "communication between ranks failed",
+            Self::Network => "network error",
+            Self::NotANumber => "not a number (NaN or infinity)",
+            Self::CommandNotFound => "command not found",
+            Self::Segfault => "segmentation fault",
+            Self::PortInUse => "port already in use",
+            Self::Killed => "killed",
+        }
+    }
+
+    /// How readily this failure is only the echo of another: 0 is a cause of its own. A rank that loses
+    /// its peers reports NCCL errors, and the ranks that are left get killed.
+    pub(crate) const fn echo(self) -> u8 {
+        match self {
+            Self::CudaError | Self::Network => 1,
+            Self::Segfault => 2,
+            Self::Killed => 3,
+            Self::NcclError => 4,
+            _ => 0,
+        }
+    }
+
+    /// Whether programs often catch this and try something else: then what failed next is the cause.
+    pub(crate) const fn is_often_caught(self) -> bool {
+        matches!(
+            self,
+            Self::MissingModule | Self::MissingLibrary | Self::FileNotFound | Self::PermissionDenied | Self::CommandNotFound | Self::Network
+        )
+    }
+}
+
+/// Why a log ends in failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub class: Class,
+    /// The line of the log that shows it, without colours, cut at 300 characters.
+    pub evidence: String,
+    /// Whether trying again unchanged can help.
+    pub transient: bool,
+    /// What to do next, one sentence.
+    pub next_step: String,
+}
+
+/// The first cause in the tail of a log, or `None`: better silent than wrong.
+///
+/// Give it the log of a job that *failed*; only the last 256 KiB are looked at. Python holds back what
+/// it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may come after the traceback
+/// that ended it; that reads as a program that went on, and nothing is found.
+pub fn classify(tail: &[u8]) -> Option<Finding> {
+    let lines = lines::split(tail);
+    judge::cause(&lines)
+}
+
+/// Which of several ranks' findings is the root: a cause of its own beats an echo of another rank's
+/// end. Among equals the first given wins, so give them in the order in which the ranks ended.
+pub fn root_cause(findings: &[(u32, Finding)]) -> Option<&(u32, Finding)> {
+    findings.iter().min_by_key(|(_, finding)| finding.class.echo())
+}

@@ -1,0 +1,100 @@
+//! The flow, up to the point where something changes: a job becomes a plan.
+
+use std::path::{Path, PathBuf};
+use towline_core::backend::{Backend, Facts};
+use towline_core::job::{Job, Words};
+use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{Surroundings, resolve};
+use towline_core::{Error, Result, RunId, yaml};
+
+/// Reads a job file.
+pub fn read_job(file: &Path) -> Result<Job> {
+    let node = crate::layers::read_yaml(file)?;
+    Ok(yaml::decode(&node)?)
+}
+
+/// What the plan is made from, beside the job.
+#[derive(Debug)]
+pub struct Request {
+    pub job: Job,
+    /// `-n`: GPUs in all.
+    pub total_gpus: Option<u32>,
+    pub around: Surroundings,
+    /// Now, in seconds since 1970, and randomness for the id.
+    pub epoch_seconds: i64,
+    pub random: u32,
+    pub resubmits: Option<RunId>,
+}
+
+/// The job resolved against one cluster: everything that will be sent, and nothing sent yet.
+pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Result<(Plan, SecretSet)> {
+    let Request { mut job, total_gpus, around, epoch_seconds, random, resubmits } = request;
+    check_caps(&job, backend)?;
+    job.cluster = Words::None;
+    let (resolved, secrets) = resolve(&job, total_gpus, facts.gpus_per_node(), around)?;
+    let name = job.name.clone().unwrap_or_else(|| resolved.program.default_name());
+    let id = RunId::new(&name_without_values(&name), epoch_seconds, random);
+    let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
+    let request = backend.render(&resolved, facts)?;
+    let mut notes = Vec::new();
+    if resolved.shape.gpus_per_node == 0 && facts.gpus_per_node() > 0 {
+        notes.push(format!("no GPU was asked for; this cluster has {} per node: `-n 1` asks for one", facts.gpus_per_node()));
+    }
+    let plan = Plan { version: PLAN_VERSION, id, cluster: backend.name().to_owned(), kind: backend.kind().to_owned(), runs, job, resolved, request, notes, resubmits };
+    Ok((plan, secrets))
+}
+
+/// A sweep's id does not hold one run's values: `train-${{lr}}` gives `train`.
+fn name_without_values(name: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find("${{") {
+        plain.push_str(&rest[..at]);
+        plain.push('-');
+        rest = rest[at..].find("}}").map_or("", |end| &rest[at + end + 2..]);
+    }
+    plain + rest
+}
+
+/// What the cluster cannot do is refused here, with the reason, before anything is made.
+fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
+    let caps = backend.caps();
+    let refuse = |what: &str| Err(Error::refused(format!("cluster `{}` cannot give a run {what}", backend.name())));
+    if !job.io.is_empty() && !caps.io {
+        return refuse("`io`: datastores are not supported there yet");
+    }
+    if job.copy.is_some() && !caps.io {
+        return refuse("`copy`: datastores are not supported there yet");
+    }
+    if job.environment.image.is_some() && !caps.containers {
+        return refuse("an `image`: containers are not supported there yet");
+    }
+    if job.identity.as_deref().is_some_and(|identity| identity != "none") {
+        return refuse("an `identity`");
+    }
+    Ok(())
+}
+
+/// Where commands start: `code.workdir` below the code root, or the current folder.
+pub fn workdir(job: &Job, current: &Path) -> Result<PathBuf> {
+    let root = match &job.code.root {
+        Some(root) => current.join(root),
+        None => crate::surroundings::code_root(current),
+    };
+    let folder = match &job.code.workdir {
+        Some(workdir) => {
+            let below = Path::new(workdir);
+            if below.is_absolute() || below.components().any(|part| part == std::path::Component::ParentDir) {
+                return Err(Error::config(format!("`code.workdir` is a folder below the code root, not `{workdir}`")));
+            }
+            root.join(below)
+        }
+        None if job.code.root.is_some() => root,
+        None => current.to_owned(),
+    };
+    if !folder.is_dir() {
+        return Err(Error::config(format!("the folder {} does not exist", folder.display())).hint("see `code.root` and `code.workdir` in the job file"));
+    }
+    folder.canonicalize().map_err(|error| Error::config(format!("the folder {} cannot be used", folder.display())).source_error(error))
+}

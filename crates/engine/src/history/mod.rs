@@ -1,0 +1,113 @@
+//! The history: every run, attempt and event, in SQLite.
+//!
+//! One writer (the daemon for local runs), any number of readers. WAL on a local disk; a rollback
+//! journal on a network file system, where WAL's shared memory does not work. A database that is
+//! newer than the program is only read; one that is damaged is named and left alone.
+
+mod prune;
+mod read;
+mod reference;
+mod schema;
+mod write;
+
+pub use prune::PruneRow;
+pub use read::{ActiveRun, Filter, Submission};
+pub use reference::Target;
+pub use schema::SCHEMA_VERSION;
+pub use write::{Batch, RunKey};
+
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use towline_core::{Error, Result};
+
+/// How long a reader or writer waits for another that holds the file.
+const BUSY: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct History {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// How the database keeps a commit whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalMode {
+    WriteAhead,
+    Rollback,
+}
+
+impl JournalMode {
+    /// WAL, unless the folder is on a network file system. `TOW_HISTORY_JOURNAL=rollback` forces the other.
+    pub fn for_folder(folder: &Path) -> Self {
+        let forced = std::env::var("TOW_HISTORY_JOURNAL").is_ok_and(|mode| mode == "rollback");
+        if forced || towline_host::filesystem::network_kind(folder).is_some() { Self::Rollback } else { Self::WriteAhead }
+    }
+}
+
+impl History {
+    /// Opens for writing, making or migrating the database as needed.
+    pub fn open_writer(path: &Path, mode: JournalMode) -> Result<Self> {
+        let made = !path.exists();
+        let connection = Connection::open(path).map_err(|error| damaged(path, &error))?;
+        if made {
+            use std::os::unix::fs::PermissionsExt;
+            let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
+        }
+        let history = Self { connection, path: path.to_owned() };
+        history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
+        let word = match mode {
+            JournalMode::WriteAhead => "wal",
+            JournalMode::Rollback => "delete",
+        };
+        history
+            .connection
+            .query_row(&format!("PRAGMA journal_mode={word}"), [], |_| Ok(()))
+            .and_then(|()| history.connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=2000;"))
+            .map_err(|error| history.failed(&error))?;
+        history.migrate()?;
+        history.connection.set_prepared_statement_cache_capacity(64);
+        Ok(history)
+    }
+
+    /// Opens for reading. `None` when there is no history yet.
+    pub fn open_reader(path: &Path) -> Result<Option<Self>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| damaged(path, &error))?;
+        let history = Self { connection, path: path.to_owned() };
+        history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
+        // A history that the daemon is just making has no tables yet.
+        if history.version()? == 0 { Ok(None) } else { Ok(Some(history)) }
+    }
+
+    #[cfg(test)]
+    fn in_memory() -> Self {
+        let connection = Connection::open_in_memory().expect("SQLite opens in memory");
+        let history = Self { connection, path: ":memory:".into() };
+        history.migrate().expect("the schema is valid");
+        history
+    }
+
+    fn failed(&self, error: &rusqlite::Error) -> Error {
+        damaged(&self.path, error)
+    }
+}
+
+/// An error of SQLite in words. Damage is named and nothing is replaced.
+fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode;
+    let shown = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Error::bug(format!("the history {shown} is damaged: {error}"))
+            .hint("it is left as it is; try `sqlite3 FILE .recover`, or move it away to begin a new history"),
+        Some(ErrorCode::DiskFull) => Error::refused(format!("the disk that holds {shown} is full")).hint("free some space, then do it again: nothing was changed"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unreachable(format!("the history {shown} is held by another process")),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            Error::refused(format!("the history {shown} cannot be opened: {error}")).hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
+        }
+        _ => Error::bug(format!("the history {shown} failed: {error}")),
+    }
+}

@@ -1,0 +1,96 @@
+//! The tables. Migrations are only ever added; each moves the version by one.
+
+use super::History;
+use towline_core::{Error, Result};
+
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE environments (
+        id   INTEGER PRIMARY KEY,
+        hash INTEGER NOT NULL,
+        body TEXT NOT NULL
+    );
+    CREATE INDEX environments_hash ON environments (hash);
+
+    CREATE TABLE submissions (
+        id          TEXT PRIMARY KEY,
+        reversed    TEXT NOT NULL,
+        is_sweep    INTEGER NOT NULL,
+        created     INTEGER NOT NULL,
+        plan        TEXT NOT NULL,
+        environment INTEGER NOT NULL REFERENCES environments (id)
+    ) WITHOUT ROWID;
+    CREATE INDEX submissions_reversed ON submissions (reversed) WHERE is_sweep;
+
+    CREATE TABLE runs (
+        sequence   INTEGER PRIMARY KEY,
+        id         TEXT NOT NULL UNIQUE,
+        reversed   TEXT NOT NULL,
+        submission TEXT NOT NULL REFERENCES submissions (id),
+        name       TEXT NOT NULL,
+        experiment TEXT,
+        cluster    TEXT NOT NULL,
+        tier       TEXT NOT NULL,
+        tags       TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        command    TEXT NOT NULL,
+        gpus       INTEGER NOT NULL,
+        nodes      INTEGER NOT NULL,
+        world      INTEGER NOT NULL,
+        phase      TEXT NOT NULL,
+        state      TEXT NOT NULL,
+        created    INTEGER NOT NULL,
+        started    INTEGER,
+        ended      INTEGER,
+        resubmits  TEXT
+    );
+    CREATE INDEX runs_reversed ON runs (reversed);
+    CREATE INDEX runs_submission ON runs (submission);
+    CREATE INDEX runs_phase ON runs (phase, sequence);
+
+    CREATE TABLE attempts (
+        run     INTEGER NOT NULL REFERENCES runs (sequence) ON DELETE CASCADE,
+        attempt INTEGER NOT NULL,
+        runner  TEXT,
+        started INTEGER,
+        ended   INTEGER,
+        ending  TEXT,
+        PRIMARY KEY (run, attempt)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE events (
+        sequence INTEGER PRIMARY KEY,
+        run      INTEGER NOT NULL REFERENCES runs (sequence) ON DELETE CASCADE,
+        at       INTEGER NOT NULL,
+        body     TEXT NOT NULL
+    );
+    CREATE INDEX events_run ON events (run);
+"];
+
+/// The version this program writes.
+#[expect(clippy::cast_possible_truncation, reason = "a handful of migrations")]
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+impl History {
+    pub(super) fn version(&self) -> Result<u32> {
+        let version: u32 = self.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| self.failed(&error))?;
+        Ok(version)
+    }
+
+    /// Whether a newer program wrote this: then it is only read.
+    pub fn is_newer(&self) -> Result<bool> {
+        Ok(self.version()? > SCHEMA_VERSION)
+    }
+
+    pub(super) fn migrate(&self) -> Result<()> {
+        let version = self.version()?;
+        if version > SCHEMA_VERSION {
+            return Err(Error::refused(format!("the history {} was written by a newer tow (format {version}, this one knows {SCHEMA_VERSION})", self.path.display()))
+                .hint("use that tow to change something; reading works with this one"));
+        }
+        for (migration, number) in MIGRATIONS.iter().zip(1u32..).skip(version as usize) {
+            let script = format!("BEGIN IMMEDIATE; {migration} PRAGMA user_version={number}; COMMIT;");
+            self.connection.execute_batch(&script).map_err(|error| self.failed(&error))?;
+        }
+        Ok(())
+    }
+}

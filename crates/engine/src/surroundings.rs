@@ -1,0 +1,96 @@
+//! What only the submitter's machine can tell: folders, variables, git.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use towline_core::redact::Secret;
+use towline_core::resolve::GitState;
+use towline_core::{Error, Result};
+
+/// The variables of this process that are text. Others cannot be stored and are counted.
+pub fn environment() -> (Vec<(String, String)>, usize) {
+    let mut odd = 0;
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => Some((name, value)),
+            _ => {
+                odd += 1;
+                None
+            }
+        })
+        .collect();
+    (variables, odd)
+}
+
+/// `$XDG_STATE_HOME/towline/<host>`, or `~/.local/state/towline/<host>`.
+pub fn state_folder() -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state_home = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
+    let state_home = state_home.ok_or_else(|| Error::config("neither HOME nor XDG_STATE_HOME is set").hint("set HOME to your home folder"))?;
+    Ok(state_home.join("towline").join(host_name()))
+}
+
+/// The home folder: `$HOME`, else what `/etc/passwd` says. The program is static and asks no NSS.
+pub fn home() -> Option<PathBuf> {
+    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
+        return Some(home);
+    }
+    let own = rustix::process::getuid().as_raw().to_string();
+    let text = fs::read_to_string("/etc/passwd").ok()?;
+    let fields = text.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields.get(2) == Some(&own.as_str()))?;
+    fields.get(5).map(PathBuf::from)
+}
+
+pub fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '-' }).collect();
+    if safe.trim_matches('.').is_empty() { "localhost".to_owned() } else { safe }
+}
+
+/// The nearest folder upward with `towline.yaml`, else the git root, else `folder` itself.
+pub fn code_root(folder: &Path) -> PathBuf {
+    let upward = |name: &str| folder.ancestors().find(|folder| folder.join(name).exists()).map(Path::to_owned);
+    upward(crate::layers::PROJECT_FILE).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
+}
+
+/// The commit that is checked out, read from git's own files: no program is started.
+pub fn git_state(root: &Path) -> Option<GitState> {
+    let dot_git = root.join(".git");
+    let git = match fs::read_to_string(&dot_git) {
+        // A worktree: the file names the real folder.
+        Ok(text) => root.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => dot_git,
+    };
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let Some(reference) = head.trim().strip_prefix("ref: ") else {
+        return Some(GitState { commit: head.trim().to_owned(), branch: None });
+    };
+    let branch = reference.strip_prefix("refs/heads/").map(str::to_owned);
+    let common = fs::read_to_string(git.join("commondir")).map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
+    let loose = fs::read_to_string(common.join(reference)).ok().map(|text| text.trim().to_owned());
+    let packed = || {
+        let text = fs::read_to_string(common.join("packed-refs")).ok()?;
+        text.lines().find_map(|line| line.strip_suffix(reference).map(|commit| commit.trim().to_owned()))
+    };
+    loose.or_else(packed).map(|commit| GitState { commit, branch })
+}
+
+/// The umask of this process, without changing it.
+pub fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let text = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap_or("0022");
+    u32::from_str_radix(text.trim(), 8).unwrap_or(0o022)
+}
+
+/// Values the keyring has for `names`, asked through `secret-tool` where it is installed.
+pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<String, Secret> {
+    let missing = names.iter().filter(|name| !environment.iter().any(|(known, _)| known == *name));
+    missing
+        .filter_map(|name| {
+            let output = Command::new("secret-tool").args(["lookup", "towline", name]).output().ok()?;
+            let value = String::from_utf8(output.stdout).ok()?;
+            (output.status.success() && !value.is_empty()).then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
+        })
+        .collect()
+}

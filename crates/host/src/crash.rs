@@ -1,0 +1,76 @@
+//! Named moments at which the shipped program can be told to die, so that tests kill the real
+//! thing exactly there.
+//!
+//! `TOW_CRASH_AT=daemon.dispatch.intent` names a point; `@3` after it means the third time it is
+//! passed. `TOW_CRASH_TOKEN` names a file: whoever removes it dies, so that of several processes
+//! only one does. Without the first variable a point costs one atomic load.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Every point, by process: what the crash campaign walks through.
+pub const POINTS: &[&str] = &[
+    "client.submit.before",
+    "client.submit.sent",
+    "client.submit.answered",
+    "client.cancel.sent",
+    "client.resubmit.cancelled",
+    "daemon.submit.received",
+    "daemon.submit.committed",
+    "daemon.submit.answered",
+    "daemon.cancel.received",
+    "daemon.cancel.committed",
+    "daemon.cancel.sent",
+    "daemon.dispatch.before",
+    "daemon.dispatch.committed",
+    "daemon.dispatch.sent",
+    "daemon.started.received",
+    "daemon.ended.received",
+    "daemon.ended.committed",
+    "daemon.requeue.committed",
+    "daemon.preempt.committed",
+    "daemon.preempt.sent",
+    "daemon.adopt.begun",
+    "daemon.adopt.done",
+    "runner.assigned",
+    "runner.claimed",
+    "runner.spawned",
+    "runner.started",
+    "runner.rank.exited",
+    "runner.cancel.received",
+    "runner.end.before",
+    "runner.end.written",
+    "runner.end.sent",
+];
+
+struct Target {
+    point: String,
+    left: AtomicU32,
+    token: Option<String>,
+}
+
+static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+
+fn target() -> Option<&'static Target> {
+    TARGET
+        .get_or_init(|| {
+            let text = std::env::var("TOW_CRASH_AT").ok()?;
+            let (point, count) = text.split_once('@').unwrap_or((&text, "1"));
+            let left = AtomicU32::new(count.parse().unwrap_or(1));
+            Some(Target { point: point.to_owned(), left, token: std::env::var("TOW_CRASH_TOKEN").ok() })
+        })
+        .as_ref()
+}
+
+/// Dies here, by SIGKILL, if this is the moment that was asked for.
+pub fn pass(point: &str) {
+    debug_assert!(POINTS.contains(&point), "unlisted crash point {point}");
+    let Some(target) = target() else { return };
+    if target.point != point || target.left.fetch_sub(1, Ordering::Relaxed) != 1 {
+        return;
+    }
+    let mine = target.token.as_ref().is_none_or(|token| std::fs::remove_file(token).is_ok());
+    if mine {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}

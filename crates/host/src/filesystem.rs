@@ -1,0 +1,53 @@
+//! Which file systems keep shared memory and locks to one machine, and private folders.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// The name of a network file system, when `path` is on one: SQLite's WAL must not be used there.
+pub fn network_kind(path: &Path) -> Option<&'static str> {
+    rustix::fs::statfs(path).ok().and_then(|stat| name_of(u64::try_from(stat.f_type).unwrap_or(0)))
+}
+
+fn name_of(magic: u64) -> Option<&'static str> {
+    Some(match magic & 0xffff_ffff {
+        0x6969 => "nfs",
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => "smb",
+        0x6573_5546 => "fuse",
+        0x0bd0_0bd0 => "lustre",
+        0x4750_4653 => "gpfs",
+        0x1983_0326 => "beegfs",
+        0x00c3_6400 => "ceph",
+        0x5346_414f | 0x6b41_4653 => "afs",
+        0x0102_1997 => "9p",
+        _ => return None,
+    })
+}
+
+/// Makes a folder that only its owner can read, with its parents. One that others own or can
+/// write to is refused.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let metadata = fs::metadata(path)?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to somebody else", path.display())));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn network_file_systems_are_known_by_their_magic() {
+        assert_eq!(super::name_of(0x6969), Some("nfs"));
+        assert_eq!(super::name_of(0xef53), None, "ext4");
+        assert_eq!(super::name_of(0x0102_1994), None, "tmpfs");
+    }
+}

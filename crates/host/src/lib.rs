@@ -1,0 +1,9 @@
+//! The machine we are on: its clock, its processes, its sockets and file systems, and the named
+//! moments at which a test may have us killed. Linux-only calls live here and in the runner.
+
+pub mod clock;
+pub mod crash;
+pub mod filesystem;
+pub mod lock;
+pub mod process;
+pub mod socket;

@@ -1,0 +1,127 @@
+//! Processes as `/proc` shows them.
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use std::collections::HashMap;
+use std::fs;
+
+/// One process: its parent and when it started, in clock ticks since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessFacts {
+    pub parent: i32,
+    pub group: i32,
+    pub started: u64,
+    pub zombie: bool,
+}
+
+/// What `/proc/<pid>/stat` says. The name in it may hold blanks and brackets; fields count from the last `)`.
+pub fn facts(pid: i32) -> Option<ProcessFacts> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = &text[text.iter().rposition(|byte| *byte == b')')? + 1..];
+    let fields: Vec<&str> = std::str::from_utf8(after).ok()?.split_ascii_whitespace().collect();
+    Some(ProcessFacts {
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Every process there is.
+pub fn all() -> HashMap<i32, ProcessFacts> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter_map(|pid| Some((pid, facts(pid)?)))
+        .collect()
+}
+
+/// All descendants of `root`, without itself, that still run.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let table = all();
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for (pid, process) in &table {
+        children.entry(process.parent).or_default().push(*pid);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(pid) = open.pop() {
+        for child in children.get(&pid).into_iter().flatten() {
+            open.push(*child);
+            if table.get(child).is_some_and(|process| !process.zombie) {
+                found.push(*child);
+            }
+        }
+    }
+    found
+}
+
+/// Signals a process; one that is gone is fine.
+pub fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// What waiting for any child told.
+#[derive(Debug)]
+pub enum Reaped {
+    Child(i32, WaitStatus),
+    /// There are children, and all still run.
+    NoneYet,
+    /// There is no child left.
+    NoChildren,
+}
+
+/// Collects one ended child, without waiting.
+pub fn reap() -> Reaped {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => return Reaped::Child(pid.as_raw_nonzero().get(), status),
+            Ok(None) => return Reaped::NoneYet,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Reaped::NoChildren,
+        }
+    }
+}
+
+/// Collects this child if it has ended; fine if it is not ours.
+pub fn collect(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    }
+}
+
+/// Makes orphans below us ours to end, not init's.
+pub fn become_subreaper() -> std::io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Kills every descendant until none is left, however fast they fork. We are a subreaper, so
+/// whatever lets go of its parent becomes our child.
+pub fn kill_all_descendants() {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let mut pause = 1;
+    loop {
+        for pid in descendants(own) {
+            signal(pid, Signal::KILL);
+        }
+        loop {
+            match reap() {
+                Reaped::Child(..) => {}
+                Reaped::NoChildren => return,
+                Reaped::NoneYet => break,
+            }
+        }
+        // A killed process needs a moment to become a zombie; one that waits for a disk needs longer.
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        pause = (pause * 2).min(100);
+    }
+}
+
+/// The memory this process holds, in bytes.
+pub fn own_memory() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

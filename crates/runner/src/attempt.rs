@@ -1,0 +1,276 @@
+//! One attempt from its claim to its end, as a machine that is woken: by an ended process, by the
+//! daemon, by the clock.
+
+use crate::launch::{Launch, LaunchError, Process, free_port};
+use crate::memory::MemoryGroup;
+use rustix::process::{Pid, Signal, WaitStatus};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use towline_core::backend::LogSource;
+use towline_core::reason::{Cause, Ending, RankFailure};
+use towline_core::time::Moment;
+use towline_host::process::{Reaped, descendants, kill_all_descendants, reap, signal};
+use towline_wire::runner::{Assignment, Stop};
+
+/// How long what the ranks left behind may take to leave by itself.
+const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    SetUp,
+    Ranks,
+    /// The ranks have ended; what they left behind is being ended.
+    CleanUp,
+    /// A rank failed and the user asked to keep the nodes.
+    Held,
+    Done,
+}
+
+/// What a wake-up changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    Nothing,
+    RanksStarted,
+    Held { until: Moment },
+    Done,
+}
+
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) assignment: Assignment,
+    folder: PathBuf,
+    hosts: Vec<String>,
+    port: u16,
+    memory: Vec<MemoryGroup>,
+    pub(crate) processes: Vec<Process>,
+    stage: Stage,
+    /// Decided once; the first cause stays.
+    ending: Option<Ending>,
+    kill_at: Option<Instant>,
+    time_limit: Option<Instant>,
+    held_until: Option<Instant>,
+    /// Grows while stragglers are waited for: they have no descriptor to watch.
+    pause: Duration,
+}
+
+impl Attempt {
+    /// Prepares the attempt in the run's folder; nothing runs yet.
+    pub(crate) fn new(assignment: Assignment, folder: &Path, runner: &str) -> Self {
+        let nodes = assignment.shape.nodes;
+        let group = |node: u32, bytes| MemoryGroup::create(&format!("{runner}-{node}"), bytes);
+        let memory = assignment.memory.and_then(|bytes| (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>()).unwrap_or_default();
+        Self {
+            folder: folder.to_owned(),
+            hosts: vec!["127.0.0.1".to_owned(); nodes as usize],
+            port: free_port(),
+            memory,
+            processes: Vec::new(),
+            stage: Stage::SetUp,
+            ending: None,
+            kill_at: None,
+            time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+            held_until: None,
+            pause: Duration::from_millis(1),
+            assignment,
+        }
+    }
+
+    /// Starts set-up, or the ranks where there is none.
+    pub(crate) fn begin(&mut self) -> Change {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(self.assignment.umask & 0o777));
+        if self.assignment.setup.is_empty() {
+            return self.start_ranks();
+        }
+        let started = self.launch().set_up();
+        self.started(started, Change::Nothing)
+    }
+
+    fn launch(&self) -> Launch<'_> {
+        Launch { assignment: &self.assignment, folder: &self.folder, hosts: &self.hosts, port: self.port, memory: &self.memory }
+    }
+
+    fn start_ranks(&mut self) -> Change {
+        self.stage = Stage::Ranks;
+        let started = self.launch().ranks();
+        self.started(started, Change::RanksStarted)
+    }
+
+    fn started(&mut self, started: Result<Vec<Process>, LaunchError>, change: Change) -> Change {
+        match started {
+            Ok(processes) => {
+                self.processes = processes;
+                change
+            }
+            Err(problem) => {
+                let mut ending = Ending::cause(Cause::NotStarted).detail(problem.to_string());
+                ending.exit_code = Some(problem.exit_code());
+                self.ending.get_or_insert(ending);
+                self.stage = Stage::CleanUp;
+                self.wake()
+            }
+        }
+    }
+
+    /// The ending, once [`Change::Done`] or [`Change::Held`] was told.
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone().unwrap_or_else(Ending::success)
+    }
+
+    /// Ends the attempt from outside: SIGTERM now, SIGKILL after the grace.
+    pub(crate) fn stop(&mut self, why: Stop) {
+        if self.stage == Stage::Held {
+            // The failure stays the ending; only the keeping of the nodes is over.
+            self.held_until = Some(Instant::now());
+            return;
+        }
+        let cause = match why {
+            Stop::ByUser => Cause::ByUser,
+            Stop::Preempted => Cause::Preempted,
+        };
+        // A user's wish outranks a preemption that is under way.
+        let replace = matches!(self.ending.as_ref().and_then(|ending| ending.cause), None | Some(Cause::Preempted));
+        if replace && cause != Cause::Preempted || self.ending.is_none() {
+            self.ending = Some(Ending::cause(cause));
+        }
+        self.terminate();
+    }
+
+    /// SIGTERM to every rank's process group, once.
+    fn terminate(&mut self) {
+        if self.kill_at.is_some() {
+            return;
+        }
+        self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis));
+        for process in self.processes.iter().filter(|process| process.status.is_none()) {
+            if let Some(group) = Pid::from_raw(process.pid) {
+                let _ = rustix::process::kill_process_group(group, Signal::TERM);
+            }
+        }
+    }
+
+    /// When to wake at the latest.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let moments = match self.stage {
+            Stage::CleanUp => return Some(self.pause),
+            Stage::Held => [self.held_until, None],
+            _ => [self.kill_at, self.time_limit.filter(|_| self.ending.is_none())],
+        };
+        let soonest = moments.into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
+        // Orphans that fell to us are collected at least every second.
+        Some(soonest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1)))
+    }
+
+    /// Looks at everything that may have happened.
+    pub(crate) fn wake(&mut self) -> Change {
+        if self.stage == Stage::Held {
+            return self.wake_held();
+        }
+        let now = Instant::now();
+        let childless = self.reap_all();
+        if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && self.stage != Stage::CleanUp {
+            self.ending = Some(Ending::cause(Cause::TimeLimit));
+            self.terminate();
+        }
+        if self.kill_at.is_some_and(|moment| now >= moment) {
+            kill_all_descendants();
+            return self.finish();
+        }
+        match self.stage {
+            Stage::CleanUp if childless => self.finish(),
+            Stage::CleanUp => {
+                self.pause = (self.pause * 2).min(Duration::from_millis(50));
+                Change::Nothing
+            }
+            _ if self.processes.iter().any(|process| process.status.is_none()) => Change::Nothing,
+            Stage::SetUp if self.ending.is_none() => self.start_ranks(),
+            _ if childless => self.finish(),
+            _ => {
+                self.end_stragglers();
+                Change::Nothing
+            }
+        }
+    }
+
+    /// Collects what has ended; `true` when no child is left.
+    fn reap_all(&mut self) -> bool {
+        loop {
+            match reap() {
+                Reaped::NoChildren => return true,
+                Reaped::NoneYet => return false,
+                Reaped::Child(pid, status) => self.ended(pid, status),
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: i32, status: WaitStatus) {
+        let Some(process) = self.processes.iter_mut().find(|process| process.pid == pid && process.status.is_none()) else { return };
+        process.status = Some(status);
+        process.watch = None;
+        let (source, node) = (process.source, process.node);
+        towline_host::crash::pass("runner.rank.exited");
+        if status.exit_status() == Some(0) || self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(self.failure(source, node, status));
+        self.terminate();
+    }
+
+    fn failure(&self, source: LogSource, node: u32, status: WaitStatus) -> Ending {
+        let (code, by_signal) = (status.exit_status(), status.terminating_signal());
+        let exit_code = code.or(by_signal.map(|number| 128 + number));
+        let ran_out = self.memory.get(node as usize).is_some_and(MemoryGroup::ran_out);
+        match source {
+            LogSource::SetUp(_) => Ending { exit_code, ..Ending::cause(Cause::SetUp) }.detail(format!("node {node}, code {}", exit_code.unwrap_or(1))),
+            LogSource::Rank(rank) => {
+                let cause = match by_signal {
+                    _ if ran_out => Cause::OutOfMemory,
+                    Some(_) => Cause::Signal,
+                    None => Cause::ExitCode,
+                };
+                let first_failure = Some(RankFailure { rank, node, exit_code: code, signal: by_signal });
+                Ending { cause: Some(cause), exit_code, first_failure, detail: None }
+            }
+        }
+    }
+
+    fn end_stragglers(&mut self) {
+        self.stage = Stage::CleanUp;
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        for pid in descendants(own) {
+            signal(pid, Signal::TERM);
+        }
+        self.kill_at.get_or_insert(Instant::now() + STRAGGLER_GRACE);
+    }
+
+    /// Nothing of the attempt is alive any more.
+    fn finish(&mut self) -> Change {
+        self.processes.clear();
+        for group in self.memory.drain(..) {
+            group.remove();
+        }
+        let failed = matches!(
+            self.ending.as_ref().and_then(|ending| ending.cause),
+            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted)
+        );
+        match self.assignment.hold_on_failure {
+            Some(seconds) if failed => {
+                self.stage = Stage::Held;
+                self.held_until = Some(Instant::now() + Duration::from_secs(seconds));
+                Change::Held { until: towline_host::clock::now().plus_millis(seconds * 1000) }
+            }
+            _ => {
+                self.stage = Stage::Done;
+                Change::Done
+            }
+        }
+    }
+
+    fn wake_held(&mut self) -> Change {
+        if self.held_until.is_some_and(|moment| Instant::now() >= moment) {
+            self.stage = Stage::Done;
+            return Change::Done;
+        }
+        Change::Nothing
+    }
+}

@@ -1,0 +1,205 @@
+//! The runner's main loop: waits for an assignment, carries it, waits for the next.
+
+use crate::attempt::{Attempt, Change};
+use crate::control::{Control, start_daemon_if_gone};
+use crate::journal::Journal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::Duration;
+use towline_core::RunId;
+use towline_host::crash;
+use towline_wire::journal::JournalRecord;
+use towline_wire::runner::{Assignment, FromRunner, ToRunner};
+
+/// A runner that carried this many runs leaves when idle: its journal has grown long enough.
+const RUNS_PER_RUNNER: u32 = 2_000;
+
+/// Runs in the runners' folder, below its guard.
+pub fn runner_main(name: &str) -> io::Result<()> {
+    towline_host::process::become_subreaper()?;
+    let control = Control::from_stdin()?;
+    let journal = Journal::from_descriptor(rustix::stdio::stdout())?;
+    // Ranks must not hold the control socket or the journal's lock.
+    let null = fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    let listener = towline_host::socket::bind(".".as_ref(), &format!("{name}.sock"))?;
+    listener.set_nonblocking(true)?;
+    let runs = std::env::current_dir()?.parent().map(|state| state.join("runs")).unwrap_or_default();
+    let mut runner = Runner { name: name.to_owned(), runs, control: Some(control), listener, journal, attempt: None, carried: 0, retire: false };
+    runner.hello();
+    let result = runner.serve();
+    let _ = fs::remove_file(format!("{name}.sock"));
+    result
+}
+
+#[derive(Debug)]
+struct Runner {
+    name: String,
+    runs: PathBuf,
+    control: Option<Control>,
+    listener: UnixListener,
+    journal: Journal,
+    attempt: Option<Attempt>,
+    carried: u32,
+    retire: bool,
+}
+
+impl Runner {
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.messages()?;
+            if self.attempt.is_none() && (self.retire || self.control.is_none() || self.carried >= RUNS_PER_RUNNER) {
+                return Ok(());
+            }
+            self.wait()?;
+            if let Some(attempt) = &mut self.attempt {
+                let change = attempt.wake();
+                self.changed(change)?;
+            }
+        }
+    }
+
+    /// Sleeps until a process ends, the daemon says something, a new one calls, or time is up.
+    fn wait(&mut self) -> io::Result<()> {
+        let mut descriptors = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        if let Some(control) = &self.control {
+            descriptors.push(PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN));
+        }
+        let timeout = self.attempt.as_ref().and_then(Attempt::timeout);
+        if let Some(attempt) = &self.attempt {
+            let watched = attempt.processes.iter().filter_map(|process| process.watch.as_ref());
+            descriptors.extend(watched.map(|watch| PollFd::new(watch, PollFlags::IN)));
+        }
+        let timeout = timeout.map(timespec);
+        match poll(&mut descriptors, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let called = !descriptors[0].revents().is_empty();
+        let spoken = self.control.is_some() && !descriptors[1].revents().is_empty();
+        drop(descriptors);
+        if spoken && !self.control.as_mut().is_some_and(|control| control.fill().unwrap_or(false)) {
+            self.control = None;
+        }
+        if called && let Ok((stream, _)) = self.listener.accept() {
+            self.control = Control::new(stream).ok();
+            self.hello();
+        }
+        Ok(())
+    }
+
+    fn hello(&mut self) {
+        let carrying = self.attempt.as_ref().map(|attempt| (attempt.assignment.run.clone(), attempt.assignment.attempt));
+        self.tell(&FromRunner::Hello { runner: self.name.clone(), carrying });
+    }
+
+    /// A daemon that does not hear reads the journal later.
+    fn tell(&mut self, message: &FromRunner) {
+        if let Some(control) = &mut self.control && control.send(message).is_err() {
+            self.control = None;
+        }
+    }
+
+    fn messages(&mut self) -> io::Result<()> {
+        loop {
+            let Some(control) = &mut self.control else { return Ok(()) };
+            match control.waiting() {
+                Ok(Some(ToRunner::Start(assignment))) if self.attempt.is_none() => self.start(*assignment)?,
+                Ok(Some(ToRunner::Stop { run, attempt, why })) => {
+                    crash::pass("runner.cancel.received");
+                    if let Some(current) = &mut self.attempt && current.assignment.run == run && current.assignment.attempt == attempt {
+                        current.stop(why);
+                        let change = current.wake();
+                        self.changed(change)?;
+                    }
+                }
+                Ok(Some(ToRunner::Retire)) => self.retire = true,
+                Ok(None) => return Ok(()),
+                // A second assignment or a broken frame: this daemon cannot be trusted any more.
+                Ok(Some(ToRunner::Start(_))) | Err(_) => self.control = None,
+            }
+        }
+    }
+
+    /// The claim is on disk before anything of the attempt runs.
+    fn start(&mut self, assignment: Assignment) -> io::Result<()> {
+        crash::pass("runner.assigned");
+        let (run, attempt) = (assignment.run.clone(), assignment.attempt);
+        self.journal.append(&JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now() }, true)?;
+        crash::pass("runner.claimed");
+        self.carried += 1;
+        let folder = self.folder(&run)?;
+        let mut current = Attempt::new(assignment, &folder, &self.name);
+        let change = current.begin();
+        self.attempt = Some(current);
+        crash::pass("runner.spawned");
+        if change == Change::Nothing {
+            self.ranks_started();
+        }
+        self.changed(change)
+    }
+
+    fn folder(&self, run: &RunId) -> io::Result<PathBuf> {
+        let folder = self.runs.join(run.as_str());
+        match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(folder),
+        }
+    }
+
+    fn changed(&mut self, change: Change) -> io::Result<()> {
+        match change {
+            Change::Nothing => {}
+            Change::RanksStarted => self.ranks_started(),
+            Change::Held { until } => self.held(until)?,
+            Change::Done => self.end()?,
+        }
+        Ok(())
+    }
+
+    fn ranks_started(&mut self) {
+        let Some(current) = &self.attempt else { return };
+        let (run, attempt) = (current.assignment.run.clone(), current.assignment.attempt);
+        let at = towline_host::clock::now();
+        let processes = current.processes.iter().map(|process| (process.pid, towline_host::process::facts(process.pid).map_or(0, |facts| facts.started)));
+        let record = JournalRecord::Started { run: run.clone(), attempt, at, processes: processes.collect() };
+        // Not synced: it helps to find orphans after a kill, not after a power cut.
+        let _ = self.journal.append(&record, false);
+        self.tell(&FromRunner::Started { run, attempt, at });
+        crash::pass("runner.started");
+    }
+
+    fn held(&mut self, until: towline_core::time::Moment) -> io::Result<()> {
+        let Some(current) = &self.attempt else { return Ok(()) };
+        let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
+        self.journal.append(&JournalRecord::Held { run: run.clone(), attempt, until, ending: ending.clone() }, true)?;
+        self.tell(&FromRunner::Held { run, attempt, until, ending });
+        Ok(())
+    }
+
+    /// The end record is on disk before anybody hears of it.
+    fn end(&mut self) -> io::Result<()> {
+        let Some(current) = self.attempt.take() else { return Ok(()) };
+        let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
+        let at = towline_host::clock::now();
+        crash::pass("runner.end.before");
+        self.journal.append(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() }, true)?;
+        crash::pass("runner.end.written");
+        self.tell(&FromRunner::Ended { run, attempt, at, ending });
+        crash::pass("runner.end.sent");
+        if self.control.is_none() {
+            start_daemon_if_gone();
+        }
+        Ok(())
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(duration.subsec_nanos()) }
+}

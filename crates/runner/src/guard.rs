@@ -1,0 +1,54 @@
+//! The guard: above the runner, there only for the day the runner is killed.
+
+use crate::control::Control;
+use crate::journal::{self, Journal};
+use rustix::process::WaitOptions;
+use std::io;
+use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use towline_core::reason::{Cause, Ending};
+use towline_wire::journal::JournalRecord;
+use towline_wire::runner::FromRunner;
+
+/// Runs in the runners' folder, with the control socket as stdin and the locked journal as stdout.
+pub fn guard_main(name: &str) -> io::Result<()> {
+    // A session of its own: the daemon's end, or a closed terminal, is not ours.
+    let _ = rustix::process::setsid();
+    towline_host::process::become_subreaper()?;
+    let runner = Command::new("/proc/self/exe")
+        .arg0("tow")
+        .args([crate::RUNNER_VERB, name])
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .spawn()?;
+    let pid = rustix::process::Pid::from_child(&runner);
+    loop {
+        match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(()),
+            Ok(Some((_, status))) if status.exited() || status.signaled() => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    towline_host::process::kill_all_descendants();
+    settle(name)
+}
+
+/// The runner is gone and nothing of its run is alive: the attempt it had open ends here.
+fn settle(name: &str) -> io::Result<()> {
+    let path = format!("{name}.journal");
+    let records = journal::read(path.as_ref())?;
+    let Some((run, attempt)) = journal::open_attempt(&records) else { return Ok(()) };
+    // A rank had failed and only the nodes were kept: that failure is the ending.
+    let held = journal::trace(&records, &run, attempt).held.map(|(_, ending)| ending);
+    let ending = held.unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the runner was killed"));
+    let at = towline_host::clock::now();
+    let mut journal = Journal::from_descriptor(rustix::stdio::stdout())?;
+    // The runner may have been cut in the middle of a line.
+    journal.append_after_torn_line(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
+    if let Ok(mut control) = Control::from_stdin() {
+        let _ = control.send(&FromRunner::Ended { run, attempt, at, ending });
+    }
+    crate::control::start_daemon_if_gone();
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Writing and reading a runner's journal.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use towline_core::RunId;
+use towline_core::reason::Ending;
+use towline_core::time::Moment;
+use towline_wire::journal::{JournalRecord, line, parse};
+
+/// An open journal, locked for as long as any copy of its descriptor lives.
+#[derive(Debug)]
+pub struct Journal(File);
+
+impl Journal {
+    /// Makes a new journal and locks it. The name must be new.
+    pub fn create(path: &Path) -> io::Result<File> {
+        let file = OpenOptions::new().append(true).read(true).create_new(true).mode(0o600).open(path)?;
+        if !towline_host::lock::try_lock(&file)? {
+            return Err(io::Error::other("a new journal is locked already"));
+        }
+        Ok(file)
+    }
+
+    /// The journal that was handed over as an open descriptor.
+    pub fn from_descriptor(descriptor: impl AsFd) -> io::Result<Self> {
+        Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(descriptor, 3)?)))
+    }
+
+    /// Appends in one write; with `sync`, returns only when it is on disk.
+    pub fn append(&mut self, record: &JournalRecord, sync: bool) -> io::Result<()> {
+        self.0.write_all(&line(record))?;
+        if sync { self.0.sync_data() } else { Ok(()) }
+    }
+}
+
+impl Journal {
+    /// Appends and syncs a record behind whatever a killed writer left: a torn line is closed first.
+    pub fn append_after_torn_line(&mut self, record: &JournalRecord) -> io::Result<()> {
+        let mut bytes = vec![b'\n'];
+        bytes.extend(line(record));
+        self.0.write_all(&bytes)?;
+        self.0.sync_data()
+    }
+}
+
+/// What a journal tells of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trace {
+    pub claimed: Option<Moment>,
+    pub started: Option<Moment>,
+    pub processes: Vec<(i32, u64)>,
+    pub held: Option<(Moment, Ending)>,
+    pub end: Option<(Moment, Ending)>,
+}
+
+/// Reads the journal at `path`; a missing one is empty.
+pub fn read(path: &Path) -> io::Result<Vec<JournalRecord>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(parse(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the records tell of attempt `attempt` of `run`.
+pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
+    let mut trace = Trace::default();
+    for record in records.iter().filter(|record| record.attempt() == (run, attempt)) {
+        match record {
+            JournalRecord::Claim { at, .. } => trace.claimed = Some(*at),
+            JournalRecord::Started { at, processes, .. } => {
+                trace.started = Some(*at);
+                trace.processes.extend(processes);
+            }
+            JournalRecord::Held { until, ending, .. } => trace.held = Some((*until, ending.clone())),
+            JournalRecord::End { at, ending, .. } => trace.end = Some((*at, ending.clone())),
+        }
+    }
+    trace
+}
+
+/// The attempt that was claimed last and has no end.
+pub fn open_attempt(records: &[JournalRecord]) -> Option<(RunId, u32)> {
+    match records.last()? {
+        JournalRecord::End { .. } => None,
+        record => {
+            let (run, attempt) = record.attempt();
+            Some((run.clone(), attempt))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Starting the processes of an attempt: set-up once per node, then the ranks.
+
+use crate::memory::MemoryGroup;
+use crate::program::{self, Executable, NotExecutable};
+use rustix::process::{Pid, PidfdFlags, WaitStatus, pidfd_open};
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use towline_core::backend::{GpuMake, LogSource};
+use towline_core::rank::{Gang, Place, node_variables, rank_variables};
+use towline_wire::layout::log_name;
+use towline_wire::runner::Assignment;
+
+/// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// Readable when it has ended.
+    pub(crate) watch: Option<OwnedFd>,
+    pub(crate) source: LogSource,
+    pub(crate) node: u32,
+    pub(crate) status: Option<WaitStatus>,
+}
+
+/// What all processes of an attempt share.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) assignment: &'a Assignment,
+    pub(crate) folder: &'a Path,
+    pub(crate) hosts: &'a [String],
+    pub(crate) port: u16,
+    /// By node; empty where memory is only counted.
+    pub(crate) memory: &'a [MemoryGroup],
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
+    #[error(transparent)]
+    Program(#[from] NotExecutable),
+    #[error("cannot start in {folder}: {source}")]
+    Start { folder: String, source: io::Error },
+    #[error("cannot open the log {path}: {source}")]
+    Log { path: String, source: io::Error },
+}
+
+impl LaunchError {
+    pub(crate) const fn exit_code(&self) -> i32 {
+        match self {
+            Self::Program(problem) => problem.exit_code(),
+            _ => 126,
+        }
+    }
+}
+
+impl Launch<'_> {
+    pub(crate) fn set_up(&self) -> Result<Vec<Process>, LaunchError> {
+        let lines = format!("{}\n", self.assignment.setup.join("\n"));
+        (0..self.assignment.shape.nodes)
+            .map(|node| {
+                let file = self.folder.join(format!("attempt-{}.setup", self.assignment.attempt));
+                let executable = program::script(&lines, self.workdir(), self.path(), &file)?;
+                self.start(&executable, node, LogSource::SetUp(node), node_variables(&self.gang(), node))
+            })
+            .collect()
+    }
+
+    pub(crate) fn ranks(&self) -> Result<Vec<Process>, LaunchError> {
+        let shape = &self.assignment.shape;
+        let file = self.folder.join(format!("attempt-{}.script", self.assignment.attempt));
+        let executable = program::prepare(&self.assignment.program, self.workdir(), self.path(), &file)?;
+        let gang = self.gang();
+        let mut processes = Vec::new();
+        for node in 0..shape.nodes {
+            for local_rank in 0..shape.ranks_on(node) {
+                let place = Place { node, local_rank };
+                let source = LogSource::Rank(place.rank(shape));
+                match self.start(&executable, node, source, rank_variables(&gang, place)) {
+                    Ok(process) => processes.push(process),
+                    Err(error) => {
+                        // A gang starts whole or not at all.
+                        towline_host::process::kill_all_descendants();
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(processes)
+    }
+
+    fn workdir(&self) -> &Path {
+        Path::new(&self.assignment.workdir)
+    }
+
+    fn path(&self) -> Option<&str> {
+        self.assignment.variables.0.get("PATH").map(String::as_str)
+    }
+
+    fn gang(&self) -> Gang<'_> {
+        Gang {
+            run: &self.assignment.run,
+            attempt: self.assignment.attempt,
+            shape: &self.assignment.shape,
+            master_addr: &self.hosts[0],
+            master_port: self.port,
+            hosts: self.hosts,
+        }
+    }
+
+    fn start(&self, executable: &Executable, node: u32, source: LogSource, own: Vec<(&'static str, String)>) -> Result<Process, LaunchError> {
+        let path: PathBuf = self.folder.join(log_name(self.assignment.attempt, source));
+        let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
+        let errors = log.try_clone().map_err(log_error)?;
+        let mut command = Command::new(&executable.file);
+        command
+            .arg0(&executable.name)
+            .args(&executable.arguments)
+            .current_dir(self.workdir())
+            .env_clear()
+            .envs(&self.assignment.variables.0)
+            .envs(self.gpu_variables(node))
+            .envs(own)
+            .env("TOW_RUN_DIR", self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(log))
+            .stderr(Stdio::from(errors))
+            .process_group(0);
+        // Python holds its output back unless told not to, and what it holds back is lost with it.
+        if !self.assignment.variables.0.contains_key("PYTHONUNBUFFERED") {
+            command.env("PYTHONUNBUFFERED", "1");
+        }
+        let spawned = match self.memory.get(node as usize) {
+            Some(group) => group.within(|| command.spawn()).and_then(|spawned| spawned),
+            None => command.spawn(),
+        };
+        let child = spawned.map_err(|source| LaunchError::Start { folder: self.assignment.workdir.clone(), source })?;
+        let pid = Pid::from_child(&child);
+        // Opened before anybody could have reaped it, so the number is still this process.
+        let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source, node, status: None })
+    }
+
+    fn gpu_variables(&self, node: u32) -> BTreeMap<&'static str, String> {
+        let Some(gpus) = self.assignment.gpus.get(node as usize) else { return BTreeMap::new() };
+        let list = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        match self.assignment.gpu_make {
+            GpuMake::Amd => [("ROCR_VISIBLE_DEVICES", list.clone()), ("CUDA_VISIBLE_DEVICES", list)].into(),
+            // Numbers as `nvidia-smi` gives them, not by speed.
+            GpuMake::Nvidia | GpuMake::Declared => [("CUDA_VISIBLE_DEVICES", list), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned())].into(),
+        }
+    }
+}
+
+/// A port nobody listens on now, for `MASTER_PORT`.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).map_or(29_500, |address| address.port())
+}

@@ -1,0 +1,23 @@
+//! What `tow` does on a node of a run: claims the attempt, runs set-up, starts the ranks, forwards
+//! the end, leaves nothing behind, and records how it went.
+//!
+//! Two processes per runner. The *guard* is above: should the runner be killed, everything below
+//! it falls to the guard, which ends it and records `node_failed`. Both hold the lock on the
+//! runner's journal; that lock, not a pid, says whether an attempt can still be alive.
+
+mod attempt;
+mod carry;
+mod control;
+mod guard;
+pub mod journal;
+mod launch;
+mod memory;
+mod program;
+pub mod spawn;
+
+pub use carry::runner_main;
+pub use guard::guard_main;
+
+/// The hidden verbs that start the two processes.
+pub const GUARD_VERB: &str = "__guard";
+pub const RUNNER_VERB: &str = "__runner";

@@ -1,0 +1,37 @@
+//! Starting a runner, from the daemon's side.
+
+use crate::journal::Journal;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use towline_wire::layout::StateFolder;
+
+/// Variables a runner needs of its own. Everything else of the daemon's stays with the daemon.
+const OWN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_TOKEN", "TOW_GRACE_MILLIS"];
+
+/// Starts a guard and through it a runner named `name`; returns our end of its control socket and
+/// the guard. The journal exists and is locked before the guard does.
+pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, Child)> {
+    let journal = Journal::create(&state.runner_journal(name))?;
+    let (ours, theirs) = UnixStream::pair()?;
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(state.daemon_log())?;
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("tow")
+        .args([crate::GUARD_VERB, name])
+        .current_dir(state.runners())
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::from(journal))
+        .stderr(Stdio::from(log))
+        .env_clear();
+    for variable in OWN_VARIABLES {
+        if let Some(value) = std::env::var_os(variable) {
+            command.env(variable, value);
+        }
+    }
+    let child = command.spawn()?;
+    Ok((ours, child))
+}

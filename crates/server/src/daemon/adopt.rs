@@ -1,0 +1,223 @@
+//! Runners that others started, and runners that died: the lock on a journal says who is alive,
+//! the journal says what happened.
+
+use super::{Daemon, Message, Then, log, now, runners};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use towline_core::RunId;
+use towline_core::event::RunEvent;
+use towline_core::reason::{Cause, Ending};
+use towline_core::state::cancelled;
+use towline_engine::history::RunKey;
+use towline_host::{crash, lock, process};
+use towline_runner::journal;
+use towline_wire::journal::JournalRecord;
+use towline_wire::layout::StateFolder;
+
+impl Daemon {
+    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final.
+    pub(super) fn adopt_all(&mut self) {
+        crash::pass("daemon.adopt.begun");
+        let mut seen = BTreeSet::new();
+        for entry in std::fs::read_dir(self.state.runners()).into_iter().flatten().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            let Some(name) = file.strip_suffix(".journal") else { continue };
+            seen.insert(name.to_owned());
+            let path = entry.path();
+            let records = journal::read(&path).unwrap_or_default();
+            self.replay_claims(name, &records);
+            if lock::is_held(&path).unwrap_or(true) {
+                tokio::spawn(call(self.state.clone(), name.to_owned(), self.inbox.clone()));
+            } else {
+                // Read again: it may have ended between the two looks.
+                let records = journal::read(&path).unwrap_or_default();
+                self.settled(name, &records);
+            }
+        }
+        self.settle_runs_of_missing_runners(&seen);
+        self.finish_cancelled();
+        crash::pass("daemon.adopt.done");
+    }
+
+    /// A power cut may have lost the intents that were not synced yet; a claim proves one.
+    fn replay_claims(&mut self, name: &str, records: &[JournalRecord]) {
+        for record in records {
+            let JournalRecord::Claim { run, attempt, at } = record else { continue };
+            let Some(key) = self.queue.key(run) else { continue };
+            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned() }, *at);
+            self.queue.refile(key);
+            self.record(event.into_iter().collect(), Then::Nothing);
+            if journal::trace(records, run, *attempt).end.is_some() {
+                self.settle_attempt(key, run, *attempt, records);
+            }
+        }
+    }
+
+    fn settle_runs_of_missing_runners(&mut self, seen: &BTreeSet<String>) {
+        let lost: Vec<String> = self.queue.held_runs().filter_map(|run| run.state.runner.clone()).filter(|runner| !seen.contains(runner)).collect();
+        for name in lost {
+            self.settled(&name, &[]);
+        }
+    }
+
+    /// The wish was written and the end was not.
+    fn finish_cancelled(&mut self) {
+        let wanted: Vec<(RunKey, u32)> =
+            self.queue.all().filter(|run| run.state.cancel_requested && run.state.runner.is_none()).map(|run| (run.key, run.state.attempt)).collect();
+        for (key, attempt) in wanted {
+            let event = self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now());
+            self.record(event.into_iter().collect(), Then::Nothing);
+            self.close(key);
+        }
+    }
+
+    /// A runner introduces itself: a new one, or one that a daemon before us started.
+    pub(super) fn runner_hello(&mut self, name: &str, carrying: Option<(RunId, u32)>) {
+        let Some((key, attempt)) = self.queue.held_runs().find(|run| run.state.runner.as_deref() == Some(name)).map(|run| (run.key, run.state.attempt)) else {
+            return;
+        };
+        match carrying {
+            Some((run, carried)) if self.queue.key(&run) == Some(key) && carried == attempt => {
+                self.runners.assign(name, key, attempt);
+                self.take_up(name, key, attempt);
+            }
+            // It is ours and has not read its assignment yet.
+            None if self.runners.is_own(name) => {}
+            // It never got its assignment, and now never will: the old line is cut.
+            _ => {
+                let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
+                if let Some(id) = self.run_of(key).map(|run| run.id.clone()) {
+                    self.settle_attempt(key, &id, attempt, &records);
+                }
+                self.runners.finished(name);
+            }
+        }
+    }
+
+    /// An attempt that runs under a runner from before: learn what happened meanwhile.
+    fn take_up(&mut self, name: &str, key: RunKey, attempt: u32) {
+        let Some(id) = self.run_of(key).map(|run| run.id.clone()) else { return };
+        let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
+        let trace = journal::trace(&records, &id, attempt);
+        if let Some(at) = trace.started {
+            self.attempt_started(key, attempt, at);
+        }
+        if let Some((until, ending)) = trace.held {
+            let event = self.apply(key, RunEvent::AttemptHeld { attempt, until, ending }, now());
+            self.record(event.into_iter().collect(), Then::Nothing);
+        }
+        self.send_stop_if_wanted(key);
+    }
+
+    pub(super) fn runner_gone(&mut self, name: &str) {
+        self.runners.gone(name);
+        tokio::spawn(wait_for_lock(self.state.clone(), name.to_owned(), self.inbox.clone()));
+    }
+
+    /// Nobody holds the journal: nothing of this runner is alive but, at worst, its ranks.
+    pub(super) fn settled(&mut self, name: &str, records: &[JournalRecord]) {
+        let mine: Vec<(RunKey, RunId, u32)> = self
+            .queue
+            .held_runs()
+            .filter(|run| run.state.runner.as_deref() == Some(name))
+            .map(|run| (run.key, run.id.clone(), run.state.attempt))
+            .collect();
+        for (key, id, attempt) in mine {
+            self.settle_attempt(key, &id, attempt, records);
+        }
+        self.runners.bury(name.to_owned());
+    }
+
+    fn settle_attempt(&mut self, key: RunKey, id: &RunId, attempt: u32, records: &[JournalRecord]) {
+        let trace = journal::trace(records, id, attempt);
+        match (trace.claimed, trace.end) {
+            (_, Some((at, ending))) => {
+                if let Some(started) = trace.started {
+                    self.attempt_started(key, attempt, started);
+                }
+                self.attempt_over(key, attempt, ending, at);
+            }
+            (None, None) => {
+                let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
+                self.queue.refile(key);
+                self.record(event.into_iter().collect(), Then::Nothing);
+                self.unsettled = true;
+                if self.run_of(key).is_some_and(|run| run.state.cancel_requested) {
+                    self.finish_cancelled();
+                }
+            }
+            // Guard and runner were killed at once: end what they left before anything follows.
+            (Some(_), None) => {
+                let (id, inbox) = (id.clone(), self.inbox.clone());
+                tokio::task::spawn_blocking(move || {
+                    end_orphans(&id, &trace.processes);
+                    let _ = inbox.send(Message::OrphansEnded { key, attempt });
+                });
+            }
+        }
+    }
+
+    pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
+        let ending = Ending::cause(Cause::NodeFailed).detail("the runner and its guard were killed, or the machine went down");
+        self.attempt_over(key, attempt, ending, now());
+    }
+}
+
+/// Connects to a live runner; one that dies meanwhile settles by its journal.
+async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
+    let journal = state.runner_journal(&name);
+    while lock::is_held(&journal).unwrap_or(false) {
+        if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock")) {
+            match runners::serve(&name, stream, inbox.clone()) {
+                Ok(control) => {
+                    let _ = inbox.send(Message::RunnerAdopted { name, control });
+                    return;
+                }
+                Err(error) => log(&format!("runner {name} cannot be called: {error}")),
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    wait_for_lock(state, name, inbox).await;
+}
+
+/// Waits until the guard has cleaned up and gone, then reads what there is to read.
+async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
+    let journal = state.runner_journal(&name);
+    let mut pause = 1;
+    while lock::is_held(&journal).unwrap_or(false) {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        pause = (pause * 2).min(50);
+    }
+    let records = journal::read(&journal).unwrap_or_default();
+    let _ = inbox.send(Message::Settled { name, records });
+}
+
+/// Ends every process of a run: those its runner wrote down, if they are still the same, whatever
+/// descends from them, and whatever carries the run's id in its environment.
+fn end_orphans(run: &RunId, processes: &[(i32, u64)]) {
+    let mark = format!("TOW_RUN_ID={run}");
+    for _ in 0..500 {
+        let mut alive: BTreeSet<i32> = BTreeSet::new();
+        for (pid, facts) in process::all() {
+            let written_down = processes.iter().any(|(known, started)| (*known == pid || *known == facts.group) && facts.started >= *started);
+            let marked = || std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()));
+            if !facts.zombie && (written_down || marked()) {
+                alive.insert(pid);
+            }
+        }
+        let below: Vec<i32> = alive.iter().flat_map(|pid| process::descendants(*pid)).collect();
+        alive.extend(below);
+        if alive.is_empty() {
+            return;
+        }
+        for pid in &alive {
+            process::signal(*pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        // They may have fallen to us.
+        alive.iter().for_each(|pid| process::collect(*pid));
+    }
+    log(&format!("{run}: some of its processes cannot be ended"));
+}

@@ -1,0 +1,75 @@
+//! Ending runs for the user, and forgetting ended ones.
+
+use super::clients::refuse_with;
+use super::{Cancelled, Daemon, Message, Replies, now, write_of};
+use crate::ledger::{Write, Written};
+use towline_core::event::RunEvent;
+use towline_core::state::cancelled;
+use towline_core::{Result, RunId};
+use towline_host::crash;
+use towline_wire::daemon::Reply;
+
+impl Daemon {
+    /// The wish is on disk before anything is signalled: a crash in between does not lose it.
+    pub(super) fn cancel(&mut self, runs: Vec<RunId>, replies: Replies) {
+        crash::pass("daemon.cancel.received");
+        let mut sorted = Cancelled { asked: Vec::new(), already_ended: Vec::new(), to_stop: Vec::new(), events: Vec::new() };
+        for id in runs {
+            let Some(key) = self.queue.key(&id) else {
+                sorted.already_ended.push(id);
+                continue;
+            };
+            sorted.asked.push(id);
+            sorted.events.extend(self.apply(key, RunEvent::CancelIntent, now()));
+            if self.run_of(key).is_some_and(|run| run.state.runner.is_some()) {
+                sorted.to_stop.push(key);
+                continue;
+            }
+            let attempt = self.run_of(key).map_or(0, |run| run.state.attempt);
+            sorted.events.extend(self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now()));
+            self.queue.refile(key);
+        }
+        let writes: Vec<Write> = sorted.events.iter().map(write_of).collect();
+        self.ledger.write(writes, true, move |result| Message::CancelWritten { cancelled: sorted, replies, result });
+    }
+
+    pub(super) fn cancel_written(&mut self, cancelled: Cancelled, replies: &Replies, result: Result<Vec<Written>>) {
+        crash::pass("daemon.cancel.committed");
+        match result {
+            Ok(written) => {
+                let keys: Vec<_> = cancelled.events.iter().filter(|event| event.state.phase.is_ended()).map(|event| event.key).collect();
+                self.announce(cancelled.events, &written);
+                for key in keys {
+                    self.close(key);
+                }
+                let _ = replies.send(Reply::Cancelling { runs: cancelled.asked, already_ended: cancelled.already_ended });
+            }
+            Err(error) => refuse_with(replies, &error),
+        }
+        for key in cancelled.to_stop {
+            self.send_stop_if_wanted(key);
+        }
+        crash::pass("daemon.cancel.sent");
+        self.unsettled = true;
+    }
+
+    pub(super) fn forget(&self, runs: Vec<RunId>, replies: Replies) {
+        let mut writes: Vec<Write> = runs.iter().map(|run| Write::Forget { run: run.clone() }).collect();
+        writes.push(Write::ForgetUnused);
+        self.ledger.write(writes, true, move |result| Message::Forgotten { runs, replies, result });
+    }
+
+    pub(super) fn forgotten(&self, runs: Vec<RunId>, replies: &Replies, result: Result<Vec<Written>>) {
+        match result {
+            Ok(written) => {
+                let gone = runs.into_iter().zip(written).filter(|(_, written)| matches!(written, Written::Forgotten(true))).map(|(run, _)| run);
+                let gone: Vec<RunId> = gone.collect();
+                for run in &gone {
+                    let _ = std::fs::remove_dir_all(self.state.run(run));
+                }
+                let _ = replies.send(Reply::Forgotten { runs: gone });
+            }
+            Err(error) => refuse_with(replies, &error),
+        }
+    }
+}

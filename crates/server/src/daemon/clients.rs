@@ -1,0 +1,170 @@
+//! Conversations with `tow`.
+
+use super::{Daemon, Message, Replies};
+use std::os::unix::net::UnixListener as StdListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use towline_core::RunId;
+use towline_core::backend::Observation;
+use towline_core::state::RunState;
+use towline_wire::daemon::{Hello, PROTOCOL, Refusal, RefusalKind, Reply, Request, Status};
+use towline_wire::frame::{self, FrameBuffer};
+use towline_wire::version;
+
+pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message>) {
+    if listener.set_nonblocking(true).is_err() {
+        return;
+    }
+    let Ok(listener) = UnixListener::from_std(listener) else { return };
+    let mut connection = 0;
+    while let Ok((stream, _)) = listener.accept().await {
+        connection += 1;
+        tokio::spawn(converse(connection, stream, inbox.clone()));
+    }
+}
+
+/// One request, then replies until either side hangs up.
+async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSender<Message>) {
+    let mut buffer = FrameBuffer::default();
+    let mut chunk = vec![0; 64 << 10];
+    let hello: Hello = loop {
+        match buffer.next() {
+            Ok(Some(hello)) => break hello,
+            Ok(None) => {}
+            Err(_) => return,
+        }
+        match stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => buffer.push(&chunk[..count]),
+        }
+    };
+    let (replies, mut answers) = unbounded_channel();
+    if inbox.send(Message::Asked { connection, hello: Box::new(hello), replies }).is_err() {
+        return;
+    }
+    loop {
+        tokio::select! {
+            answer = answers.recv() => match answer {
+                Some(reply) => if stream.write_all(&frame::encode(&reply)).await.is_err() { break },
+                None => break,
+            },
+            read = stream.read(&mut chunk) => if !matches!(read, Ok(count) if count > 0) { break },
+        }
+    }
+    let _ = inbox.send(Message::HungUp { connection });
+}
+
+pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<String>) {
+    let _ = replies.send(Reply::Refused(Refusal { kind, message: message.into(), hints: Vec::new() }));
+}
+
+pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
+    let kind = match error.kind() {
+        towline_core::ErrorKind::NotFound => RefusalKind::NotFound,
+        towline_core::ErrorKind::Refused => RefusalKind::Refused,
+        _ => RefusalKind::Bug,
+    };
+    let _ = replies.send(Reply::Refused(Refusal { kind, message: error.to_string(), hints: error.hints().to_vec() }));
+}
+
+impl Daemon {
+    pub(super) fn asked(&mut self, connection: u64, hello: Hello, replies: Replies) {
+        self.connections += 1;
+        if matches!(hello.request, Request::Stop) {
+            let _ = replies.send(Reply::Stopping);
+            return self.leave();
+        }
+        if version::is_older(version::version(), &hello.version) {
+            refuse(&replies, RefusalKind::Leaving, format!("tow {} makes room for {}", version::version(), hello.version));
+            return self.leave();
+        }
+        if hello.protocol != PROTOCOL {
+            let message = format!("this tow ({}) is too old to talk to the daemon ({})", hello.version, version::version());
+            return refuse(&replies, RefusalKind::Refused, message);
+        }
+        self.answer(connection, hello.request, replies);
+    }
+
+    /// Leaves once the replies under way are out.
+    fn leave(&self) {
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            let _ = inbox.send(Message::Leave);
+        });
+    }
+
+    fn answer(&mut self, connection: u64, request: Request, replies: Replies) {
+        match request {
+            Request::Status => {
+                let _ = replies.send(Reply::Status(self.status()));
+            }
+            Request::Stop => {}
+            Request::Submit(submit) => self.submit(*submit, replies),
+            Request::Cancel { runs } => self.cancel(runs, replies),
+            Request::Watch { runs } => self.watch(connection, runs, replies),
+            Request::Find { run } => self.find(run, replies),
+            Request::Observe { runs } => self.observe(runs, replies),
+            Request::Explain { run } => self.explain(&run, &replies),
+            Request::Facts { limits } => {
+                self.set_limits(limits);
+                self.facts(replies);
+            }
+            Request::Forget { runs } => self.forget(runs, replies),
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            version: version::version().to_owned(),
+            protocol: PROTOCOL,
+            pid: std::process::id(),
+            started: self.begun,
+            queued: self.queue.waiting_count(),
+            running: self.queue.holding_count(),
+            runners: self.runners.count(),
+            memory_bytes: towline_host::process::own_memory(),
+        }
+    }
+
+    pub(super) fn hung_up(&mut self, connection: u64) {
+        self.connections = self.connections.saturating_sub(1);
+        self.watchers.remove(connection);
+    }
+
+    fn find(&self, run: RunId, replies: Replies) {
+        self.read_states(vec![run], move |states| {
+            if let Ok(states) = &states {
+                let _ = replies.send(Reply::Found { known: states.first().is_some_and(Option::is_some) });
+            }
+            Message::Observed { replies, states: Ok(Vec::new()) }
+        });
+    }
+
+    fn observe(&self, runs: Vec<RunId>, replies: Replies) {
+        self.read_states(runs, move |states| Message::Observed { replies, states });
+    }
+
+    /// States from the history, in the order asked for.
+    fn read_states(&self, runs: Vec<RunId>, done: impl FnOnce(towline_core::Result<Vec<Option<RunState>>>) -> Message + Send + 'static) {
+        self.ledger.read(move |history| {
+            let states = runs.iter().map(|run| Ok(history.run(run)?.map(|record| record.state))).collect();
+            done(states)
+        });
+    }
+
+    pub(super) fn observed(&self, replies: &Replies, states: towline_core::Result<Vec<Option<RunState>>>) {
+        match states {
+            Ok(states) if states.is_empty() => {}
+            Ok(states) => {
+                let observe = |state: Option<RunState>| match state {
+                    Some(state) => Observation::Known { native: state.phase.word().to_owned(), state },
+                    None => Observation::Gone,
+                };
+                let _ = replies.send(Reply::Observed { observations: states.into_iter().map(observe).collect() });
+            }
+            Err(error) => refuse_with(replies, &error),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Starting what the scheduler chose: the intent first, then the word to the runner.
+
+use super::{Daemon, Message, Then, log, now};
+use crate::schedule::{Capacity, decide};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use towline_core::backend::GpuMake;
+use towline_core::event::RunEvent;
+use towline_core::plan::Plan;
+use towline_core::reason::{Cause, Ending};
+use towline_core::template;
+use towline_core::{Error, Result};
+use towline_engine::history::RunKey;
+use towline_host::crash;
+use towline_wire::runner::{Assignment, Stop, ToRunner, Variables};
+
+impl Daemon {
+    pub(super) fn schedule(&mut self) {
+        self.unsettled = false;
+        if self.queue.waiting_count() == 0 {
+            return;
+        }
+        let at = now();
+        let holding = self.queue.holding(at, self.grace_millis);
+        let gpus = if self.gpus_are_known() { self.machine.usable_gpus() } else { BTreeSet::new() };
+        let capacity = Capacity { cpus: self.machine.cpus, memory: self.machine.memory, gpus };
+        let decision = decide(&capacity, self.queue.waiting(), &holding, at.0.unsigned_abs());
+        for (key, gpus) in decision.start {
+            self.dispatch(key, gpus);
+        }
+        for key in decision.preempt {
+            self.preempt(key);
+        }
+    }
+
+    fn dispatch(&mut self, key: RunKey, gpus: BTreeSet<u32>) {
+        crash::pass("daemon.dispatch.before");
+        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt + 1) else { return };
+        let runner = match self.runners.take_idle() {
+            Ok(runner) => runner,
+            Err(error) => return log(&format!("no runner can be started: {error}")),
+        };
+        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone() }, now()) else {
+            return self.runners.put_back(&runner);
+        };
+        self.runners.assign(&runner, key, attempt);
+        if let Some(run) = self.queue.get_mut(key) {
+            run.gpus = gpus;
+            run.started = None;
+        }
+        self.queue.refile(key);
+        self.record(vec![event], Then::Dispatch { key });
+    }
+
+    /// The intent is in the history, so whoever comes after us knows which runner may have it.
+    pub(super) fn dispatch_written(&mut self, key: RunKey) {
+        crash::pass("daemon.dispatch.committed");
+        let Some(run) = self.run_of(key) else { return };
+        let submission = run.submission.clone();
+        match self.plans.get(&submission) {
+            Some(plan) => self.plan_read(key, Ok(Some(plan.clone()))),
+            None => self.ledger.read(move |history| {
+                let plan = history.submission(&submission).map(|found| found.map(|submission| Arc::new(submission.plan)));
+                Message::PlanRead { key, plan }
+            }),
+        }
+    }
+
+    pub(super) fn plan_read(&mut self, key: RunKey, plan: Result<Option<Arc<Plan>>>) {
+        let Some(run) = self.run_of(key) else { return };
+        let Some(runner) = run.state.runner.clone() else { return };
+        let assignment = plan.and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history"))).and_then(|plan| {
+            let assignment = self.assignment(key, &plan)?;
+            self.keep_plan(plan);
+            Ok(assignment)
+        });
+        match assignment {
+            Ok(assignment) => {
+                self.runners.send(&runner, ToRunner::Start(Box::new(assignment)));
+                crash::pass("daemon.dispatch.sent");
+                self.send_stop_if_wanted(key);
+            }
+            Err(error) => {
+                let attempt = self.run_of(key).map_or(0, |run| run.state.attempt);
+                self.runners.put_back(&runner);
+                self.attempt_over(key, attempt, Ending::cause(Cause::NotStarted).detail(error.to_string()), now());
+            }
+        }
+    }
+
+    fn assignment(&self, key: RunKey, plan: &Plan) -> Result<Assignment> {
+        let run = self.run_of(key).ok_or_else(|| Error::bug("the run is gone"))?;
+        let value_of = |wanted: &str| run.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        let known: Vec<&str> = run.parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let fill = |text: &str| template::fill(text, value_of, &known);
+        let resolved = &plan.resolved;
+        let mut variables: BTreeMap<String, String> = resolved.inherited.clone();
+        let secrets = self.secrets(&run.submission);
+        if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
+            return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
+        }
+        variables.extend(secrets.0.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        for (name, value) in &resolved.env {
+            variables.insert(name.clone(), fill(value)?);
+        }
+        Ok(Assignment {
+            run: run.id.clone(),
+            attempt: run.state.attempt,
+            shape: resolved.shape.clone(),
+            program: resolved.program.try_map(fill)?,
+            setup: resolved.setup.iter().map(|line| fill(line)).collect::<Result<_>>()?,
+            workdir: resolved.workdir.clone(),
+            umask: resolved.umask,
+            variables: Variables(variables),
+            gpus: self.gpus_by_node(&run.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
+            gpu_make: self.gpu_make(),
+            time: run.time,
+            hold_on_failure: resolved.hold_on_failure.map(|span| span.0),
+            memory: resolved.shape.memory.map(|memory| memory.0),
+            grace_millis: self.grace_millis,
+        })
+    }
+
+    /// A machine with GPUs hides them from a run that asked for none.
+    fn gpus_by_node(&self, gpus: &BTreeSet<u32>, nodes: u32, per_node: u32) -> Vec<Vec<u32>> {
+        if self.machine.gpus.is_empty() {
+            return Vec::new();
+        }
+        let all: Vec<u32> = gpus.iter().copied().collect();
+        (0..nodes).map(|node| all.iter().copied().skip((node * per_node) as usize).take(per_node as usize).collect()).collect()
+    }
+
+    fn gpu_make(&self) -> GpuMake {
+        self.machine.gpu_make()
+    }
+
+    fn preempt(&mut self, key: RunKey) {
+        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt) else { return };
+        let event = self.apply(key, RunEvent::PreemptIntent { attempt }, now());
+        self.record(event.into_iter().collect(), Then::Preempt { key });
+    }
+
+    pub(super) fn preempt_written(&mut self, key: RunKey) {
+        crash::pass("daemon.preempt.committed");
+        self.send_stop_if_wanted(key);
+        crash::pass("daemon.preempt.sent");
+    }
+
+    /// Passes on what the history says the user or a higher tier wants. Harmless when repeated.
+    pub(super) fn send_stop_if_wanted(&mut self, key: RunKey) {
+        let Some(run) = self.run_of(key) else { return };
+        let why = match (run.state.cancel_requested, run.state.preempt_requested) {
+            (true, _) => Stop::ByUser,
+            (false, true) => Stop::Preempted,
+            (false, false) => return,
+        };
+        let Some(runner) = run.state.runner.clone() else { return };
+        let stop = ToRunner::Stop { run: run.id.clone(), attempt: run.state.attempt, why };
+        self.runners.send(&runner, stop);
+    }
+}

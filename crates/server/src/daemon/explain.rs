@@ -1,0 +1,79 @@
+//! Why a run waits, and what the machine is doing.
+
+use super::clients::refuse;
+use super::{Daemon, Replies};
+use towline_backends::local::render::Need;
+use towline_core::RunId;
+use towline_core::backend::{Facts, NodeFacts};
+use towline_core::quantity::Memory;
+use towline_wire::daemon::{Explanation, RefusalKind, Reply};
+
+impl Daemon {
+    pub(super) fn explain(&self, run: &RunId, replies: &Replies) {
+        let Some(run) = self.queue.key(run).and_then(|key| self.run_of(key)) else {
+            return refuse(replies, RefusalKind::NotFound, "the run does not wait");
+        };
+        let ahead = self.queue.waiting().take_while(|waiting| waiting.key != run.key).count();
+        let free = self.free();
+        let mut waits_for = Vec::new();
+        let mut missing = |short: bool, text: String| {
+            if short {
+                waits_for.push(text);
+            }
+        };
+        missing(run.need.gpus > free.gpus, format!("{} GPU{} ({} free)", run.need.gpus, if run.need.gpus == 1 { "" } else { "s" }, free.gpus));
+        missing(run.need.cpus > free.cpus, format!("{} CPU{} ({} free)", run.need.cpus, if run.need.cpus == 1 { "" } else { "s" }, free.cpus));
+        missing(run.need.memory > free.memory, format!("{} memory ({} free)", Memory(run.need.memory), Memory(free.memory)));
+        let holds = |other: &&super::queue::Run| {
+            (run.need.gpus > free.gpus && other.need.gpus > 0) || (run.need.cpus > free.cpus && other.need.cpus > 0) || (run.need.memory > free.memory && other.need.memory > 0)
+        };
+        let held_by: Vec<RunId> = self.queue.held_runs().filter(holds).map(|other| other.id.clone()).collect();
+        let busy = self.machine.gpus.iter().filter(|gpu| gpu.busy_with.is_some()).count();
+        let mut text = match (run.state.runner.is_some(), waits_for.is_empty(), ahead) {
+            (true, ..) => "it is being started".to_owned(),
+            (false, true, 0) => "it starts in a moment".to_owned(),
+            (false, true, ahead) => format!("there is room, but starting it now could delay one of the {ahead} run(s) before it"),
+            (false, false, ahead) => {
+                let place = if ahead == 0 { "next in line".to_owned() } else { format!("behind {ahead} other run(s)") };
+                format!("it waits for {}, {place}", waits_for.join(" and "))
+            }
+        };
+        if busy > 0 && run.need.gpus > free.gpus {
+            text += &format!("; {busy} GPU(s) are kept busy by others");
+        }
+        let _ = replies.send(Reply::Explained(Explanation { ahead, waits_for, held_by, text }));
+    }
+
+    fn free(&self) -> Need {
+        let held = self.queue.held_runs().fold(Need::default(), |sum, run| Need {
+            cpus: sum.cpus + run.need.cpus,
+            memory: sum.memory + run.need.memory,
+            gpus: sum.gpus + run.need.gpus,
+        });
+        let taken: Vec<u32> = self.queue.held_runs().flat_map(|run| run.gpus.iter().copied()).collect();
+        let gpus = self.machine.usable_gpus().into_iter().filter(|gpu| !taken.contains(gpu)).count();
+        Need {
+            cpus: self.machine.cpus.saturating_sub(held.cpus),
+            memory: self.machine.memory.saturating_sub(held.memory),
+            gpus: u32::try_from(gpus).unwrap_or(0),
+        }
+    }
+
+    /// The machine with who holds what.
+    pub(super) fn machine_facts(&self) -> Facts {
+        let free = self.free();
+        let gpus = self.machine.gpus.iter().cloned().map(|mut gpu| {
+            gpu.run = self.queue.held_runs().find(|run| run.gpus.contains(&gpu.index)).map(|run| run.id.clone());
+            gpu
+        });
+        let node = NodeFacts {
+            name: towline_engine::surroundings::host_name(),
+            cpus: self.machine.cpus,
+            cpus_used: self.machine.cpus - free.cpus,
+            memory: self.machine.memory,
+            memory_used: self.machine.memory - free.memory,
+            gpus: gpus.collect(),
+        };
+        Facts { nodes: vec![node], notes: Vec::new() }
+    }
+}

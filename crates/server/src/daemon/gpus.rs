@@ -1,0 +1,79 @@
+//! Looking at the GPUs: in the background, often enough to see what others keep busy.
+
+use super::{Daemon, Message, Replies};
+use crate::machine::look_at_gpus;
+use std::time::{Duration, Instant};
+use towline_core::backend::GpuFacts;
+use towline_wire::daemon::Reply;
+
+/// How old a look may be when a run is given a GPU.
+const FRESH: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(super) struct GpuWatch {
+    seen: Option<Instant>,
+    looking: bool,
+    /// Who asked for facts and waits for the look.
+    waiting: Vec<Replies>,
+}
+
+impl GpuWatch {
+    pub(super) fn forget(&mut self) {
+        self.seen = None;
+    }
+    fn is_fresh(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.elapsed() < FRESH)
+    }
+}
+
+impl Daemon {
+    /// Whether GPUs may be handed out on what is known. If not, a look is on its way.
+    pub(super) fn gpus_are_known(&mut self) -> bool {
+        if self.machine.gpus.is_empty() || self.gpus.is_fresh() {
+            return true;
+        }
+        if self.queue.waiting().any(|waiting| waiting.need.gpus > 0) {
+            self.look();
+        }
+        false
+    }
+
+    pub(super) fn look_at_gpus_if_needed(&mut self) {
+        if !self.machine.gpus.is_empty() && !self.gpus.is_fresh() && self.queue.waiting().any(|waiting| waiting.need.gpus > 0) {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        if self.gpus.looking {
+            return;
+        }
+        self.gpus.looking = true;
+        let (limits, inbox) = (self.machine.limits, self.inbox.clone());
+        tokio::task::spawn_blocking(move || {
+            let found = look_at_gpus(limits, &is_ours);
+            let _ = inbox.send(Message::GpusSeen(found));
+        });
+    }
+
+    pub(super) fn gpus_seen(&mut self, found: Vec<GpuFacts>) {
+        self.gpus.looking = false;
+        self.gpus.seen = Some(Instant::now());
+        self.machine.gpus = found;
+        self.unsettled = true;
+        let facts = self.machine_facts();
+        for replies in self.gpus.waiting.drain(..) {
+            let _ = replies.send(Reply::Facts(facts.clone()));
+        }
+    }
+
+    pub(super) fn facts(&mut self, replies: Replies) {
+        self.gpus.waiting.push(replies);
+        self.look();
+    }
+}
+
+/// A process of one of our runs carries the run's id.
+fn is_ours(pid: i32) -> bool {
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry.starts_with(b"TOW_RUN_ID=")))
+}

@@ -1,0 +1,231 @@
+//! The daemon's one task: it owns all state and takes one message at a time.
+
+mod adopt;
+mod cancel;
+mod clients;
+mod dispatch;
+mod ended;
+mod explain;
+mod gpus;
+mod queue;
+mod runners;
+mod startup;
+mod submit;
+mod watch;
+
+pub use startup::daemon_main;
+
+use crate::ledger::{Ledger, Write, Written};
+use crate::machine::Machine;
+use queue::{Queue, Run};
+use runners::Runners;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use towline_core::backend::GpuFacts;
+use towline_core::event::{Recorded, RunEvent};
+use towline_core::plan::Plan;
+use towline_core::state::{RunState, Step, reduce};
+use towline_core::time::Moment;
+use towline_core::{Result, RunId};
+use towline_engine::history::RunKey;
+use towline_wire::daemon::{Hello, Reply, Submit};
+use towline_wire::journal::JournalRecord;
+use towline_wire::layout::StateFolder;
+use towline_wire::runner::FromRunner;
+use watch::Watchers;
+
+type Replies = UnboundedSender<Reply>;
+
+/// Everything that can happen to the daemon.
+enum Message {
+    Asked { connection: u64, hello: Box<Hello>, replies: Replies },
+    HungUp { connection: u64 },
+    Submitted { submit: Box<Submit>, replies: Replies, result: Result<Vec<Written>> },
+    CancelWritten { cancelled: Cancelled, replies: Replies, result: Result<Vec<Written>> },
+    Forgotten { runs: Vec<RunId>, replies: Replies, result: Result<Vec<Written>> },
+    /// Events are in the history: they may be told.
+    Recorded { events: Vec<Announced>, result: Result<Vec<Written>>, then: Then },
+    PlanRead { key: RunKey, plan: Result<Option<Arc<Plan>>> },
+    WatchStates { connection: u64, replies: Replies, states: Result<Vec<(RunId, Option<RunState>)>> },
+    Observed { replies: Replies, states: Result<Vec<Option<RunState>>> },
+    Runner { name: String, message: FromRunner },
+    RunnerGone { name: String },
+    RunnerAdopted { name: String, control: UnboundedSender<towline_wire::runner::ToRunner> },
+    /// Nobody holds the runner's journal any more: what it says is final.
+    Settled { name: String, records: Vec<JournalRecord> },
+    /// What a dead runner left behind is dead too.
+    OrphansEnded { key: RunKey, attempt: u32 },
+    GpusSeen(Vec<GpuFacts>),
+    Tick,
+    Leave,
+}
+
+/// An event on its way into the history and then to whoever watches.
+struct Announced {
+    key: RunKey,
+    run: RunId,
+    event: RunEvent,
+    state: RunState,
+    at: Moment,
+}
+
+/// What follows once events are in the history.
+enum Then {
+    Nothing,
+    Dispatch { key: RunKey },
+    Preempt { key: RunKey },
+}
+
+/// A cancel request, sorted.
+struct Cancelled {
+    asked: Vec<RunId>,
+    already_ended: Vec<RunId>,
+    to_stop: Vec<RunKey>,
+    events: Vec<Announced>,
+}
+
+struct Daemon {
+    state: StateFolder,
+    ledger: Ledger<Message>,
+    inbox: UnboundedSender<Message>,
+    machine: Machine,
+    gpus: gpus::GpuWatch,
+    queue: Queue,
+    runners: Runners,
+    plans: HashMap<RunId, Arc<Plan>>,
+    watchers: Watchers,
+    connections: usize,
+    begun: Moment,
+    last_activity: Instant,
+    grace_millis: u64,
+    /// Something changed that may let a run start.
+    unsettled: bool,
+    leaving: bool,
+}
+
+impl Daemon {
+    async fn run(&mut self, mut messages: UnboundedReceiver<Message>) {
+        self.schedule();
+        self.runners.keep_one_waiting();
+        while let Some(message) = messages.recv().await {
+            self.take(message);
+            while let Ok(message) = messages.try_recv() {
+                self.take(message);
+            }
+            if self.leaving {
+                return;
+            }
+            if self.unsettled {
+                self.schedule();
+                self.runners.keep_one_waiting();
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Asked { connection, hello, replies } => self.asked(connection, *hello, replies),
+            Message::HungUp { connection } => self.hung_up(connection),
+            Message::Submitted { submit, replies, result } => self.submitted(*submit, &replies, result),
+            Message::CancelWritten { cancelled, replies, result } => self.cancel_written(cancelled, &replies, result),
+            Message::Forgotten { runs, replies, result } => self.forgotten(runs, &replies, result),
+            Message::Recorded { events, result, then } => self.recorded(events, result, then),
+            Message::PlanRead { key, plan } => self.plan_read(key, plan),
+            Message::WatchStates { connection, replies, states } => self.watch_states(connection, replies, states),
+            Message::Observed { replies, states } => self.observed(&replies, states),
+            Message::Runner { name, message } => self.runner_said(&name, message),
+            Message::RunnerGone { name } => self.runner_gone(&name),
+            Message::RunnerAdopted { name, control } => self.runners.adopted(name, control),
+            Message::Settled { name, records } => self.settled(&name, &records),
+            Message::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
+            Message::GpusSeen(found) => self.gpus_seen(found),
+            Message::Tick => self.tick(),
+            Message::Leave => self.leaving = true,
+        }
+    }
+
+    /// Moves a run by the one transition function. `None`: nothing to write.
+    fn apply(&mut self, key: RunKey, event: RunEvent, at: Moment) -> Option<Announced> {
+        let run = self.queue.get_mut(key)?;
+        match reduce(&run.state, &event) {
+            Ok(Step::Changed(state)) => {
+                run.state = state.clone();
+                Some(Announced { key, run: run.id.clone(), event, state, at })
+            }
+            Ok(Step::Ignored) => None,
+            Err(illegal) => {
+                log(&format!("{}: {illegal}", run.id));
+                None
+            }
+        }
+    }
+
+    /// Writes events, then tells them, then goes on.
+    fn record(&self, events: Vec<Announced>, then: Then) {
+        if events.is_empty() {
+            return;
+        }
+        let writes = events.iter().map(write_of).collect();
+        self.ledger.write(writes, false, move |result| Message::Recorded { events, result, then });
+    }
+
+    fn recorded(&mut self, events: Vec<Announced>, result: Result<Vec<Written>>, then: Then) {
+        match result {
+            Ok(written) => self.announce(events, &written),
+            Err(error) => log(&format!("the history could not be written: {error}")),
+        }
+        match then {
+            Then::Nothing => {}
+            Then::Dispatch { key } => self.dispatch_written(key),
+            Then::Preempt { key } => self.preempt_written(key),
+        }
+    }
+
+    fn announce(&mut self, events: Vec<Announced>, written: &[Written]) {
+        for (announced, written) in events.into_iter().zip(written) {
+            let Written::Event(sequence) = written else { continue };
+            match announced.event {
+                RunEvent::Ended { .. } => towline_host::crash::pass("daemon.ended.committed"),
+                RunEvent::AttemptEnded { .. } => towline_host::crash::pass("daemon.requeue.committed"),
+                _ => {}
+            }
+            let recorded = Recorded { sequence: *sequence, run: announced.run, at: announced.at, event: announced.event };
+            self.watchers.tell(announced.key, &recorded, &announced.state);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.look_at_gpus_if_needed();
+        self.runners.trim(self.queue.is_empty());
+        self.runners.remove_journals(&self.ledger);
+        let idle = self.queue.is_empty() && self.connections == 0;
+        if !idle {
+            self.last_activity = Instant::now();
+        } else if self.last_activity.elapsed() > startup::idle_time() {
+            self.leaving = true;
+        }
+        if !self.queue.is_empty() {
+            self.unsettled = true;
+        }
+    }
+
+    fn run_of(&self, key: RunKey) -> Option<&Run> {
+        self.queue.get(key)
+    }
+}
+
+fn write_of(event: &Announced) -> Write {
+    Write::Event { key: event.key, event: event.event.clone(), state: event.state.clone(), at: event.at }
+}
+
+fn now() -> Moment {
+    towline_host::clock::now()
+}
+
+/// A line in the daemon's log. Never holds a job's variables.
+fn log(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{} {text}", now());
+}

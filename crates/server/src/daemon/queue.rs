@@ -1,0 +1,127 @@
+//! The runs that have not ended, and their order.
+
+use crate::schedule::{Holding, Waiting};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use towline_backends::local::render::Need;
+use towline_core::RunId;
+use towline_core::job::{RetryPolicy, Tier};
+use towline_core::state::{Phase, RunState};
+use towline_core::sweep::Parameters;
+use towline_core::time::Moment;
+use towline_engine::history::RunKey;
+
+/// What the daemon keeps of a run: little, for there may be many. The rest is in its plan.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) key: RunKey,
+    pub(super) id: RunId,
+    pub(super) submission: RunId,
+    pub(super) parameters: Parameters,
+    pub(super) tier: Tier,
+    pub(super) need: Need,
+    /// Seconds.
+    pub(super) time: Option<u64>,
+    pub(super) retry: Option<Box<RetryPolicy>>,
+    pub(super) state: RunState,
+    pub(super) gpus: BTreeSet<u32>,
+    pub(super) started: Option<Moment>,
+}
+
+type Place = (Reverse<Tier>, RunKey);
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    runs: HashMap<RunKey, Run>,
+    keys: HashMap<RunId, RunKey>,
+    waiting: BTreeMap<Place, Waiting>,
+    /// Runs that hold a part of the machine.
+    holding: BTreeSet<RunKey>,
+    /// Runs of each submission that have not ended.
+    open: HashMap<RunId, usize>,
+}
+
+impl Queue {
+    pub(super) fn insert(&mut self, run: Run) {
+        *self.open.entry(run.submission.clone()).or_default() += 1;
+        self.keys.insert(run.id.clone(), run.key);
+        let key = run.key;
+        self.runs.insert(key, run);
+        self.refile(key);
+    }
+
+    /// Puts a run where its state says it belongs.
+    pub(super) fn refile(&mut self, key: RunKey) {
+        let Some(run) = self.runs.get(&key) else { return };
+        let place = (Reverse(run.tier), key);
+        self.waiting.remove(&place);
+        self.holding.remove(&key);
+        if run.state.runner.is_some() {
+            self.holding.insert(key);
+        } else if run.state.phase == Phase::Queued && !run.state.cancel_requested {
+            let limit = run.time.map(|seconds| seconds * 1000);
+            self.waiting.insert(place, Waiting { key, tier: run.tier, need: run.need, limit });
+        }
+    }
+
+    /// Takes an ended run out; `true` when it was the last of its submission.
+    pub(super) fn remove(&mut self, key: RunKey) -> Option<(Run, bool)> {
+        let run = self.runs.remove(&key)?;
+        self.keys.remove(&run.id);
+        self.waiting.remove(&(Reverse(run.tier), key));
+        self.holding.remove(&key);
+        let left = self.open.get_mut(&run.submission).map_or(0, |count| {
+            *count -= 1;
+            *count
+        });
+        if left == 0 {
+            self.open.remove(&run.submission);
+        }
+        Some((run, left == 0))
+    }
+
+    pub(super) fn get(&self, key: RunKey) -> Option<&Run> {
+        self.runs.get(&key)
+    }
+    pub(super) fn get_mut(&mut self, key: RunKey) -> Option<&mut Run> {
+        self.runs.get_mut(&key)
+    }
+    pub(super) fn key(&self, id: &RunId) -> Option<RunKey> {
+        self.keys.get(id).copied()
+    }
+    pub(super) fn is_open(&self, submission: &RunId) -> bool {
+        self.open.contains_key(submission)
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.values()
+    }
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+    pub(super) fn held_runs(&self) -> impl Iterator<Item = &Run> {
+        self.holding.iter().filter_map(|key| self.runs.get(key))
+    }
+    pub(super) fn all(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values()
+    }
+    pub(super) fn holding_count(&self) -> usize {
+        self.holding.len()
+    }
+
+    /// What is held, as the scheduler sees it.
+    pub(super) fn holding(&self, now: Moment, grace_millis: u64) -> Vec<Holding> {
+        let now_millis = now.0.unsigned_abs();
+        self.held_runs()
+            .map(|run| {
+                let leaving = run.state.cancel_requested || run.state.preempt_requested;
+                let begun = run.started.unwrap_or(now).0.unsigned_abs();
+                let limit = run.time.map(|seconds| (begun + seconds * 1000).max(now_millis));
+                let ends_at = if leaving { Some(now_millis + grace_millis) } else { limit.map(|end| end + grace_millis) };
+                Holding { key: run.key, tier: run.tier, need: run.need, gpus: run.gpus.clone(), ends_at, leaving }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,116 @@
+//! Coming up: the lock, the history, what was left by the daemon before, the socket.
+
+use super::{Daemon, Message, clients, gpus::GpuWatch, log, queue::Queue, runners::Runners, watch::Watchers};
+use crate::ledger::Ledger;
+use crate::machine::Machine;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::unbounded_channel;
+use towline_core::{Error, Result};
+use towline_engine::history::{History, JournalMode};
+use towline_wire::daemon::Limits;
+use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
+
+const LOG_LIMIT: u64 = 4 << 20;
+
+/// How long a daemon with nothing to do stays. `TOW_DAEMON_IDLE_SECONDS` says otherwise.
+pub(super) fn idle_time() -> Duration {
+    Duration::from_secs(number("TOW_DAEMON_IDLE_SECONDS").unwrap_or(300))
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs the daemon until it has nothing to do or is told to leave. Returns at once when another
+/// one holds the lock.
+pub fn daemon_main(state: &StateFolder) -> Result<()> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| Error::refused(what).source_error(error)
+    };
+    for folder in [state.root().to_owned(), state.runners(), state.runs(), state.secrets()] {
+        towline_host::filesystem::private_folder(&folder).map_err(failed("the state folder cannot be used"))?;
+    }
+    let lock = File::options().create(true).append(true).mode(0o600).open(state.daemon_lock()).map_err(failed("the daemon's lock cannot be opened"))?;
+    if !towline_host::lock::try_lock(&lock).map_err(failed("the daemon's lock cannot be taken"))? {
+        return Ok(());
+    }
+    let _ = rustix::process::setsid();
+    take_log(state).map_err(failed("the daemon's log cannot be opened"))?;
+    // Should a guard and its runner be killed at once, what is left falls to us.
+    towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("no runtime"))?;
+    runtime.block_on(serve(state)).inspect_err(|error| log(&error.to_string()))?;
+    drop(lock);
+    Ok(())
+}
+
+/// From here on stderr is the log. It starts anew when it has grown large.
+fn take_log(state: &StateFolder) -> io::Result<()> {
+    let path = state.daemon_log();
+    let large = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_LIMIT);
+    if large {
+        std::fs::rename(&path, path.with_extension("log.old"))?;
+    }
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    Ok(rustix::stdio::dup2_stderr(&file)?)
+}
+
+async fn serve(state: &StateFolder) -> Result<()> {
+    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?;
+    let active = history.active()?;
+    let (inbox, messages) = unbounded_channel();
+    let mut daemon = Daemon {
+        state: state.clone(),
+        machine: Machine::new(Limits::default()),
+        gpus: GpuWatch::default(),
+        queue: Queue::default(),
+        runners: Runners::new(state.clone(), inbox.clone()),
+        plans: HashMap::new(),
+        watchers: Watchers::default(),
+        connections: 0,
+        begun: super::now(),
+        last_activity: Instant::now(),
+        grace_millis: number("TOW_GRACE_MILLIS").unwrap_or(10_000),
+        unsettled: false,
+        leaving: false,
+        ledger: Ledger::unstarted(),
+        inbox: inbox.clone(),
+    };
+    daemon.load(&history, active)?;
+    let (ledger, thread) = Ledger::start(history, inbox.clone());
+    daemon.ledger = ledger;
+    daemon.adopt_all();
+    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
+    tokio::spawn(clients::accept(listener, inbox.clone()));
+    tokio::spawn(tick(inbox));
+    tell_ready();
+    daemon.run(messages).await;
+    let _ = std::fs::remove_file(state.root().join(DAEMON_SOCKET));
+    drop(daemon);
+    // Everything ordered is written before the lock is given up.
+    let _ = thread.join();
+    Ok(())
+}
+
+/// Whoever started us waits for the end of our stdout.
+fn tell_ready() {
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+async fn tick(inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
+    let mut interval = tokio::time::interval(Duration::from_secs(1));
+    interval.tick().await;
+    loop {
+        interval.tick().await;
+        if inbox.send(Message::Tick).is_err() {
+            return;
+        }
+    }
+}

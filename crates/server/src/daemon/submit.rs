@@ -1,0 +1,155 @@
+//! Taking a submission: on disk first, then answered, then scheduled.
+
+use super::clients::{refuse, refuse_with};
+use super::queue::Run;
+use super::{Daemon, Message, Replies, now};
+use crate::ledger::{Write, Written};
+use crate::machine::Machine;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use towline_backends::local::render;
+use towline_core::plan::{PLAN_VERSION, Plan};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::Resolved;
+use towline_core::state::{Phase, RunState};
+use towline_core::{Result, RunId};
+use towline_engine::history::{ActiveRun, History, RunKey};
+use towline_host::crash;
+use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
+
+/// Plans kept at hand; others are read again when their run starts.
+const PLANS_AT_HAND: usize = 16;
+
+fn queued() -> RunState {
+    RunState { phase: Phase::Queued, ..RunState::default() }
+}
+
+impl Daemon {
+    pub(super) fn submit(&mut self, submit: Submit, replies: Replies) {
+        crash::pass("daemon.submit.received");
+        let plan = &submit.plan;
+        if plan.version != PLAN_VERSION || plan.runs.is_empty() {
+            return refuse(&replies, RefusalKind::Refused, "the plan is of another version of tow");
+        }
+        self.set_limits(submit.limits);
+        let need = render::need(&plan.resolved.shape, self.machine.cpus);
+        if let Err(error) = render::check_fits(&need, &self.machine.whole()) {
+            return refuse_with(&replies, &error);
+        }
+        if let Err(error) = self.keep_secrets(&plan.id, &submit.secrets.0) {
+            return refuse(&replies, RefusalKind::Refused, format!("the secrets cannot be kept: {error}"));
+        }
+        let plan = Arc::new(plan.clone());
+        self.keep_plan(plan.clone());
+        let write = Write::Submit { plan, state: queued(), at: now() };
+        self.ledger.write(vec![write], true, move |result| Message::Submitted { submit: Box::new(submit), replies, result });
+    }
+
+    pub(super) fn submitted(&mut self, submit: Submit, replies: &Replies, result: Result<Vec<Written>>) {
+        let plan = submit.plan;
+        let keys = match result.map(|written| written.into_iter().next()) {
+            Ok(Some(Written::Submitted(keys))) => keys,
+            Ok(_) => return refuse(replies, RefusalKind::Bug, "the history gave no keys"),
+            Err(error) => {
+                self.drop_secrets(&plan.id);
+                return refuse_with(replies, &error);
+            }
+        };
+        crash::pass("daemon.submit.committed");
+        let runs: Vec<RunId> = plan.runs.iter().map(|run| run.id.clone()).collect();
+        let _ = replies.send(Reply::Submitted { runs });
+        crash::pass("daemon.submit.answered");
+        match keys {
+            Some(keys) => {
+                for (key, run) in keys.into_iter().zip(plan.runs) {
+                    let run = make_run(key, run.id, plan.id.clone(), run.parameters, &plan.resolved, self.machine.cpus);
+                    self.queue.insert(run);
+                }
+                self.unsettled = true;
+            }
+            // Sent twice: it is the history's already, and its secrets may be nobody's any more.
+            None if !self.queue.is_open(&plan.id) => self.drop_secrets(&plan.id),
+            None => {}
+        }
+    }
+
+    pub(super) fn keep_plan(&mut self, plan: Arc<Plan>) {
+        if self.plans.len() >= PLANS_AT_HAND {
+            self.plans.clear();
+        }
+        self.plans.insert(plan.id.clone(), plan);
+    }
+
+    /// What a daemon before this one left in the history.
+    pub(super) fn load(&mut self, history: &History, active: Vec<ActiveRun>) -> Result<()> {
+        let mut last: Option<(RunId, Resolved)> = None;
+        for run in active {
+            if last.as_ref().is_none_or(|(id, _)| *id != run.submission) {
+                let Some(submission) = history.submission(&run.submission)? else { continue };
+                last = Some((run.submission.clone(), submission.plan.resolved));
+            }
+            let Some((_, resolved)) = &last else { continue };
+            let mut loaded = make_run(run.key, run.id, run.submission, run.parameters, resolved, self.machine.cpus);
+            loaded.started = run.started;
+            loaded.state = run.state;
+            self.queue.insert(loaded);
+        }
+        self.drop_orphaned_secrets();
+        Ok(())
+    }
+
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        if self.machine.limits != limits {
+            self.machine = Machine::new(limits);
+            self.gpus.forget();
+            self.unsettled = true;
+        }
+    }
+
+    /// Secrets are on disk before their submission is, in a file only we can read.
+    fn keep_secrets(&self, submission: &RunId, secrets: &SecretSet) -> std::io::Result<()> {
+        if secrets.is_empty() {
+            return Ok(());
+        }
+        let path = self.state.secret(submission);
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(&secrets.to_private_bytes())?;
+        file.sync_data()
+    }
+
+    pub(super) fn secrets(&self, submission: &RunId) -> SecretSet {
+        fs::read(self.state.secret(submission)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default()
+    }
+
+    pub(super) fn drop_secrets(&self, submission: &RunId) {
+        let _ = fs::remove_file(self.state.secret(submission));
+    }
+
+    fn drop_orphaned_secrets(&self) {
+        for entry in fs::read_dir(self.state.secrets()).into_iter().flatten().flatten() {
+            let id = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok());
+            if id.is_none_or(|id| !self.queue.is_open(&id)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+fn make_run(key: RunKey, id: RunId, submission: RunId, parameters: towline_core::sweep::Parameters, resolved: &Resolved, cpus: u32) -> Run {
+    Run {
+        key,
+        id,
+        submission,
+        parameters,
+        tier: resolved.tier,
+        need: render::need(&resolved.shape, cpus),
+        time: resolved.time.map(|time| time.0),
+        retry: resolved.retry.clone().map(Box::new),
+        state: queued(),
+        gpus: BTreeSet::new(),
+        started: None,
+    }
+}

@@ -1,0 +1,98 @@
+//! Who wants to hear about which run.
+
+use super::clients::refuse_with;
+use super::{Daemon, Message, Replies};
+use std::collections::{HashMap, HashSet};
+use towline_core::event::Recorded;
+use towline_core::state::RunState;
+use towline_core::{Result, RunId};
+use towline_engine::history::RunKey;
+use towline_wire::daemon::Reply;
+
+#[derive(Default)]
+pub(super) struct Watchers {
+    connections: HashMap<u64, Watcher>,
+    by_run: HashMap<RunKey, Vec<u64>>,
+}
+
+struct Watcher {
+    replies: Replies,
+    open: HashSet<RunKey>,
+}
+
+impl Watchers {
+    fn add(&mut self, connection: u64, replies: Replies, open: HashSet<RunKey>) {
+        if open.is_empty() {
+            let _ = replies.send(Reply::WatchEnded);
+            return;
+        }
+        for key in &open {
+            self.by_run.entry(*key).or_default().push(connection);
+        }
+        self.connections.insert(connection, Watcher { replies, open });
+    }
+
+    pub(super) fn remove(&mut self, connection: u64) {
+        let Some(watcher) = self.connections.remove(&connection) else { return };
+        for key in watcher.open {
+            if let Some(connections) = self.by_run.get_mut(&key) {
+                connections.retain(|other| *other != connection);
+                if connections.is_empty() {
+                    self.by_run.remove(&key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell(&mut self, key: RunKey, recorded: &Recorded, state: &RunState) {
+        let Some(connections) = self.by_run.get(&key) else { return };
+        let ended = state.phase.is_ended();
+        let mut done = Vec::new();
+        for connection in connections {
+            let Some(watcher) = self.connections.get_mut(connection) else { continue };
+            let _ = watcher.replies.send(Reply::Event { recorded: recorded.clone(), state: state.clone() });
+            if ended {
+                watcher.open.remove(&key);
+                if watcher.open.is_empty() {
+                    let _ = watcher.replies.send(Reply::WatchEnded);
+                    done.push(*connection);
+                }
+            }
+        }
+        if ended {
+            self.by_run.remove(&key);
+        }
+        for connection in done {
+            self.connections.remove(&connection);
+        }
+    }
+}
+
+impl Daemon {
+    pub(super) fn watch(&mut self, connection: u64, runs: Vec<RunId>, replies: Replies) {
+        self.ledger.read(move |history| {
+            let states = runs.into_iter().map(|run| Ok((run.clone(), history.run(&run)?.map(|record| record.state)))).collect();
+            Message::WatchStates { connection, replies, states }
+        });
+    }
+
+    /// The history's word, unless we know better by now.
+    pub(super) fn watch_states(&mut self, connection: u64, replies: Replies, states: Result<Vec<(RunId, Option<RunState>)>>) {
+        let states = match states {
+            Ok(states) => states,
+            Err(error) => return refuse_with(&replies, &error),
+        };
+        let mut open = HashSet::new();
+        for (run, stored) in states {
+            let live = self.queue.key(&run).and_then(|key| self.run_of(key));
+            let state = live.map(|run| run.state.clone()).or(stored);
+            if let Some(live) = live {
+                open.insert(live.key);
+            }
+            if let Some(state) = state {
+                let _ = replies.send(Reply::State { run, state });
+            }
+        }
+        self.watchers.add(connection, replies, open);
+    }
+}

@@ -1,0 +1,10 @@
+//! The daemon: the local queue and its scheduler, the runners' keeper, the only writer of the
+//! history for runs on this machine. It can be killed at any moment: runs go on without it, and
+//! the next one takes up where it left.
+
+mod daemon;
+mod ledger;
+mod machine;
+pub mod schedule;
+
+pub use daemon::daemon_main;

@@ -1,0 +1,63 @@
+//! `tow abort`: the end of a run.
+
+use super::Report;
+use crate::context::Context;
+use crate::follow::wait_for;
+use serde::Serialize;
+use towline_backends::local::client;
+use towline_core::{Error, Result, RunId};
+use towline_wire::daemon::{Reply, Request};
+
+/// End runs: SIGTERM, ten seconds of grace, SIGKILL; queued ones just go.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow abort 60ce2fc7
+  tow abort @                 the latest; of a sweep, every run
+  tow abort 60ce 91ab --wait  and wait until they are gone")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// Wait until they have ended.
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Serialize)]
+struct Aborted {
+    cancelling: Vec<RunId>,
+    already_ended: Vec<RunId>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let mut runs: Vec<RunId> = Vec::new();
+    // All are found before any is touched.
+    for text in &args.runs {
+        runs.extend(history.find_to_change(text)?.runs().iter().map(|run| run.id.clone()));
+    }
+    let aborted = abort(context, &runs)?;
+    if args.wait && !aborted.cancelling.is_empty() {
+        wait_for(context, &aborted.cancelling, None)?;
+    }
+    let mut text = String::new();
+    let verb = if args.wait { "aborted" } else { "aborting" };
+    aborted.cancelling.iter().for_each(|run| text += &format!("{verb} {run}\n"));
+    aborted.already_ended.iter().for_each(|run| text += &format!("{run} had ended already\n"));
+    Ok(Report::new(text, &aborted))
+}
+
+fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
+    match client::ask(context.state()?, &|| Request::Cancel { runs: runs.to_vec() })?.0 {
+        Reply::Cancelling { runs, already_ended } => Ok(Aborted { cancelling: runs, already_ended }),
+        _ => Err(Error::bug("the daemon gave an answer to another question")),
+    }
+}
+
+/// Ends runs and waits until nothing of them is alive.
+pub(crate) fn abort_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
+    let aborted = abort(context, runs)?;
+    if !aborted.cancelling.is_empty() {
+        wait_for(context, &aborted.cancelling, None)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `tow daemon`: the local queue's keeper.
+
+use super::Report;
+use crate::context::Context;
+use std::path::PathBuf;
+use towline_backends::local::client;
+use towline_core::quantity::Memory;
+use towline_core::time::human_millis;
+use towline_core::{Error, Result};
+use towline_wire::daemon::{Reply, Request};
+use towline_wire::layout::StateFolder;
+
+/// Look after the daemon. It starts by itself and leaves when idle; runs do not need it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow daemon status
+  tow daemon stop          runs go on; the next tow that needs it starts another")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Whether it is there, and what it keeps.
+    Status,
+    /// Make it leave; runs go on.
+    Stop,
+    /// Be the daemon, here.
+    #[command(hide = true)]
+    Run {
+        #[arg(long)]
+        state: Option<PathBuf>,
+    },
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    match &args.what {
+        What::Run { state } => {
+            let state = match state {
+                Some(folder) => StateFolder::new(folder),
+                None => context.state()?.clone(),
+            };
+            towline_server::daemon_main(&state)?;
+            Ok(Report::default())
+        }
+        What::Stop => match client::ask_if_there(context.state()?, Request::Stop)? {
+            Some(_) => Ok(Report::new("stopping; runs go on\n", &serde_json::json!({ "stopping": true }))),
+            None => Ok(Report::new("no daemon is running\n", &serde_json::json!({ "stopping": false }))),
+        },
+        What::Status => match client::ask_if_there(context.state()?, Request::Status)? {
+            Some((Reply::Status(status), _)) => {
+                let age = human_millis(towline_host::clock::now().since(status.started));
+                let text = format!(
+                    "running: version {}, process {}, for {age}\n{} queued, {} running, {} runner(s), {} memory\n",
+                    status.version,
+                    status.pid,
+                    status.queued,
+                    status.running,
+                    status.runners,
+                    Memory(status.memory_bytes)
+                );
+                Ok(Report::new(text, &serde_json::json!({ "running": true, "status": status })))
+            }
+            Some(_) => Err(Error::bug("the daemon gave an answer to another question")),
+            None => Ok(Report::new("no daemon is running; it starts when needed\n", &serde_json::json!({ "running": false }))),
+        },
+    }
+}

@@ -1,0 +1,90 @@
+//! `tow diff`: what differs between two runs.
+
+use super::{Report, logs};
+use crate::context::Context;
+use crate::table::Table;
+use crate::output::Paint;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use towline_core::record::RunRecord;
+use towline_core::{Error, Result};
+use towline_engine::history::History;
+
+/// Show what differs between two runs: command, values, sizes, environment, code, outcome.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow diff 60ce 91ab")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    one: String,
+    #[arg(value_name = "RUN")]
+    other: String,
+}
+
+#[derive(Serialize)]
+struct Difference {
+    what: String,
+    one: Option<String>,
+    other: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let one = logs::one_run(history.find_to_read(&args.one)?)?;
+    let other = logs::one_run(history.find_to_read(&args.other)?)?;
+    let (left, right) = (facts(&history, &one)?, facts(&history, &other)?);
+    let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+    let differences: Vec<Difference> = keys
+        .into_iter()
+        .filter(|key| left.get(*key) != right.get(*key))
+        .map(|key| Difference { what: key.clone(), one: left.get(key).cloned(), other: right.get(key).cloned() })
+        .collect();
+    let mut table = Table::new(&["WHAT", "ONE", "OTHER"]);
+    for difference in &differences {
+        let cell = |value: &Option<String>| (value.clone().unwrap_or_else(|| "-".into()), Paint::Plain);
+        table.row(vec![(difference.what.clone(), Paint::Bold), cell(&difference.one), cell(&difference.other)]);
+    }
+    let text = if differences.is_empty() { String::new() } else { table.render() };
+    let report = Report::new(text, &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences }));
+    Ok(if differences.is_empty() { report.hint("they do not differ") } else { report })
+}
+
+
+/// Everything that describes a run, as flat facts.
+fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, String>> {
+    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let resolved = &submission.plan.resolved;
+    let mut facts = BTreeMap::new();
+    let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
+    set("command", record.command.clone());
+    set("cluster", record.cluster.clone());
+    set("tier", record.tier.clone());
+    set("state", record.state.phase.word().to_owned());
+    set("starts in", resolved.workdir.clone());
+    set("nodes", record.nodes.to_string());
+    set("ranks", record.world.to_string());
+    set("gpus", record.gpus.to_string());
+    if let Some(ending) = &record.state.ending {
+        set("ending", ending.to_string());
+    }
+    if let Some(time) = resolved.time {
+        set("time", time.to_string());
+    }
+    if let Some(memory) = resolved.shape.memory {
+        set("memory", memory.to_string());
+    }
+    if let Some(git) = &resolved.git {
+        set("commit", git.commit.clone());
+    }
+    if !resolved.setup.is_empty() {
+        set("set-up", resolved.setup.join("; "));
+    }
+    set("secrets", resolved.secrets.join(", "));
+    for (name, value) in &record.parameters {
+        set(&format!("value {name}"), value.clone());
+    }
+    for (name, value) in resolved.inherited.iter().chain(&resolved.env) {
+        set(&format!("variable {name}"), value.clone());
+    }
+    Ok(facts)
+}

@@ -1,0 +1,98 @@
+//! `tow doctor`: looks at everything once and says what is wrong.
+
+use super::Report;
+use crate::context::{Context, block_on};
+use crate::output::{Paint, paint, stdout_has_colour};
+use serde::Serialize;
+use towline_backends::local::client;
+use towline_core::backend::Backend;
+use towline_core::{Error, Result};
+use towline_engine::history::{Filter, JournalMode};
+use towline_wire::daemon::{Reply, Request};
+
+/// Check folders, configuration, history, daemon and GPUs, and say what to do about what is wrong.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow doctor
+  tow doctor --json")]
+pub(crate) struct Args {}
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    text: String,
+    hints: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
+    let checks = vec![
+        check("configuration", configuration(context)),
+        check("state folder", state_folder(context)),
+        check("history", history(context)),
+        check("daemon", daemon(context)),
+        check("this machine", machine(context)),
+    ];
+    let colour = stdout_has_colour();
+    let mut text = String::new();
+    for check in &checks {
+        let mark = if check.ok { paint(Paint::Good, "ok", colour) } else { paint(Paint::Bad, "wrong", colour) };
+        text += &format!("{:<14} {mark}: {}\n", check.name, check.text);
+        check.hints.iter().for_each(|hint| text += &format!("{:<14} hint: {hint}\n", ""));
+    }
+    let wrong = checks.iter().filter(|check| !check.ok).count();
+    let report = Report::new(text, &serde_json::json!({ "ok": wrong == 0, "checks": checks }));
+    Ok(report.code(u8::from(wrong > 0)))
+}
+
+fn check(name: &'static str, result: Result<String>) -> Check {
+    match result {
+        Ok(text) => Check { name, ok: true, text, hints: Vec::new() },
+        Err(error) => Check { name, ok: false, text: error.to_string(), hints: error.hints().to_vec() },
+    }
+}
+
+fn configuration(context: &Context) -> Result<String> {
+    let layers = context.layers()?;
+    let names = layers.cluster_names().join(", ");
+    layers.cluster(layers.default_cluster())?;
+    match layers.warnings.as_slice() {
+        [] => Ok(format!("clusters {names}; default {}", layers.default_cluster())),
+        [first, ..] => Err(Error::config(format!("{}: {}", first.at, first.message))),
+    }
+}
+
+fn state_folder(context: &Context) -> Result<String> {
+    let state = context.state()?;
+    towline_host::filesystem::private_folder(state.root()).map_err(|error| Error::refused(format!("{} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours"))?;
+    Ok(match towline_host::filesystem::network_kind(state.root()) {
+        Some(kind) => format!("{} on {kind}: the history uses a rollback journal there", state.root().display()),
+        None => state.root().display().to_string(),
+    })
+}
+
+fn history(context: &Context) -> Result<String> {
+    let mode = match JournalMode::for_folder(context.state()?.root()) {
+        JournalMode::WriteAhead => "write-ahead log",
+        JournalMode::Rollback => "rollback journal",
+    };
+    match context.maybe_history()? {
+        Some(history) => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+        None => Ok("empty".to_owned()),
+    }
+}
+
+fn daemon(context: &Context) -> Result<String> {
+    match client::ask(context.state()?, &|| Request::Status)?.0 {
+        Reply::Status(status) => Ok(format!("version {}, {} queued, {} running", status.version, status.queued, status.running)),
+        _ => Err(Error::bug("the daemon gave an answer to another question")),
+    }
+}
+
+fn machine(context: &Context) -> Result<String> {
+    let facts = block_on(context.cluster("local")?.probe())?;
+    let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
+    let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
+    let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };
+    Ok(format!("{} CPUs, {}; {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
+}

@@ -1,0 +1,75 @@
+//! `tow get`: files from a run's folder.
+
+use super::{Report, logs};
+use crate::context::Context;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use towline_core::{Error, Result};
+
+/// Copy files or folders out of a run's folder.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow get @ checkpoints/last.pt
+  tow get 60ce out --to results/")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Paths as the run saw them, relative to where it started.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Where to put them [default: assets/RUN].
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let record = logs::one_run(history.find_to_read(&args.run)?)?;
+    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let roots = [PathBuf::from(&submission.plan.resolved.workdir), context.state()?.run(&record.id)];
+    let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
+    // All are found before any is copied.
+    let found = args.paths.iter().map(|path| find(&roots, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
+    let mut copied = Vec::new();
+    for (path, from) in found {
+        copy(&from, &to.join(path), &mut copied)?;
+    }
+    let text = copied.iter().map(|path| format!("{}\n", path.display())).collect::<String>();
+    Ok(Report::new(text, &serde_json::json!({ "files": copied })))
+}
+
+/// Only what lies below the run's folder; `..` and absolute paths are refused.
+fn find(roots: &[PathBuf], path: &Path) -> Result<PathBuf> {
+    if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(Error::refused(format!("{} is not a path below the run's folder", path.display())).hint("give it relative to where the run started"));
+    }
+    roots
+        .iter()
+        .map(|root| root.join(path))
+        .find(|from| from.exists())
+        .ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
+}
+
+fn copy(from: &Path, to: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
+    let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    if from.is_dir() {
+        for entry in fs::read_dir(from).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // A link could lead anywhere, also in circles.
+            if entry.file_type().map_err(failed)?.is_symlink() {
+                continue;
+            }
+            copy(&entry.path(), &to.join(entry.file_name()), copied)?;
+        }
+        return Ok(());
+    }
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
+        return Err(Error::refused(format!("{} is that file already", to.display())).hint("choose another folder with --to"));
+    }
+    fs::copy(from, to).map_err(failed)?;
+    copied.push(to.to_owned());
+    Ok(())
+}

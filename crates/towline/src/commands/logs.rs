@@ -1,0 +1,111 @@
+//! `tow logs`: the bytes of a run's logs, by offset, over every attempt.
+
+use super::Report;
+use crate::context::Context;
+use crate::follow::{Followed, View, follow};
+use crate::freshen::freshen;
+use towline_core::backend::LogSource;
+use towline_core::reason::Ending;
+use towline_core::record::RunRecord;
+use towline_core::state::RunState;
+use towline_core::{Error, Result, RunId};
+use towline_engine::history::Target;
+
+/// Show the logs of a run: rank 0, every attempt.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow logs @                  what the latest run wrote
+  tow logs -f 60ce            follow it until it ends
+  tow logs @ --rank all       all ranks, each line with its rank
+  tow logs @ --grep 'loss'    only lines that match
+  tow logs @ --attempt 2      one attempt")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Go on until the run ends.
+    #[arg(short, long)]
+    follow: bool,
+    /// A rank, or `all`.
+    #[arg(long, value_name = "K|all", conflicts_with = "setup")]
+    rank: Option<String>,
+    /// Only lines that match this regular expression.
+    #[arg(long, value_name = "RE")]
+    grep: Option<String>,
+    /// Only this attempt.
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    /// The log of set-up on this node.
+    #[arg(long, value_name = "NODE", num_args = 0..=1, default_missing_value = "0")]
+    setup: Option<u32>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let record = one_run(history.find_to_read(&args.run)?)?;
+    let mut records = [record];
+    freshen(context, &mut records)?;
+    let [record] = records;
+    let view = View {
+        run: record.id.clone(),
+        sources: sources(args, &record)?,
+        attempt: attempt(args, &record)?,
+        one_attempt: args.attempt.is_some(),
+        grep: grep(args)?,
+        follow: args.follow,
+        narrate: args.follow,
+    };
+    match follow(context, &view, record.state)? {
+        Followed::Ended(state) if args.follow && state.phase.is_ended() => Ok(Report { code: 0, ..ended_report(&record.id, &state) }),
+        Followed::Detached => Ok(Report { code: 130, ..Report::default() }),
+        _ => Ok(Report::default()),
+    }
+}
+
+/// A verb that shows one run, given a sweep, says which it could be.
+pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
+    match target {
+        Target::Run(run) => Ok(*run),
+        Target::Sweep(id, runs) => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("{id} is a sweep of {} runs", runs.len()))
+            .hint(format!("name one of them, such as `{}`; `tow ps {}` lists them", runs[0].id.short(), id.short()))),
+    }
+}
+
+fn sources(args: &Args, record: &RunRecord) -> Result<Vec<LogSource>> {
+    if let Some(node) = args.setup {
+        return Ok(vec![LogSource::SetUp(node)]);
+    }
+    match args.rank.as_deref() {
+        None => Ok(vec![LogSource::Rank(0)]),
+        Some("all") => Ok((0..record.world).map(LogSource::Rank).collect()),
+        Some(text) => match text.parse::<u32>() {
+            Ok(rank) if rank < record.world => Ok(vec![LogSource::Rank(rank)]),
+            _ => Err(Error::not_found(format!("{} has no rank `{text}`", record.id)).hint(format!("ranks 0 to {}, or `all`", record.world.saturating_sub(1)))),
+        },
+    }
+}
+
+fn attempt(args: &Args, record: &RunRecord) -> Result<u32> {
+    match args.attempt {
+        Some(attempt) if attempt == 0 || attempt > record.state.attempt => {
+            Err(Error::not_found(format!("{} has no attempt {attempt}", record.id)).hint(format!("it has had {}", record.state.attempt)))
+        }
+        Some(attempt) => Ok(attempt),
+        None => Ok(1),
+    }
+}
+
+fn grep(args: &Args) -> Result<Option<regex::bytes::Regex>> {
+    args.grep.as_deref().map(|pattern| regex::bytes::Regex::new(pattern).map_err(|error| Error::usage(format!("--grep `{pattern}` is not a regular expression")).source_error(error))).transpose()
+}
+
+/// The last words on an ended run, with its code.
+pub(crate) fn ended_report(id: &RunId, state: &RunState) -> Report {
+    let ending = state.ending.clone().unwrap_or_else(Ending::success);
+    let code = u8::try_from(ending.passed_code() & 0xff).unwrap_or(1);
+    let word = state.phase.word();
+    let lost = state.phase == towline_core::state::Phase::Ended(towline_core::reason::Outcome::Lost);
+    let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { code };
+    let last_words = (code != 0).then(|| format!("{id} {word}: {ending}; code {code}\n  tow why {}", id.short()));
+    let json = serde_json::json!({ "id": id, "state": word, "reason": ending.cause.map(towline_core::reason::Cause::word), "exit_code": ending.exit_code, "attempt": state.attempt });
+    Report { last_words, code, json: Some(json), ..Report::default() }
+}

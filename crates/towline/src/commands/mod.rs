@@ -1,0 +1,146 @@
+//! One file per verb: its arguments, its help, and one function that gives a report.
+
+pub(crate) mod abort;
+pub(crate) mod clusters;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod daemon;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod get;
+pub(crate) mod history;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod prune;
+pub(crate) mod ps;
+pub(crate) mod query;
+pub(crate) mod resubmit;
+pub(crate) mod show;
+pub(crate) mod ssh;
+pub(crate) mod submit;
+pub(crate) mod wait;
+pub(crate) mod why;
+
+use crate::cli::{Cli, Verb};
+use crate::context::Context;
+use crate::{arguments, diagnose, output};
+use clap::Parser;
+use clap::error::ErrorKind as ClapKind;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use towline_core::{Error, Result};
+
+/// What a verb has to say, in both renderings, and the code to leave with.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// For people, on stdout.
+    pub(crate) text: String,
+    /// For programs, on stdout, instead of the text.
+    pub(crate) json: Option<serde_json::Value>,
+    /// For people, on stderr: next steps.
+    pub(crate) hints: Vec<String>,
+    /// The last line on stderr.
+    pub(crate) last_words: Option<String>,
+    pub(crate) code: u8,
+}
+
+impl Report {
+    pub(crate) fn new(text: impl Into<String>, json: &impl serde::Serialize) -> Self {
+        Self { text: text.into(), json: Some(serde_json::to_value(json).unwrap_or_default()), ..Self::default() }
+    }
+    pub(crate) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+    fn print(&self, json: bool) {
+        match (&self.json, json) {
+            (Some(value), true) => output::data(format!("{value}\n").as_bytes()),
+            (None, true) => {}
+            (_, false) => {
+                if !self.text.is_empty() {
+                    output::data(self.text.as_bytes());
+                }
+                self.hints.iter().for_each(|hint| output::hint(hint));
+            }
+        }
+        if let Some(words) = &self.last_words {
+            output::status(words);
+        }
+    }
+}
+
+pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+    let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    let cli = match Cli::try_parse_from(arguments::normalise(words)) {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(usage(&error, asked_for_json)),
+    };
+    let context = Context::new(cli.json);
+    match run(&context, cli.verb) {
+        Ok(report) => {
+            report.print(context.json);
+            ExitCode::from(report.code)
+        }
+        Err(error) => ExitCode::from(diagnose::report(&error, context.json)),
+    }
+}
+
+fn run(context: &Context, verb: Verb) -> Result<Report> {
+    match verb {
+        Verb::Submit(args) => submit::run(context, args),
+        Verb::Run(args) => submit::run_and_follow(context, args),
+        Verb::Ps(args) => ps::run(context, &args),
+        Verb::Qf(args) => ps::run(context, &args.only("failed")),
+        Verb::Qq(args) => ps::run(context, &args.only("queued")),
+        Verb::Qr(args) => ps::run(context, &args.only("running")),
+        Verb::Query(args) => query::run(context, &args),
+        Verb::Logs(args) => logs::run(context, &args),
+        Verb::Why(args) => why::run(context, &args),
+        Verb::Show(args) => show::run(context, &args),
+        Verb::Get(args) => get::run(context, &args),
+        Verb::Abort(args) => abort::run(context, &args),
+        Verb::Resubmit(args) => resubmit::run(context, args),
+        Verb::Wait(args) => wait::run(context, &args),
+        Verb::Diff(args) => diff::run(context, &args),
+        Verb::History(args) => history::run(context, &args),
+        Verb::Prune(args) => prune::run(context, &args),
+        Verb::Ssh(args) => ssh::run(context, args),
+        Verb::Clusters(args) => clusters::run(context, &args),
+        Verb::Nodes(args) => nodes::run(context, &args),
+        Verb::Config(args) => config::run(context, &args),
+        Verb::Doctor(args) => doctor::run(context, &args),
+        Verb::Daemon(args) => daemon::run(context, &args),
+        Verb::Completions(args) => completions::run(&args),
+    }
+}
+
+/// Help and version are answers; everything else is wrong usage.
+fn usage(error: &clap::Error, json: bool) -> u8 {
+    match error.kind() {
+        ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
+            output::data(rendered(error, output::stdout_has_colour()).as_bytes());
+            0
+        }
+        ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::status(&rendered(error, output::stderr_has_colour()));
+            towline_core::ErrorKind::Usage.exit_code()
+        }
+        _ if json => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            diagnose::report(&Error::usage(first), true)
+        }
+        _ => {
+            output::status(rendered(error, output::stderr_has_colour()).trim_end());
+            towline_core::ErrorKind::Usage.exit_code()
+        }
+    }
+}
+
+fn rendered(error: &clap::Error, colour: bool) -> String {
+    if colour { error.render().ansi().to_string() } else { error.render().to_string() }
+}

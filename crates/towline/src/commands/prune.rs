@@ -1,0 +1,63 @@
+//! `tow prune`: old runs, as a plan first.
+
+use super::Report;
+use crate::context::Context;
+use std::fs;
+use std::path::Path;
+use towline_backends::local::client;
+use towline_core::quantity::{Memory, Span};
+use towline_core::{Error, Result, RunId};
+use towline_wire::daemon::{Reply, Request};
+
+/// Remove old ended runs with their logs. Shows the plan; `--yes` carries it out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow prune                              what would go: ended more than 30 days ago
+  tow prune --older-than 7d --keep 100   but never the newest hundred
+  tow prune --older-than 7d --yes        do it")]
+pub(crate) struct Args {
+    /// Ended longer ago than this.
+    #[arg(long, default_value = "30d", value_name = "TIME")]
+    older_than: Span,
+    /// The newest runs that stay whatever their age.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    keep: usize,
+    /// Carry it out.
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let nothing = || Report::new("", &serde_json::json!({ "runs": [], "bytes": 0, "done": false })).hint("nothing is that old");
+    let Some(history) = context.maybe_history()? else { return Ok(nothing()) };
+    let now = towline_host::clock::now();
+    let before = towline_core::time::Moment(now.0 - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX));
+    let rows = history.prunable(before, args.keep)?;
+    if rows.is_empty() {
+        return Ok(nothing());
+    }
+    let state = context.state()?;
+    let bytes: u64 = rows.iter().map(|row| size(&state.run(&row.id))).sum();
+    let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
+    if args.yes {
+        drop(history);
+        for part in runs.chunks(1000) {
+            match client::ask(state, &|| Request::Forget { runs: part.to_vec() })?.0 {
+                Reply::Forgotten { .. } => {}
+                _ => return Err(Error::bug("the daemon gave an answer to another question")),
+            }
+        }
+    }
+    let verb = if args.yes { "removed" } else { "would remove" };
+    let mut text = format!("{verb} {} run(s), {} of logs\n", runs.len(), Memory(bytes));
+    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, row.ended));
+    if rows.len() > 20 {
+        text += &format!("  … and {} more\n", rows.len() - 20);
+    }
+    let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
+    Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+}
+
+fn size(folder: &Path) -> u64 {
+    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok()).filter(fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+}

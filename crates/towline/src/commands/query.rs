@@ -1,0 +1,93 @@
+//! `tow query`: what ACT's `a query` gave. Logs to `assets/<run>/`, the end of rank 0, paths, the record.
+
+use super::{Report, logs, ps};
+use crate::context::Context;
+use crate::freshen::freshen;
+use crate::{logfiles, output};
+use serde::Serialize;
+use std::path::PathBuf;
+use towline_core::backend::LogSource;
+use towline_core::time::human_millis;
+use towline_core::{Error, Result};
+use towline_wire::report::Run;
+
+/// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow query 60ce2fc7
+  tow q @
+  tow q                 without a run: the list, like `tow ps`")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Lines of rank 0 to show.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    lines: usize,
+    /// Where to put the logs.
+    #[arg(long, default_value = "assets", value_name = "FOLDER")]
+    to: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Queried {
+    #[serde(flatten)]
+    run: Run,
+    logs: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let Some(text) = &args.run else { return ps::run(context, &ps::Args::everything()) };
+    let history = context.history()?;
+    let mut records = [logs::one_run(history.find_to_read(text)?)?];
+    freshen(context, &mut records)?;
+    let [record] = records;
+    let folder = context.folder()?.join(&args.to).join(record.id.as_str());
+    std::fs::create_dir_all(&folder).map_err(|error| Error::refused(format!("{} cannot be made", folder.display())).source_error(error))?;
+    let files = logfiles::list(context.state()?, &record.id);
+    let mut paths = Vec::new();
+    let mut last_of_rank_0 = None;
+    for file in &files {
+        let (path, truncated) = logfiles::copy_new_bytes(file, &folder)?;
+        if truncated {
+            output::status(&format!("the job cut {} shorter; it was fetched anew", path.display()));
+        }
+        if file.source == LogSource::Rank(0) {
+            last_of_rank_0 = Some(path.clone());
+        }
+        paths.push(path.display().to_string());
+    }
+    if let Some(path) = &last_of_rank_0 && !context.json {
+        let tail = logfiles::tail_lines(path, args.lines).unwrap_or_default();
+        output::data(&tail);
+        if !tail.is_empty() && !tail.ends_with(b"\n") {
+            output::data(b"\n");
+        }
+    }
+    let mut text = String::new();
+    if !paths.is_empty() {
+        text += "log files:\n";
+        paths.iter().for_each(|path| text += &format!("  {path}\n"));
+    }
+    let now = towline_host::clock::now();
+    let elapsed = record.started.map(|started| human_millis(record.ended.unwrap_or(now).since(started)));
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text += &format!("{name:<12} {value}\n");
+        }
+    };
+    line("status", &ps::state_text(&record));
+    line("appID", record.id.as_str());
+    line("appID-s", record.id.short());
+    line("cluster", &record.cluster);
+    line("cmd", &record.command);
+    line("num_gpu", &record.gpus.to_string());
+    line("attempt", &record.state.attempt.to_string());
+    line("created", &record.created.to_string());
+    line("start_time", &record.started.map(|moment| moment.to_string()).unwrap_or_default());
+    line("end_time", &record.ended.map(|moment| moment.to_string()).unwrap_or_default());
+    line("elapsedTime", &elapsed.unwrap_or_default());
+    if let Some(ending) = record.state.ending.as_ref().filter(|ending| ending.cause.is_some()) {
+        line("result", &ending.to_string());
+    }
+    Ok(Report::new(text, &Queried { run: Run::from(&record), logs: paths }))
+}

@@ -1,0 +1,107 @@
+//! `tow resubmit`: the same again.
+
+use super::{Report, abort, submit};
+use crate::context::Context;
+use serde::Serialize;
+use std::path::PathBuf;
+use towline_core::job::Job;
+use towline_core::reason::Outcome;
+use towline_core::record::RunRecord;
+use towline_core::state::Phase;
+use towline_core::sweep::{Axis, Sweep};
+use towline_core::{Error, Result, RunId};
+use towline_engine::history::Target;
+use towline_host::crash;
+
+/// Submit the same command, size and environment again; the old run is aborted first.
+///
+/// Of a sweep, only the runs that failed are done again, as one new sweep.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow resubmit 60ce2fc7
+  tow resubmit @ -n 4            with four GPUs
+  tow resubmit 60ce --to lab     on another cluster")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// Another cluster.
+    #[arg(long, value_name = "CLUSTER")]
+    to: Option<String>,
+    /// Today's code instead of the run's. On this machine runs are in place for now, so it always is.
+    #[arg(long)]
+    latest_code: bool,
+    /// GPUs in all.
+    #[arg(short = 'n', long, value_name = "GPUS")]
+    gpus: Option<u32>,
+    /// Of a sweep, every run, not only the failed ones.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Serialize)]
+struct Resubmitted {
+    from: RunId,
+    id: RunId,
+    runs: Vec<RunId>,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+    let history = context.history()?;
+    let targets = args.runs.iter().map(|text| history.find_to_change(text)).collect::<Result<Vec<_>>>()?;
+    let mut prepared = Vec::new();
+    // Every plan is made before any old run is touched: a refusal changes nothing.
+    for target in targets {
+        let again = chosen(&target, args.all)?;
+        let submission = history.submission_of(&again[0].id)?.ok_or_else(|| Error::not_found(format!("the job of {} is not in the history", target.id())))?;
+        let plan = submission.plan;
+        let mut job: Job = plan.job;
+        job.sweep = sweep_of(&again);
+        if matches!(target, Target::Run(_)) {
+            // One run of a sweep keeps its values and its name.
+            job.name.get_or_insert_with(|| again[0].name.clone());
+        }
+        let cluster = args.to.clone().unwrap_or(plan.cluster);
+        let total = args.gpus;
+        let folder = PathBuf::from(&plan.resolved.workdir);
+        if !folder.is_dir() {
+            return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), folder.display())).hint("submit it from another folder with `tow submit --from`"));
+        }
+        let new = submit::plan_in(context, job, &cluster, total, Some(target.id().clone()), folder)?;
+        prepared.push((target, again, new));
+    }
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for (target, again, new) in prepared {
+        let active: Vec<RunId> = again.iter().filter(|run| !run.state.phase.is_ended()).map(|run| run.id.clone()).collect();
+        if !active.is_empty() {
+            abort::abort_and_wait(context, &active)?;
+        }
+        crash::pass("client.resubmit.cancelled");
+        submit::send(&new)?;
+        text += &format!("{}\n", new.plan.id);
+        rows.push(Resubmitted { from: target.id().clone(), id: new.plan.id.clone(), runs: new.plan.runs.iter().map(|run| run.id.clone()).collect() });
+    }
+    let short = rows.last().map(|row| row.id.short().to_owned()).unwrap_or_default();
+    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(format!("its output: tow logs -f {short}")))
+}
+
+/// Of a sweep the failed ones, unless all are wanted.
+fn chosen(target: &Target, all: bool) -> Result<Vec<RunRecord>> {
+    let Target::Sweep(id, runs) = target else { return Ok(target.runs().to_vec()) };
+    let unfinished = |run: &&RunRecord| all || matches!(run.state.phase, Phase::Ended(Outcome::Failed | Outcome::Lost | Outcome::Cancelled));
+    let chosen: Vec<RunRecord> = runs.iter().filter(unfinished).cloned().collect();
+    if chosen.is_empty() {
+        return Err(Error::refused(format!("no run of {id} failed")).hint("`--all` does every run again"));
+    }
+    Ok(chosen)
+}
+
+/// The combinations to do again, as a sweep of one axis: rows of values that move together.
+fn sweep_of(runs: &[RunRecord]) -> Sweep {
+    let names: Vec<String> = runs[0].parameters.iter().map(|(name, _)| name.clone()).collect();
+    if names.is_empty() {
+        return Sweep::default();
+    }
+    let choices = runs.iter().map(|run| run.parameters.iter().map(|(_, value)| value.clone()).collect()).collect();
+    Sweep(vec![Axis { names, choices }])
+}

@@ -1,0 +1,100 @@
+//! `tow show`: the record of a run.
+
+use super::{Report, logs, ps};
+use crate::context::Context;
+use crate::freshen::freshen;
+use crate::logfiles;
+use serde::Serialize;
+use towline_core::Result;
+use towline_core::event::Recorded;
+use towline_core::job::Job;
+use towline_wire::report::{Attempt, Run};
+
+/// Show everything known of a run: what was asked, where it runs, its attempts and events.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow show @
+  tow show 60ce --json | jq .attempts")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Its events, one a line.
+    #[arg(long)]
+    events: bool,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    run: Run,
+    folder: String,
+    workdir: Option<String>,
+    commit: Option<String>,
+    secrets: Vec<String>,
+    job: Option<Job>,
+    attempts: Vec<Attempt>,
+    logs: Vec<String>,
+    events: Vec<Recorded>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
+    freshen(context, &mut records)?;
+    let [record] = records;
+    let submission = history.submission_of(&record.id)?;
+    let resolved = submission.as_ref().map(|submission| &submission.plan.resolved);
+    let state = context.state()?;
+    let shown = Shown {
+        run: Run::from(&record),
+        folder: state.run(&record.id).display().to_string(),
+        workdir: resolved.map(|resolved| resolved.workdir.clone()),
+        commit: resolved.and_then(|resolved| resolved.git.as_ref()).map(|git| git.commit.clone()),
+        secrets: resolved.map(|resolved| resolved.secrets.clone()).unwrap_or_default(),
+        job: submission.as_ref().map(|submission| submission.plan.job.clone()),
+        attempts: history.attempts(record.sequence)?.iter().map(Attempt::from).collect(),
+        logs: logfiles::list(state, &record.id).into_iter().map(|file| file.path.display().to_string()).collect(),
+        events: history.events(&record.id)?,
+    };
+    let text = if args.events { events(&shown) } else { page(&shown, &ps::state_text(&record)) };
+    Ok(Report::new(text, &shown))
+}
+
+fn events(shown: &Shown) -> String {
+    shown.events.iter().map(|recorded| format!("{}  {}\n", recorded.at, serde_json::to_string(&recorded.event).unwrap_or_default())).collect()
+}
+
+fn page(shown: &Shown, state: &str) -> String {
+    let run = &shown.run;
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text += &format!("{name:<11} {value}\n");
+        }
+    };
+    line("id", &run.id);
+    line("name", &run.name);
+    line("state", state);
+    line("reason", run.detail.as_deref().unwrap_or_default());
+    line("command", &run.command);
+    line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
+    line("size", &format!("{} rank(s) on {} node(s), {} GPU(s)", run.ranks, run.nodes, run.gpus));
+    line("experiment", run.experiment.as_deref().unwrap_or_default());
+    line("tags", &run.tags.join(", "));
+    line("values", &run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "));
+    line("sweep", run.sweep.as_deref().unwrap_or_default());
+    line("resubmits", run.resubmits.as_deref().unwrap_or_default());
+    line("created", &run.created);
+    line("started", run.started.as_deref().unwrap_or_default());
+    line("ended", run.ended.as_deref().unwrap_or_default());
+    line("starts in", shown.workdir.as_deref().unwrap_or_default());
+    line("commit", shown.commit.as_deref().unwrap_or_default());
+    line("secrets", &shown.secrets.join(", "));
+    line("folder", &shown.folder);
+    for attempt in &shown.attempts {
+        let detail = attempt.detail.as_deref().unwrap_or("not ended");
+        line(&format!("attempt {}", attempt.attempt), &format!("{} {detail}", attempt.started.as_deref().unwrap_or("not started")));
+    }
+    shown.logs.iter().for_each(|log| line("log", log));
+    text
+}

@@ -1,0 +1,57 @@
+//! `tow ssh`: a shell in a run's folder, with its environment.
+
+use super::{Report, logs};
+use crate::context::Context;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use towline_core::rank::{Gang, Place, rank_variables};
+use towline_core::redact::SecretSet;
+use towline_core::{Error, Result};
+
+/// Open a shell where a run is, with the environment of one of its ranks.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow ssh @                    a shell in the latest run's folder
+  tow ssh 60ce -- nvidia-smi   one command instead
+  tow ssh 60ce --rank 3")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Whose environment.
+    #[arg(long, default_value_t = 0, value_name = "K")]
+    rank: u32,
+    /// A command instead of a shell.
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+    let history = context.history()?;
+    let record = logs::one_run(history.find_to_read(&args.run)?)?;
+    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let resolved = &submission.plan.resolved;
+    if args.rank >= record.world {
+        return Err(Error::not_found(format!("{} has no rank {}", record.id, args.rank)).hint(format!("ranks 0 to {}", record.world.saturating_sub(1))));
+    }
+    let place = Place { node: args.rank / resolved.shape.ranks_per_node, local_rank: args.rank % resolved.shape.ranks_per_node };
+    let hosts = vec!["127.0.0.1".to_owned(); resolved.shape.nodes as usize];
+    let gang = Gang { run: &record.id, attempt: record.state.attempt, shape: &resolved.shape, master_addr: "127.0.0.1", master_port: 0, hosts: &hosts };
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let (program, words) = match args.command.split_first() {
+        Some((program, words)) => (program.clone(), words.to_vec()),
+        None => (shell, Vec::new()),
+    };
+    // While the run lives its secrets are there; afterwards they are gone, and only then missing here.
+    let secrets = std::fs::read(context.state()?.secret(&submission.plan.id)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default();
+    let mut command = Command::new(&program);
+    command.args(words).current_dir(&resolved.workdir).env_clear().envs(&resolved.inherited).envs(&resolved.env);
+    command.envs(secrets.0.iter().map(|(name, value)| (name, value.expose())));
+    command.envs(rank_variables(&gang, place).into_iter().filter(|(name, _)| *name != "MASTER_PORT"));
+    command.env("TOW_RUN_DIR", context.state()?.run(&record.id));
+    if let Some(term) = std::env::var_os("TERM") {
+        command.env("TERM", term);
+    }
+    let error = command.exec();
+    Err(Error::refused(format!("{} cannot be started in {}", program.to_string_lossy(), resolved.workdir)).source_error(error))
+}

@@ -1,0 +1,329 @@
+//! `tow submit` and `tow run`.
+
+use super::{Report, logs};
+use crate::context::{Context, block_on};
+use crate::follow::{Followed, View, follow};
+use crate::output;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use towline_core::backend::{Backend, LogSource, Staged};
+use towline_core::command::Program;
+use towline_core::job::{Job, Launch, Tier, Words};
+use towline_core::plan::Plan;
+use towline_core::quantity::{Memory, Span};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::Surroundings;
+use towline_core::state::RunState;
+use towline_core::{Error, Result, RunId};
+use towline_engine::{flow, surroundings};
+use towline_host::crash;
+
+/// Submit a command; it runs as soon as there is room.
+///
+/// `tow`'s own options end at the first word of the command. Several words run as they are,
+/// without a shell; a single word with blanks or shell characters runs in `sh -c`.
+#[derive(Debug, clap::Args, Default)]
+#[command(after_help = "Examples:
+  tow submit python train.py --lr 0.1
+  tow submit -n 1 --time 2h python train.py        one GPU, at most two hours
+  tow submit 'make && ./bench | tee out.txt'       one word with blanks: a shell runs it
+  tow submit -f job.yaml --dry-run                 what would be sent, and nothing sent
+  tow submit --sweep lr=0.1,0.01 --sweep seed=1-3 python train.py --lr '${{lr}}' --seed '${{seed}}'
+  tow submit --from @ -n 2                         the latest again, with two GPUs")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+
+    /// Show its output as it comes and leave with its exit code, like `tow run`.
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+/// Submit, show its output as it comes, and leave with its exit code.
+///
+/// Ctrl-C leaves the run alone and tells how to abort it. All options of `tow submit` work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow run echo hello
+  tow run -n 1 python train.py
+  tow run -f job.yaml")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+#[derive(Debug, clap::Args, Default)]
+pub(crate) struct JobArgs {
+    /// The cluster to run on [default: the configured one, else this machine].
+    #[arg(short, long, value_name = "CLUSTER")]
+    pub(crate) cluster: Option<String>,
+    /// GPUs in all; nodes = GPUs / GPUs per node.
+    #[arg(short = 'n', long, value_name = "GPUS")]
+    pub(crate) gpus: Option<u32>,
+    /// A job file; options here win over it.
+    #[arg(short, long, value_name = "JOB.yaml")]
+    pub(crate) file: Option<PathBuf>,
+    /// Begin from a former run's job.
+    #[arg(long, value_name = "RUN", conflicts_with = "file")]
+    pub(crate) from: Option<String>,
+    /// Print what would be sent and send nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Values to try, one run each: `lr=0.1,0.01`, `seed=1-3`, `(bs,acc)=(8,4),(16,2)`.
+    #[arg(long, value_name = "K=V1,V2")]
+    pub(crate) sweep: Vec<String>,
+    /// The run's name [default: the program's].
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The experiment it belongs to.
+    #[arg(long)]
+    pub(crate) experiment: Option<String>,
+    /// A tag; may be repeated.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// premium, standard or basic.
+    #[arg(long, value_parser = parse_tier)]
+    pub(crate) tier: Option<Tier>,
+    /// Nodes.
+    #[arg(long)]
+    pub(crate) nodes: Option<u32>,
+    /// CPUs per node.
+    #[arg(long)]
+    pub(crate) cpus: Option<u32>,
+    /// Memory per node, such as 16G.
+    #[arg(long)]
+    pub(crate) memory: Option<Memory>,
+    /// The longest an attempt may take, such as 2h30m.
+    #[arg(long)]
+    pub(crate) time: Option<Span>,
+    /// Ranks: per_node, per_gpu, once, or a number per node.
+    #[arg(long)]
+    pub(crate) launch: Option<Launch>,
+    /// A variable for the job; may be repeated.
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A variable whose value is held apart as a secret; may be repeated.
+    #[arg(long = "secret", value_name = "NAME")]
+    pub(crate) secrets: Vec<String>,
+    /// Keep the nodes this long for `tow ssh` when a rank fails.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) hold_on_failure: Option<Span>,
+    /// Run in this folder itself. On this machine that is how every run is made for now.
+    #[arg(long)]
+    pub(crate) in_place: bool,
+    /// The command and its words.
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
+    match text {
+        "premium" => Ok(Tier::Premium),
+        "standard" => Ok(Tier::Standard),
+        "basic" => Ok(Tier::Basic),
+        _ => Err("a tier is premium, standard or basic".to_owned()),
+    }
+}
+
+/// A plan with what it needs to be carried out.
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) secrets: SecretSet,
+    pub(crate) backend: towline_backends::local::LocalBackend,
+}
+
+#[derive(Serialize)]
+struct Submitted<'a> {
+    id: &'a RunId,
+    cluster: &'a str,
+    runs: Vec<&'a RunId>,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+    if args.follow {
+        return run_and_follow(context, RunArgs { job: args.job });
+    }
+    let dry_run = args.job.dry_run;
+    let prepared = prepare(context, args.job)?;
+    if dry_run {
+        return Ok(dry_run_report(&prepared.plan));
+    }
+    send(&prepared)?;
+    Ok(submitted_report(&prepared.plan))
+}
+
+pub(crate) fn submitted_report(plan: &Plan) -> Report {
+    let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: plan.runs.iter().map(|run| &run.id).collect() };
+    let short = plan.id.short();
+    let mut report = Report::new(format!("{}\n", plan.id), &summary);
+    for note in &plan.notes {
+        report = report.hint(note.clone());
+    }
+    if plan.runs.len() > 1 {
+        return report.hint(format!("{} runs; watch them: tow ps {short}    wait for all: tow wait {short}", plan.runs.len()));
+    }
+    report.hint(format!("its output: tow logs -f {short}    end it: tow abort {short}"))
+}
+
+fn dry_run_report(plan: &Plan) -> Report {
+    let mut text = format!("would submit {} to `{}` ({})\n", plan.id, plan.cluster, plan.kind);
+    text += &plan.request.text;
+    if plan.runs.len() > 1 {
+        text += &format!("runs      {}\n", plan.runs.len());
+        for run in plan.runs.iter().take(20) {
+            let values: Vec<String> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            text += &format!("          {}\n", values.join(" "));
+        }
+        if plan.runs.len() > 20 {
+            text += &format!("          … and {} more\n", plan.runs.len() - 20);
+        }
+    }
+    plan.notes.iter().for_each(|note| text += &format!("note      {note}\n"));
+    // The shell's variables are many and the user's own: names are enough.
+    let mut shown = serde_json::to_value(plan).unwrap_or_default();
+    if let Some(inherited) = shown.pointer_mut("/resolved/inherited") {
+        *inherited = plan.resolved.inherited.keys().cloned().collect::<Vec<_>>().into();
+    }
+    Report { text, json: Some(shown), ..Report::default() }
+}
+
+/// Sends the plan. When this returns, the runs happen.
+pub(crate) fn send(prepared: &Prepared) -> Result<()> {
+    crash::pass("client.submit.before");
+    block_on(prepared.backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+    crash::pass("client.submit.answered");
+    Ok(())
+}
+
+pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report> {
+    if args.job.dry_run {
+        return run(context, Args { job: args.job, follow: false });
+    }
+    let prepared = prepare(context, args.job)?;
+    let [one] = prepared.plan.runs.as_slice() else {
+        return Err(Error::usage("`tow run` shows one run; this is a sweep of several").hint("use `tow submit`, then `tow wait @`"));
+    };
+    send(&prepared)?;
+    for note in &prepared.plan.notes {
+        output::hint(note);
+    }
+    let world = prepared.plan.resolved.shape.world();
+    let view = View {
+        run: one.id.clone(),
+        sources: (0..world).map(LogSource::Rank).collect(),
+        attempt: 1,
+        one_attempt: false,
+        grep: None,
+        follow: true,
+        narrate: !context.json,
+    };
+    match follow(context, &view, RunState::default())? {
+        Followed::Ended(state) => Ok(logs::ended_report(&one.id, &state)),
+        Followed::Detached | Followed::Shown => Ok(detached(&one.id)),
+    }
+}
+
+fn detached(id: &RunId) -> Report {
+    let short = id.short();
+    let words = format!("\ndetached; {id} goes on\n  see it again: tow logs -f {short}    end it: tow abort {short}");
+    Report { last_words: Some(words), code: 130, ..Report::default() }
+}
+
+/// From options to a plan: the job file or a former run, then the options over it.
+pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
+    let mut job = base_job(context, &args)?;
+    let total_gpus = args.gpus;
+    let cluster_option = args.cluster.clone();
+    overlay(&mut job, args)?;
+    let cluster = choose_cluster(context, cluster_option.as_deref(), &job)?;
+    plan_for(context, job, &cluster, total_gpus, None)
+}
+
+pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, resubmits: Option<RunId>) -> Result<Prepared> {
+    let workdir = flow::workdir(&job, context.folder()?)?;
+    plan_in(context, job, cluster, total_gpus, resubmits, workdir)
+}
+
+pub(crate) fn plan_in(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, resubmits: Option<RunId>, workdir: PathBuf) -> Result<Prepared> {
+    let backend = context.cluster(cluster)?;
+    let environment = context.environment().to_vec();
+    let around = Surroundings {
+        git: surroundings::git_state(&surroundings::code_root(&workdir)),
+        keyring: surroundings::keyring(&job.environment.secrets, &environment),
+        environment,
+        workdir: workdir.into_os_string().into_string().map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
+        umask: surroundings::umask(),
+        inherit: true,
+    };
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
+    let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
+    let (plan, secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
+    Ok(Prepared { plan, secrets, backend })
+}
+
+fn base_job(context: &Context, args: &JobArgs) -> Result<Job> {
+    if let Some(file) = &args.file {
+        return flow::read_job(file);
+    }
+    let Some(from) = &args.from else { return Ok(Job::default()) };
+    let history = context.history()?;
+    let target = history.find_to_read(from)?;
+    let submission = history.submission_of(&target.runs()[0].id)?.ok_or_else(|| Error::not_found(format!("the job of {from} is not in the history")))?;
+    Ok(submission.plan.job)
+}
+
+fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
+    let words = args.command.into_iter().map(crate::text).collect::<Result<Vec<_>>>()?;
+    if words.as_slice() == ["ssh"] {
+        // A job that only keeps its nodes, for `tow ssh`.
+        job.command = Words::Many(vec!["sleep".into(), "infinity".into()]);
+        job.script = None;
+        job.name.get_or_insert_with(|| "ssh".into());
+    } else if let Some(program) = Program::from_words(&words) {
+        program.into_job(job);
+    }
+    fn set<T>(place: &mut Option<T>, value: Option<T>) {
+        if value.is_some() {
+            *place = value;
+        }
+    }
+    set(&mut job.name, args.name);
+    set(&mut job.experiment, args.experiment);
+    set(&mut job.launch, args.launch);
+    set(&mut job.hold_on_failure, args.hold_on_failure);
+    set(&mut job.resources.tier, args.tier);
+    set(&mut job.resources.nodes, args.nodes);
+    set(&mut job.resources.cpus_per_node, args.cpus);
+    set(&mut job.resources.memory, args.memory);
+    set(&mut job.resources.time, args.time);
+    job.tags.extend(args.tags);
+    for pair in args.env {
+        let (name, value) = pair.split_once('=').ok_or_else(|| Error::usage(format!("--env `{pair}`: there is no `=`")).hint("write --env NAME=VALUE"))?;
+        job.environment.env.insert(name.to_owned(), value.to_owned());
+    }
+    job.environment.secrets.extend(args.secrets);
+    for axis in &args.sweep {
+        job.sweep.set(axis)?;
+    }
+    Ok(())
+}
+
+/// `-c`, else the job's first usable cluster, else the configured default.
+fn choose_cluster(context: &Context, option: Option<&str>, job: &Job) -> Result<String> {
+    if let Some(name) = option {
+        return Ok(name.to_owned());
+    }
+    let mut refusal = None;
+    for name in job.cluster.as_slice() {
+        match context.cluster(name) {
+            Ok(_) => return Ok(name.clone()),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    match refusal {
+        Some(error) => Err(error),
+        None => Ok(context.layers()?.default_cluster().to_owned()),
+    }
+}

@@ -1,0 +1,55 @@
+//! `tow wait`: until runs have ended.
+
+use super::Report;
+use crate::context::Context;
+use crate::follow::wait_for;
+use towline_core::quantity::Span;
+use towline_core::reason::{Ending, Outcome};
+use towline_core::state::Phase;
+use towline_core::{Result, RunId};
+use towline_engine::history::Filter;
+
+/// Wait until runs have ended; leaves with the first code that is not 0.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow wait @                  the latest
+  tow wait                    all that are not done yet
+  tow wait 60ce --timeout 2h  at most two hours, then 124")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    runs: Vec<String>,
+    /// Give up after this time.
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Span>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let mut runs: Vec<RunId> = Vec::new();
+    for text in &args.runs {
+        runs.extend(history.find_to_read(text)?.runs().iter().map(|run| run.id.clone()));
+    }
+    if args.runs.is_empty() {
+        let phases = vec![Phase::Drafted, Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
+        runs.extend(history.list(&Filter { phases, ..Filter::default() })?.into_iter().rev().map(|run| run.id));
+    }
+    let states = wait_for(context, &runs, args.timeout.map(|span| std::time::Duration::from_secs(span.0)))?;
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    let mut first: Option<(u8, String)> = None;
+    for (id, state) in runs.iter().zip(&states) {
+        let ending = state.ending.clone().unwrap_or_else(Ending::success);
+        let lost = state.phase == Phase::Ended(Outcome::Lost);
+        let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { u8::try_from(ending.passed_code() & 0xff).unwrap_or(1) };
+        text += &format!("{id} {}\n", state.phase.word());
+        if code != 0 && first.is_none() {
+            first = Some((code, format!("{id} {}: {ending}; code {code}", state.phase.word())));
+        }
+        rows.push(serde_json::json!({ "id": id, "state": state.phase.word(), "reason": ending.cause.map(towline_core::reason::Cause::word), "exit_code": ending.exit_code, "attempt": state.attempt }));
+    }
+    let report = Report::new(text, &serde_json::json!({ "runs": rows }));
+    Ok(match first {
+        Some((code, words)) => Report { last_words: Some(words), ..report.code(code) },
+        None => report,
+    })
+}

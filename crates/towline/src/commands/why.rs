@@ -1,0 +1,164 @@
+//! `tow why`: why a run waits, why it failed, what to do next.
+
+use super::{Report, logs};
+use crate::context::Context;
+use crate::freshen::freshen;
+use crate::logfiles;
+use serde::Serialize;
+use towline_backends::local::client;
+use towline_core::backend::LogSource;
+use towline_core::reason::{Cause, Ending, Outcome};
+use towline_core::record::RunRecord;
+use towline_core::state::Phase;
+use towline_core::why::{Finding, classify, root_cause};
+use towline_core::{Error, Result};
+use towline_wire::daemon::{Explanation, Reply, Request};
+
+/// How much of a log's end is read for its cause.
+const TAIL: u64 = 256 << 10;
+
+/// Tell why a run is waiting or why it failed, and what to do next.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow why @
+  tow why 60ce2fc7 --json")]
+pub(crate) struct Args {
+    #[arg(value_name = "RUN")]
+    run: String,
+}
+
+#[derive(Serialize, Default)]
+struct Why {
+    id: String,
+    state: &'static str,
+    /// One sentence.
+    summary: String,
+    reason: Option<&'static str>,
+    first_failing_rank: Option<u32>,
+    /// What the logs show: `missing_module`, `gpu_out_of_memory`, …
+    cause: Option<&'static str>,
+    evidence: Option<String>,
+    /// Whether trying again unchanged can help.
+    transient: Option<bool>,
+    next_step: Option<String>,
+    waiting: Option<Explanation>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let history = context.history()?;
+    let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
+    freshen(context, &mut records)?;
+    let [record] = records;
+    let why = match record.state.phase {
+        Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
+        Phase::Ended(Outcome::Cancelled) => Why { summary: "it was cancelled by the user".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) },
+        Phase::Ended(Outcome::Lost) => Why { summary: "it is lost: the cluster never heard of it".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) },
+        Phase::Ended(Outcome::Failed) => failed(context, &record)?,
+        Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
+        Phase::Running => Why { summary: "it is running".into(), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) },
+        _ => waiting(context, &record)?,
+    };
+    Ok(Report::new(page(&why), &why))
+}
+
+fn begin(record: &RunRecord) -> Why {
+    Why { id: record.id.to_string(), state: record.state.phase.word(), ..Why::default() }
+}
+
+fn held(context: &Context, record: &RunRecord) -> Result<Why> {
+    let mut why = failed(context, record)?;
+    why.next_step = Some(format!("look around: tow ssh {0}    let it go: tow abort {0}", record.id.short()));
+    Ok(why)
+}
+
+fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
+    let run = record.id.clone();
+    let explanation = match client::ask(context.state()?, &|| Request::Explain { run: run.clone() }) {
+        Ok((Reply::Explained(explanation), _)) => explanation,
+        Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
+        Err(error) if error.kind() == towline_core::ErrorKind::NotFound => return Ok(Why { summary: "it has just ended".into(), ..begin(record) }),
+        Err(error) => return Err(error),
+    };
+    let mut summary = explanation.text.clone();
+    if !explanation.held_by.is_empty() {
+        let holders: Vec<&str> = explanation.held_by.iter().take(8).map(|run| run.short()).collect();
+        summary += &format!("; held by {}", holders.join(", "));
+    }
+    if record.state.attempt > 0 && let Some(ending) = &record.state.ending {
+        summary += &format!("; attempt {} was over because: {ending}", record.state.attempt);
+    }
+    let next_step = (!explanation.waits_for.is_empty()).then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
+    Ok(Why { summary, next_step, waiting: Some(explanation), ..begin(record) })
+}
+
+fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
+    let ending = record.state.ending.clone().unwrap_or_default();
+    let finding = finding(context, record, &ending)?;
+    let first_failing_rank = ending.first_failure.as_ref().map(|failure| failure.rank);
+    let short = record.id.short();
+    let mut why = Why { summary: ending.to_string(), reason: ending.cause.map(Cause::word), first_failing_rank, ..begin(record) };
+    if let Some((rank, finding)) = finding {
+        why.summary += &format!("; rank {rank}'s log shows: {}", finding.class.title());
+        why.cause = Some(finding.class.word());
+        why.evidence = Some(finding.evidence);
+        why.transient = Some(finding.transient);
+        why.next_step = Some(finding.next_step);
+        return Ok(why);
+    }
+    let (transient, step) = advice(&ending, short);
+    why.transient = transient;
+    why.next_step = Some(step);
+    Ok(why)
+}
+
+/// What to do when the logs tell nothing more.
+fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
+    let again = format!("tow resubmit {short}");
+    match ending.cause {
+        Some(Cause::TimeLimit) => (Some(false), "give it more with `--time`, or go on from checkpoints with `retry: {when: [time_limit]}`".into()),
+        Some(Cause::OutOfMemory) => (Some(false), "ask for more with `--memory`, or use less: smaller batches, fewer data loader workers".into()),
+        Some(Cause::NodeFailed) => (Some(true), format!("try again: {again}; `retry: {{when: [node_failed]}}` does it by itself")),
+        Some(Cause::Preempted) => (Some(true), "it comes back by itself; `--tier standard` is not preempted here".into()),
+        Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
+        Some(Cause::NotStarted) => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
+        Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
+            (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())
+        }
+        _ => (None, format!("read the end of its log: tow logs {short}")),
+    }
+}
+
+/// The cause as the logs show it: the first failing rank's, unless it only followed another.
+fn finding(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Option<(u32, Finding)>> {
+    let state = context.state()?;
+    let attempt = record.state.attempt;
+    if ending.cause == Some(Cause::SetUp) {
+        let found = (0..record.nodes).find_map(|node| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::SetUp(node)), TAIL)).map(|finding| (node, finding)));
+        return Ok(found);
+    }
+    if !matches!(ending.cause, Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory)) {
+        return Ok(None);
+    }
+    let first = ending.first_failure.as_ref().map_or(0, |failure| failure.rank);
+    // The order in which they ended is not known beyond the first.
+    let ranks = std::iter::once(first).chain((0..record.world).filter(|rank| *rank != first)).take(256);
+    let findings: Vec<(u32, Finding)> =
+        ranks.filter_map(|rank| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::Rank(rank)), TAIL)).map(|finding| (rank, finding))).collect();
+    Ok(root_cause(&findings).cloned())
+}
+
+fn page(why: &Why) -> String {
+    let mut text = format!("{} {}: {}\n", why.id, why.state, why.summary);
+    if let Some(evidence) = &why.evidence {
+        text += &format!("  | {evidence}\n");
+    }
+    match why.transient {
+        Some(true) => text += "transient: trying again may help\n",
+        Some(false) => text += "not transient: trying again unchanged will fail again\n",
+        None => {}
+    }
+    if let Some(step) = &why.next_step {
+        text += &format!("next: {step}\n");
+    }
+    text
+}

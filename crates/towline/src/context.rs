@@ -1,0 +1,103 @@
+//! What every verb is given: the folders, the layers and the history, each made when first asked for.
+
+use std::cell::OnceCell;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
+use towline_backends::local::LocalBackend;
+use towline_core::config::ClusterKind;
+use towline_core::{Error, Result};
+use towline_engine::history::History;
+use towline_engine::layers::{self, Layers, Sources};
+use towline_engine::surroundings;
+use towline_wire::layout::StateFolder;
+
+pub(crate) struct Context {
+    pub(crate) json: bool,
+    folder: OnceCell<PathBuf>,
+    environment: OnceCell<Vec<(String, String)>>,
+    layers: OnceCell<Layers>,
+    state: OnceCell<StateFolder>,
+}
+
+impl Context {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self { json, folder: OnceCell::new(), environment: OnceCell::new(), layers: OnceCell::new(), state: OnceCell::new() }
+    }
+
+    /// The current folder.
+    pub(crate) fn folder(&self) -> Result<&PathBuf> {
+        if self.folder.get().is_none() {
+            let folder = std::env::current_dir().map_err(|error| Error::refused("the current folder cannot be read").source_error(error))?;
+            let _ = self.folder.set(folder);
+        }
+        Ok(self.folder.get().expect("set above"))
+    }
+
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        self.environment.get_or_init(|| surroundings::environment().0)
+    }
+
+    pub(crate) fn layers(&self) -> Result<&Layers> {
+        if self.layers.get().is_none() {
+            let loaded = layers::load(&Sources::find(self.folder()?, self.environment()))?;
+            for warning in &loaded.warnings {
+                crate::output::status(&format!("warning: {}: {}", warning.at, warning.message));
+            }
+            let _ = self.layers.set(loaded);
+        }
+        Ok(self.layers.get().expect("set above"))
+    }
+
+    pub(crate) fn state(&self) -> Result<&StateFolder> {
+        if self.state.get().is_none() {
+            let _ = self.state.set(StateFolder::new(surroundings::state_folder()?));
+        }
+        Ok(self.state.get().expect("set above"))
+    }
+
+    /// The history, for reading; an error with a next step when there is none.
+    pub(crate) fn history(&self) -> Result<History> {
+        let history = self.maybe_history()?.ok_or_else(|| Error::not_found("there is no run yet").hint("begin with `tow run echo hello`"))?;
+        Ok(history)
+    }
+
+    pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
+        let history = History::open_reader(&self.state()?.history())?;
+        if let Some(history) = &history && history.is_newer()? {
+            crate::output::status("warning: a newer tow wrote this history; it is only read");
+        }
+        Ok(history)
+    }
+
+    /// The backend of a cluster.
+    pub(crate) fn cluster(&self, name: &str) -> Result<LocalBackend> {
+        let layers = self.layers()?;
+        let cluster = layers.cluster(name)?;
+        match cluster.kind {
+            ClusterKind::Local => Ok(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine())),
+            kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word())).hint("the local cluster is called `local`")),
+        }
+    }
+}
+
+/// Runs a future to its end on this thread. The local backend never waits for anything else.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut task = TaskContext::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut task) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Following a run: bytes as they are written, over every attempt, until the end.
+//!
+//! The daemon tells where the run stands, the kernel tells that a log has grown; the bytes are
+//! read from the file itself, from where we were. An attempt counts as over only when the history
+//! says so, and its logs are read once more after that: nothing is left behind.
+
+use crate::context::Context;
+use crate::output;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use std::collections::HashMap;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use towline_backends::local::client::{self, Conversation};
+use towline_backends::local::read_log;
+use towline_core::backend::{Cursor, LogSource};
+use towline_core::state::RunState;
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_wire::daemon::{Reply, Request};
+
+/// Read at once; a log of any size passes through this much memory.
+const CHUNK: usize = 1 << 20;
+
+/// What to show of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(crate) run: RunId,
+    pub(crate) sources: Vec<LogSource>,
+    /// The first attempt to show, and the only one if `one_attempt`.
+    pub(crate) attempt: u32,
+    pub(crate) one_attempt: bool,
+    pub(crate) grep: Option<regex::bytes::Regex>,
+    /// Stop when what is there has been shown.
+    pub(crate) follow: bool,
+    /// Tell on stderr what happens to the run.
+    pub(crate) narrate: bool,
+}
+
+/// How following ended.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    Ended(RunState),
+    /// The user pressed Ctrl-C: the run goes on.
+    Detached,
+    /// What was there has been shown.
+    Shown,
+}
+
+pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<Followed> {
+    let interrupts = if view.follow { Some(interrupts()?) } else { None };
+    let mut follower = Follower { context, view, state: known, attempt: view.attempt.max(1), offsets: HashMap::new(), partial: HashMap::new(), watch: None };
+    let mut daemon = if view.follow && !follower.state.phase.is_ended() { Some(follower.connect()?) } else { None };
+    loop {
+        if let Some(conversation) = &mut daemon && !follower.hear(conversation)? {
+            // It went away: the next one knows as much.
+            daemon = Some(follower.connect()?);
+            continue;
+        }
+        follower.watch_folder();
+        let over = follower.attempt_is_over();
+        follower.drain()?;
+        if over {
+            follower.flush_partial_lines();
+            let last = follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
+            if last || view.one_attempt {
+                return Ok(Followed::Ended(follower.state));
+            }
+            if follower.state.attempt > follower.attempt {
+                follower.attempt += 1;
+                if view.narrate {
+                    output::status(&format!("attempt {} begins", follower.attempt));
+                }
+                continue;
+            }
+        }
+        if !view.follow {
+            follower.flush_partial_lines();
+            return Ok(Followed::Shown);
+        }
+        if follower.wait(daemon.as_ref(), interrupts.as_ref())? {
+            return Ok(Followed::Detached);
+        }
+    }
+}
+
+/// Readable once Ctrl-C was pressed.
+fn interrupts() -> Result<UnixStream> {
+    let failed = |error| Error::bug("signals cannot be watched").source_error(error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let end = theirs.try_clone().map_err(failed)?;
+        signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;
+    }
+    Ok(ours)
+}
+
+struct Follower<'a> {
+    context: &'a Context,
+    view: &'a View,
+    state: RunState,
+    attempt: u32,
+    offsets: HashMap<(u32, LogSource), u64>,
+    partial: HashMap<LogSource, Vec<u8>>,
+    watch: Option<OwnedFd>,
+}
+
+impl Follower<'_> {
+    fn connect(&mut self) -> Result<Conversation> {
+        let run = self.view.run.clone();
+        let (first, conversation) = client::ask(self.context.state()?, &|| Request::Watch { runs: vec![run.clone()] })?;
+        self.note(first);
+        Ok(conversation)
+    }
+
+    /// Takes in what the daemon has said. `false` when it hung up before the run's end.
+    fn hear(&mut self, conversation: &mut Conversation) -> Result<bool> {
+        let lost = |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
+        loop {
+            match conversation.waiting().map_err(lost)? {
+                Some(reply) => self.note(reply),
+                None if self.state.phase.is_ended() => return Ok(true),
+                None => {}
+            }
+            let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
+            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
+                while let Some(reply) = conversation.waiting().map_err(lost)? {
+                    self.note(reply);
+                }
+                return Ok(true);
+            }
+            if !conversation.fill().unwrap_or(false) {
+                return Ok(self.state.phase.is_ended());
+            }
+        }
+    }
+
+    fn note(&mut self, reply: Reply) {
+        match reply {
+            Reply::State { state, .. } | Reply::Event { state, .. } => {
+                if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
+                    output::status(&format!("a rank failed; the nodes are kept for you: tow ssh {}", self.view.run.short()));
+                }
+                self.state = state;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether nothing will be written to the current attempt's logs any more.
+    fn attempt_is_over(&self) -> bool {
+        self.state.phase.is_ended() || self.state.attempt > self.attempt || (self.state.attempt == self.attempt && self.state.runner.is_none())
+    }
+
+    fn watch_folder(&mut self) {
+        if self.watch.is_some() || !self.view.follow {
+            return;
+        }
+        let Ok(state) = self.context.state() else { return };
+        let folder = state.run(&self.view.run);
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        self.watch = watch.filter(|watch| inotify::add_watch(watch, &folder, inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE).is_ok());
+    }
+
+    /// Shows everything that is there.
+    fn drain(&mut self) -> Result<()> {
+        for source in self.view.sources.clone() {
+            loop {
+                let offset = self.offsets.get(&(self.attempt, source)).copied().unwrap_or(0);
+                let cursor = Cursor { attempt: self.attempt, source, offset };
+                let chunk = read_log(self.context.state()?, &self.view.run, &cursor, CHUNK)?;
+                if let Some(length) = chunk.truncated_to {
+                    output::status(&format!("the job cut this log from {offset} to {length} bytes; going on from there"));
+                    self.offsets.insert((self.attempt, source), length);
+                    continue;
+                }
+                if chunk.bytes.is_empty() {
+                    break;
+                }
+                self.offsets.insert((self.attempt, source), offset + chunk.bytes.len() as u64);
+                self.show(source, &chunk.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
+    fn show(&mut self, source: LogSource, bytes: &[u8]) {
+        if self.view.sources.len() == 1 && self.view.grep.is_none() {
+            return output::data(bytes);
+        }
+        let mut pending = self.partial.remove(&source).unwrap_or_default();
+        pending.extend_from_slice(bytes);
+        let end = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let rest = pending.split_off(end);
+        let mut shown = Vec::with_capacity(pending.len());
+        for line in pending.split_inclusive(|byte| *byte == b'\n') {
+            self.line(source, line, &mut shown);
+        }
+        output::data(&shown);
+        self.partial.insert(source, rest);
+    }
+
+    fn line(&self, source: LogSource, line: &[u8], shown: &mut Vec<u8>) {
+        if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(line)) {
+            return;
+        }
+        if self.view.sources.len() > 1 {
+            let _ = match source {
+                LogSource::Rank(rank) => write!(shown, "[{rank}] "),
+                LogSource::SetUp(node) => write!(shown, "[set-up {node}] "),
+            };
+        }
+        shown.extend_from_slice(line);
+    }
+
+    fn flush_partial_lines(&mut self) {
+        for (source, rest) in std::mem::take(&mut self.partial) {
+            if !rest.is_empty() {
+                let mut shown = Vec::new();
+                self.line(source, &rest, &mut shown);
+                if !shown.is_empty() && !shown.ends_with(b"\n") {
+                    shown.push(b'\n');
+                }
+                output::data(&shown);
+            }
+        }
+    }
+
+    /// Sleeps until something may be new. `true` when the user wants to leave.
+    fn wait(&self, daemon: Option<&Conversation>, interrupts: Option<&UnixStream>) -> Result<bool> {
+        let mut descriptors = Vec::with_capacity(3);
+        if let Some(stream) = interrupts {
+            descriptors.push(PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
+        }
+        if let Some(conversation) = daemon {
+            descriptors.push(PollFd::from_borrowed_fd(conversation.stream().as_fd(), PollFlags::IN));
+        }
+        if let Some(watch) = &self.watch {
+            descriptors.push(PollFd::new(watch, PollFlags::IN));
+        }
+        // Where the kernel does not tell, look often.
+        let millis = if self.watch.is_some() || self.state.runner.is_none() { 1000 } else { 10 };
+        let timeout = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Error::bug("waiting failed").source_error(std::io::Error::from(error))),
+        }
+        let interrupted = interrupts.is_some() && !descriptors[0].revents().is_empty();
+        drop(descriptors);
+        if let Some(watch) = &self.watch {
+            let mut events = [0u8; 4096];
+            while rustix::io::read(watch, &mut events).is_ok_and(|count| count > 0) {}
+        }
+        Ok(interrupted)
+    }
+}
+
+/// Waits until every run has ended; the states in the order asked for.
+pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Duration>) -> Result<Vec<RunState>> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let mut states: HashMap<RunId, RunState> = HashMap::new();
+    loop {
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec() })?;
+        let mut next = Some(first);
+        while let Some(reply) = next {
+            match reply {
+                Reply::State { run, state } => drop(states.insert(run, state)),
+                Reply::Event { recorded, state } => drop(states.insert(recorded.run, state)),
+                Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
+                _ => {}
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
+            }
+            let _ = conversation.stream().set_read_timeout(left);
+            next = match conversation.next() {
+                Ok(reply) => reply,
+                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),
+                Err(_) => None,
+            };
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The logs of a run, as files.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use towline_core::RunId;
+use towline_core::backend::LogSource;
+use towline_core::{Error, Result};
+use towline_wire::layout::{StateFolder, log_name, parse_log_name};
+
+#[derive(Debug, Clone)]
+pub(crate) struct LogFile {
+    pub(crate) attempt: u32,
+    pub(crate) source: LogSource,
+    pub(crate) path: PathBuf,
+}
+
+/// Every log of a run, by attempt, set-up before ranks.
+pub(crate) fn list(state: &StateFolder, run: &RunId) -> Vec<LogFile> {
+    let folder = state.run(run);
+    let mut files: Vec<LogFile> = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let (attempt, source) = parse_log_name(entry.file_name().to_str()?)?;
+            Some(LogFile { attempt, source, path: entry.path() })
+        })
+        .collect();
+    files.sort_by_key(|file| (file.attempt, matches!(file.source, LogSource::Rank(_)), file.source));
+    files
+}
+
+/// The last `lines` lines of a file, reading from its end.
+pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut window: u64 = 64 << 10;
+    loop {
+        let start = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        (&mut file).take(length - start).read_to_end(&mut bytes)?;
+        let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let breaks: Vec<usize> = body.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
+        if breaks.len() >= lines {
+            return Ok(bytes[breaks[breaks.len() - lines] + 1..].to_vec());
+        }
+        // A line of many megabytes is shown by its end.
+        if start == 0 || window >= 8 << 20 {
+            return Ok(bytes);
+        }
+        window *= 4;
+    }
+}
+
+/// The last `size` bytes of a file; nothing when it is not there.
+pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(size)))?;
+        let mut bytes = Vec::new();
+        file.take(size).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().unwrap_or_default()
+}
+
+/// Brings the copy of a log in `assets/<run>/` up to date by appending what is new. A copy that
+/// is longer than its log (the job truncated it) is made anew, and that is told.
+pub(crate) fn copy_new_bytes(log: &LogFile, to: &Path) -> Result<(PathBuf, bool)> {
+    let target = to.join(log_name(log.attempt, log.source));
+    let failed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+    let have = fs::metadata(&target).map_or(0, |metadata| metadata.len());
+    let mut from = File::open(&log.path).map_err(failed)?;
+    let length = from.metadata().map_err(failed)?.len();
+    let truncated = length < have;
+    let start = if truncated { 0 } else { have };
+    let mut copy = File::options().create(true).write(true).truncate(truncated).open(&target).map_err(failed)?;
+    copy.seek(SeekFrom::Start(start)).map_err(failed)?;
+    from.seek(SeekFrom::Start(start)).map_err(failed)?;
+    io::copy(&mut from, &mut copy).map_err(failed)?;
+    Ok((target, truncated))
+}

@@ -1,0 +1,83 @@
+//! The only place that prints. stdout is data, stderr is status; colours only on a terminal.
+
+#![expect(clippy::print_stderr, reason = "this is the owner of both streams")]
+
+use anstyle::{AnsiColor, Style};
+use std::io::{self, IsTerminal, Write};
+
+/// Writes to stdout. A reader that went away (`tow ps | head`) ends us quietly.
+pub(crate) fn data(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+        #[expect(clippy::exit, reason = "nobody reads any more")]
+        std::process::exit(0);
+    }
+}
+
+/// A line for people on stderr.
+pub(crate) fn status(line: &str) {
+    eprintln!("{line}");
+}
+
+/// What to do next, in quiet colours.
+pub(crate) fn hint(line: &str) {
+    status(&paint(Paint::Quiet, &format!("  {line}"), io::stderr().is_terminal()));
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Plain,
+    Good,
+    Bad,
+    Busy,
+    Waiting,
+    Quiet,
+    Bold,
+}
+
+pub(crate) fn stdout_has_colour() -> bool {
+    io::stdout().is_terminal() && allowed()
+}
+
+pub(crate) fn stderr_has_colour() -> bool {
+    io::stderr().is_terminal() && allowed()
+}
+
+fn allowed() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
+    if !colour || paint == Paint::Plain {
+        return text.to_owned();
+    }
+    let style = match paint {
+        Paint::Plain => Style::new(),
+        Paint::Good => AnsiColor::Green.on_default(),
+        Paint::Bad => AnsiColor::Red.on_default(),
+        Paint::Busy => AnsiColor::Cyan.on_default(),
+        Paint::Waiting => AnsiColor::Yellow.on_default(),
+        Paint::Quiet => Style::new().dimmed(),
+        Paint::Bold => Style::new().bold(),
+    };
+    format!("{style}{text}{style:#}")
+}
+
+/// Columns of the terminal, or `None` where there is none.
+pub(crate) fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok().map(|size| size.ws_col as usize).filter(|width| *width > 0)
+}
+
+/// The colour of a state.
+pub(crate) fn state_paint(state: &str) -> Paint {
+    match state {
+        "succeeded" => Paint::Good,
+        "failed" | "lost" => Paint::Bad,
+        "running" => Paint::Busy,
+        "queued" | "staging" | "submitting" | "drafted" => Paint::Waiting,
+        _ => Paint::Quiet,
+    }
+}

@@ -1,0 +1,165 @@
+//! Between `tow` and its daemon, on a private unix socket.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use towline_core::RunId;
+use towline_core::backend::{Facts, Observation};
+use towline_core::event::Recorded;
+use towline_core::plan::Plan;
+use towline_core::redact::{Secret, SecretSet};
+use towline_core::state::RunState;
+
+/// Raised when an old daemon could misread a new message. `Stop` and `Status` never change.
+pub const PROTOCOL: u32 = 1;
+
+/// The first frame of a connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub version: String,
+    pub request: Request,
+}
+
+impl Hello {
+    pub fn new(request: Request) -> Self {
+        Self { protocol: PROTOCOL, version: crate::version::version().to_owned(), request }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Status,
+    /// Leave now; runs go on without it.
+    Stop,
+    Submit(Box<Submit>),
+    Cancel { runs: Vec<RunId> },
+    /// The state of these runs now, then every event, until all have ended.
+    Watch { runs: Vec<RunId> },
+    Find { run: RunId },
+    Observe { runs: Vec<RunId> },
+    /// Why a run is not running yet.
+    Explain { run: RunId },
+    Facts {
+        #[serde(default)]
+        limits: Limits,
+    },
+    /// Drop what is kept of an ended run.
+    Forget { runs: Vec<RunId> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Submit {
+    pub plan: Plan,
+    #[serde(default)]
+    pub secrets: PrivateSecrets,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What the configuration says about this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    #[serde(default)]
+    pub gpus: Option<u32>,
+    #[serde(default)]
+    pub cpus: Option<u32>,
+    #[serde(default)]
+    pub memory: Option<u64>,
+}
+
+/// Secrets on their way through the private socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrivateSecrets(pub SecretSet);
+
+impl Serialize for PrivateSecrets {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.0.iter().map(|(name, value)| (name, value.expose())))
+    }
+}
+
+impl<'de> Deserialize<'de> for PrivateSecrets {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let plain = BTreeMap::<String, String>::deserialize(deserializer)?;
+        Ok(Self(SecretSet(plain.into_iter().map(|(name, value)| (name, Secret::new(value))).collect())))
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Status(Status),
+    Stopping,
+    /// On disk: from here on the runs happen.
+    Submitted { runs: Vec<RunId> },
+    /// The end is asked for, on disk.
+    Cancelling { runs: Vec<RunId>, already_ended: Vec<RunId> },
+    /// Where a watched run stands when the watch begins.
+    State { run: RunId, state: RunState },
+    /// What happened to a watched run, and where it stands after it.
+    Event { recorded: Recorded, state: RunState },
+    /// No further event will come: all watched runs have ended.
+    WatchEnded,
+    Found { known: bool },
+    Observed { observations: Vec<Observation> },
+    Explained(Explanation),
+    Facts(Facts),
+    Forgotten { runs: Vec<RunId> },
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub protocol: u32,
+    pub pid: u32,
+    pub started: towline_core::time::Moment,
+    pub queued: usize,
+    pub running: usize,
+    pub runners: usize,
+    pub memory_bytes: u64,
+}
+
+/// Why a run waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Runs before it in the queue.
+    pub ahead: usize,
+    /// "1 GPU", "4 CPUs", "16G memory": what is missing now.
+    pub waits_for: Vec<String>,
+    /// Who holds it.
+    pub held_by: Vec<RunId>,
+    pub text: String,
+}
+
+/// A refusal of the daemon, in the shape of our errors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Refusal {
+    pub kind: RefusalKind,
+    pub message: String,
+    #[serde(default)]
+    pub hints: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    Refused,
+    NotFound,
+    /// The daemon is leaving or speaks another protocol; ask the next one.
+    Leaving,
+    Bug,
+}
+
+impl From<Refusal> for towline_core::Error {
+    fn from(refusal: Refusal) -> Self {
+        use towline_core::ErrorKind;
+        let kind = match refusal.kind {
+            RefusalKind::Refused => ErrorKind::Refused,
+            RefusalKind::NotFound => ErrorKind::NotFound,
+            RefusalKind::Leaving => ErrorKind::Unreachable,
+            RefusalKind::Bug => ErrorKind::Bug,
+        };
+        refusal.hints.into_iter().fold(Self::new(kind, refusal.message), Self::hint)
+    }
+}

@@ -1,0 +1,97 @@
+//! Frames on a socket: a length (four bytes, little endian) and that many bytes of JSON.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+
+/// A frame larger than this is not ours.
+pub const LARGEST: usize = 256 << 20;
+
+/// The bytes of one frame.
+pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message).expect("our messages serialise");
+    let length = u32::try_from(bytes.len() - 4).expect("a message is smaller than 4 GiB");
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+/// Collects bytes as they come and gives out whole frames.
+#[derive(Debug, Default)]
+pub struct FrameBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl FrameBuffer {
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 && self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame, decoded.
+    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let waiting = &self.bytes[self.start..];
+        let Some(head) = waiting.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*head) as usize;
+        if length > LARGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
+        }
+        let Some(body) = waiting.get(4..4 + length) else { return Ok(None) };
+        let message = serde_json::from_slice(body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.start += 4 + length;
+        Ok(Some(message))
+    }
+}
+
+pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    to.write_all(&encode(message))
+}
+
+/// Reads one frame, blocking. `None` at a clean end.
+pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer) -> io::Result<Option<T>> {
+    let mut chunk = [0; 16 << 10];
+    loop {
+        if let Some(message) = buffer.next()? {
+            return Ok(Some(message));
+        }
+        match from.read(&mut chunk) {
+            Ok(0) => return Ok(None),
+            Ok(count) => buffer.push(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_any_cut() {
+        let mut stream = encode(&"first");
+        stream.extend(encode(&"second"));
+        for cut in 0..=stream.len() {
+            let mut buffer = FrameBuffer::default();
+            let mut seen: Vec<String> = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                buffer.push(part);
+                while let Some(message) = buffer.next().expect("whole frames") {
+                    seen.push(message);
+                }
+            }
+            assert_eq!(seen, ["first", "second"]);
+        }
+    }
+
+    #[test]
+    fn a_stranger_on_the_socket_is_refused() {
+        let mut buffer = FrameBuffer::default();
+        buffer.push(b"GET / HTTP/1.1\r\n");
+        assert!(buffer.next::<String>().is_err());
+    }
+}

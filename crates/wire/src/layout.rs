@@ -1,0 +1,87 @@
+//! Where things lie in the state folder. Only names are made here; nothing is opened.
+
+use std::path::{Path, PathBuf};
+use towline_core::RunId;
+use towline_core::backend::LogSource;
+
+/// `$XDG_STATE_HOME/towline/<host>/`, mode 0700.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateFolder(PathBuf);
+
+impl StateFolder {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self(root.into())
+    }
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+    pub fn history(&self) -> PathBuf {
+        self.0.join("history.db")
+    }
+    /// Held by the daemon for as long as it lives.
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+    pub fn daemon_log(&self) -> PathBuf {
+        self.0.join("daemon.log")
+    }
+    pub fn runners(&self) -> PathBuf {
+        self.0.join("runners")
+    }
+    pub fn runner_journal(&self, runner: &str) -> PathBuf {
+        self.runners().join(format!("{runner}.journal"))
+    }
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+    /// Logs and scripts of one run; kept until pruned.
+    pub fn run(&self, run: &RunId) -> PathBuf {
+        self.runs().join(run.as_str())
+    }
+    pub fn log(&self, run: &RunId, attempt: u32, source: LogSource) -> PathBuf {
+        self.run(run).join(log_name(attempt, source))
+    }
+    pub fn secrets(&self) -> PathBuf {
+        self.0.join("secrets")
+    }
+    /// The secrets of one submission, mode 0600, gone when its last run ends.
+    pub fn secret(&self, submission: &RunId) -> PathBuf {
+        self.secrets().join(submission.as_str())
+    }
+}
+
+/// The daemon's socket, inside the state folder.
+pub const DAEMON_SOCKET: &str = "daemon.sock";
+
+/// `attempt-1.rank-0.log`
+pub fn log_name(attempt: u32, source: LogSource) -> String {
+    match source {
+        LogSource::Rank(rank) => format!("attempt-{attempt}.rank-{rank}.log"),
+        LogSource::SetUp(node) => format!("attempt-{attempt}.setup-{node}.log"),
+    }
+}
+
+/// The attempt and source a log's file name tells.
+pub fn parse_log_name(name: &str) -> Option<(u32, LogSource)> {
+    let (attempt, source) = name.strip_prefix("attempt-")?.strip_suffix(".log")?.split_once('.')?;
+    let source = match source.split_once('-')? {
+        ("rank", rank) => LogSource::Rank(rank.parse().ok()?),
+        ("setup", node) => LogSource::SetUp(node.parse().ok()?),
+        _ => return None,
+    };
+    Some((attempt.parse().ok()?, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_names_read_back() {
+        for source in [LogSource::Rank(7), LogSource::SetUp(0)] {
+            assert_eq!(parse_log_name(&log_name(3, source)), Some((3, source)));
+        }
+        assert_eq!(parse_log_name("attempt-1.script"), None);
+        assert_eq!(parse_log_name("../x"), None);
+    }
+}

@@ -1,0 +1,11 @@
+//! Every byte that another process parses: the daemon's and the runner's protocols, the runner's
+//! journal, the layout of the state folder, and what `--json` prints. Versioned; changed only by
+//! adding.
+
+pub mod daemon;
+pub mod frame;
+pub mod journal;
+pub mod layout;
+pub mod report;
+pub mod runner;
+pub mod version;

@@ -1,0 +1,79 @@
+//! Between the daemon and a runner.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use towline_core::RunId;
+use towline_core::backend::GpuMake;
+use towline_core::command::Program;
+use towline_core::reason::Ending;
+use towline_core::resolve::Shape;
+use towline_core::time::Moment;
+
+/// Variables of a job, secrets among them: `Debug` shows names only.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Variables(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// One attempt, complete: what a runner needs to carry it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    pub run: RunId,
+    pub attempt: u32,
+    pub shape: Shape,
+    pub program: Program,
+    #[serde(default)]
+    pub setup: Vec<String>,
+    pub workdir: String,
+    pub umask: u32,
+    pub variables: Variables,
+    /// GPU indices by node.
+    #[serde(default)]
+    pub gpus: Vec<Vec<u32>>,
+    #[serde(default)]
+    pub gpu_make: GpuMake,
+    /// Seconds.
+    #[serde(default)]
+    pub time: Option<u64>,
+    /// Seconds.
+    #[serde(default)]
+    pub hold_on_failure: Option<u64>,
+    /// Bytes per node, enforced where cgroups allow it.
+    #[serde(default)]
+    pub memory: Option<u64>,
+    pub grace_millis: u64,
+}
+
+/// Why an attempt is being ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    ByUser,
+    Preempted,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToRunner {
+    Start(Box<Assignment>),
+    Stop { run: RunId, attempt: u32, why: Stop },
+    /// Leave, if idle.
+    Retire,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromRunner {
+    /// First word on a connection: who this is and what it carries.
+    Hello { runner: String, carrying: Option<(RunId, u32)> },
+    Started { run: RunId, attempt: u32, at: Moment },
+    Held { run: RunId, attempt: u32, until: Moment, ending: Ending },
+    /// The end record is on disk.
+    Ended { run: RunId, attempt: u32, at: Moment, ending: Ending },
+}
