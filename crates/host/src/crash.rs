@@ -2,7 +2,7 @@
 //! thing exactly there.
 //!
 //! `TOW_CRASH_AT=daemon.dispatch.intent` names a point; `@3` after it means the third time it is
-//! passed. `TOW_CRASH_TOKEN` names a file: whoever removes it dies, so that of several processes
+//! passed. `TOW_CRASH_ONCE` names a file: whoever removes it dies, so that of several processes
 //! only one does. Without the first variable a point costs one atomic load.
 
 use std::sync::OnceLock;
@@ -57,7 +57,7 @@ fn target() -> Option<&'static Target> {
             let text = std::env::var("TOW_CRASH_AT").ok()?;
             let (point, count) = text.split_once('@').unwrap_or((&text, "1"));
             let left = AtomicU32::new(count.parse().unwrap_or(1));
-            Some(Target { point: point.to_owned(), left, token: std::env::var("TOW_CRASH_TOKEN").ok() })
+            Some(Target { point: point.to_owned(), left, token: std::env::var("TOW_CRASH_ONCE").ok() })
         })
         .as_ref()
 }

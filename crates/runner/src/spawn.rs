@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use towline_wire::layout::StateFolder;
 
 /// Variables a runner needs of its own. Everything else of the daemon's stays with the daemon.
-const OWN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_TOKEN", "TOW_GRACE_MILLIS"];
+const OWN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_ONCE", "TOW_GRACE_MILLIS"];
 
 /// Starts a guard and through it a runner named `name`; returns our end of its control socket and
 /// the guard. The journal exists and is locked before the guard does.

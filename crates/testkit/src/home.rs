@@ -1,0 +1,209 @@
+//! A home of its own for every test: state, configuration and project in a temporary folder, and
+//! nothing of ours alive when it is dropped.
+
+use rustix::process::Signal;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+use towline_host::process;
+use towline_wire::layout::StateFolder;
+
+/// What a finished `tow` left.
+#[derive(Debug, Clone)]
+pub struct Output {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    pub raw: Vec<u8>,
+}
+
+impl Output {
+    /// stdout as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
+    }
+    /// The id on the first line.
+    pub fn id(&self) -> String {
+        self.stdout.lines().next().unwrap_or_default().to_owned()
+    }
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    binary: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Home {
+    /// `built` is the test profile's binary; `TOW_TEST_BINARY` names the shipped one instead.
+    pub fn new(built: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("tow-test-").tempdir().unwrap();
+        let binary = std::env::var_os("TOW_TEST_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from);
+        let home = Self { folder, binary, variables: vec![("TOW_GRACE_MILLIS".into(), "1500".into())] };
+        for name in ["project", "state", "config/towline", "home"] {
+            fs::create_dir_all(home.path(name)).unwrap();
+        }
+        home
+    }
+
+    /// A variable for every `tow` from here on.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.set(name, value);
+        self
+    }
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.unset(name);
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+    pub fn unset(&mut self, name: &str) {
+        self.variables.retain(|(known, _)| known != name);
+    }
+    pub fn use_binary(&mut self, binary: &Path) {
+        binary.clone_into(&mut self.binary);
+    }
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+    pub fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+    /// Writes a file of the project.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+    pub fn configure(&self, text: &str) {
+        fs::write(self.path("config/towline/config.yaml"), text).unwrap();
+    }
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project().join(name)).unwrap_or_default()
+    }
+
+    /// The state folder of this host, as `tow` makes it.
+    pub fn state(&self) -> StateFolder {
+        let root = self.path("state/towline");
+        let host = fs::read_dir(&root).ok().and_then(|mut entries| entries.next()).and_then(Result::ok).map(|entry| entry.path());
+        StateFolder::new(host.unwrap_or(root))
+    }
+
+    pub fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(words)
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("TOW_DAEMON_IDLE_SECONDS", "60")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    #[track_caller]
+    pub fn tow<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
+        let output = self.command(words).output().unwrap();
+        use std::os::unix::process::ExitStatusExt;
+        Output {
+            code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            raw: output.stdout,
+        }
+    }
+
+    /// Starts `tow` with its output piped.
+    pub fn spawn<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Child {
+        self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The run's record.
+    #[track_caller]
+    pub fn show(&self, run: &str) -> Value {
+        self.tow(["show", run, "--json"]).ok().json()
+    }
+
+    /// The state of a run in one word.
+    #[track_caller]
+    pub fn state_of(&self, run: &str) -> String {
+        self.show(run)["state"].as_str().unwrap_or_default().to_owned()
+    }
+
+    #[track_caller]
+    pub fn wait_for_state(&self, run: &str, state: &str) {
+        crate::until(&format!("{run} to be {state}"), || (self.state_of(run) == state).then_some(()));
+    }
+
+    /// The daemon's pid, if one is there.
+    pub fn daemon(&self) -> Option<i32> {
+        let status = self.tow(["daemon", "status", "--json"]).json();
+        status["status"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())
+    }
+
+    /// SIGKILL for the daemon, and the wait until its lock is free.
+    pub fn kill_daemon(&self) {
+        if let Some(pid) = self.daemon() {
+            process::signal(pid, Signal::KILL);
+            let lock = self.state().daemon_lock();
+            crate::until("the daemon's lock", || (!towline_host::lock::is_held(&lock).unwrap()).then_some(()));
+        }
+    }
+
+    /// Guards and runners of this home.
+    pub fn runner_processes(&self) -> Vec<(i32, String)> {
+        let folder = self.state().runners();
+        let of_ours = |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+        let words = |pid: i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ");
+        process::all().into_keys().filter(of_ours).map(|pid| (pid, words(pid))).filter(|(_, words)| words.contains("__")).collect()
+    }
+
+    /// Every process that carries a run's id or descends from a runner of ours.
+    pub fn job_processes(&self) -> Vec<i32> {
+        let marker = format!("TOW_RUN_DIR={}", self.folder.path().display());
+        let marked = |pid: &i32| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|b| *b == 0).any(|entry| entry.starts_with(marker.as_bytes())));
+        let alive = process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid);
+        alive.filter(marked).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.variables.retain(|(name, _)| !name.starts_with("TOW_CRASH"));
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.state().daemon_log()).unwrap_or_default();
+            std::io::Write::write_all(&mut std::io::stderr(), format!("daemon log:\n{log}\n").as_bytes()).unwrap();
+        }
+        let lock = self.state().daemon_lock();
+        if towline_host::lock::is_held(&lock).unwrap_or(false) {
+            let _ = self.command(["daemon", "stop"]).output();
+        }
+        for (pid, _) in self.runner_processes() {
+            for below in process::descendants(pid) {
+                process::signal(below, Signal::KILL);
+            }
+            process::signal(pid, Signal::KILL);
+        }
+        for pid in self.job_processes() {
+            process::signal(pid, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Waiting on conditions, never on time alone.
+
+use std::time::{Duration, Instant};
+
+/// Asks `condition` until it gives something; fails the test with `what` after a minute.
+pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute for {what}");
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
