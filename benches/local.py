@@ -649,7 +649,7 @@ def throughput_samples(bench: Bench, tow: Tow, peers: dict[str, Launcher | None]
     ways["xargs"]()
     for number in range(bench.sizes.job_rounds):
         for name in rotated(ways, number):
-            reset_peers(peers)
+            settle(peers)
             samples[name].append(ways[name]())
             say(f"  {name}: {samples[name][-1]:.2f} s")
         check_all_succeeded(tow, 1 + (number + 1) * 2 * jobs)
@@ -659,10 +659,12 @@ def throughput_samples(bench: Bench, tow: Tow, peers: dict[str, Launcher | None]
     return samples
 
 
-def reset_peers(peers: dict[str, Launcher | None]) -> None:
+def settle(peers: dict[str, Launcher | None]) -> None:
+    """Leaves nothing of the turn before: who writes through would pay for the files of all."""
     for peer in peers.values():
         if peer:
             peer.reset()
+    os.sync()
 
 
 def time_sweep(tow: Tow, jobs: int) -> float:

@@ -190,7 +190,7 @@ impl Drop for Home {
         self.variables.retain(|(name, _)| !name.starts_with("TOW_CRASH"));
         if std::thread::panicking() {
             let log = fs::read_to_string(self.state().daemon_log()).unwrap_or_default();
-            std::io::Write::write_all(&mut std::io::stderr(), format!("daemon log:\n{log}\n").as_bytes()).unwrap();
+            std::io::Write::write_all(&mut std::io::stderr(), format!("daemon log:\n{log}\n{}\n", self.tow(["ps"]).stdout).as_bytes()).unwrap();
         }
         let lock = self.state().daemon_lock();
         if towline_host::lock::is_held(&lock).unwrap_or(false) {

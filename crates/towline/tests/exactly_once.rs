@@ -86,8 +86,8 @@ impl Campaign {
     }
 
     /// Waits for the kill, or for all to have ended without passing there.
-    fn disarm(&mut self, point: &str) {
-        until("the kill or the end", || {
+    fn disarm(&mut self, what: &str, point: &str) {
+        until(&format!("{what}: the kill or the end"), || {
             let quiet = || self.home.tow(["ps", "--state", "active", "--json"]).json()["runs"].as_array().is_some_and(Vec::is_empty);
             (!self.home.path("token").exists() || quiet()).then_some(())
         });
@@ -129,8 +129,9 @@ impl Campaign {
                 self.submit(&["--cpus", "2", "sh", "job.sh", "quick"]);
             }
         }
-        self.disarm(point);
-        self.settle(&format!("{scenario:?} killed at {point}@{pass}"), before, scenario);
+        let what = format!("{scenario:?} killed at {point}@{pass}");
+        self.disarm(&what, point);
+        self.settle(&what, before, scenario);
     }
 
     fn abort_or_resubmit(&mut self, scenario: Scenario) {
@@ -145,24 +146,26 @@ impl Campaign {
         } else {
             let output = self.home.tow(["resubmit", &id]);
             if output.code == 0 {
-                self.promised.push(output.id());
+                let new = output.id();
+                self.promised.push(new.clone());
+                until("the new run to start or the kill", || (self.has_started(&new) || !self.home.path("token").exists()).then_some(()));
+                self.home.tow(["abort", &new]);
             }
         }
     }
 
     /// Things go on, and everything that was promised has come to its true end.
     fn settle(&mut self, what: &str, before: usize, scenario: Scenario) {
-        let runs = self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone();
-        // Long runs that nobody ended yet are ended by the user now.
-        if matches!(scenario, Scenario::Abort | Scenario::Resubmit) {
-            let open: Vec<String> = runs.iter().filter(|run| run["ended"].is_null()).map(|run| run["id"].as_str().unwrap().to_owned()).collect();
-            for id in open {
-                self.home.tow(["abort", &id]).ok();
-            }
-        }
         // What a killed client had sent may still be on its way in, so ask until all is quiet.
         let runs = until(&format!("{what}: all runs to end"), || {
-            assert_ne!(self.home.tow(["wait", "--timeout", "40s"]).code, 124, "{what}: not all came to an end\n{}", self.home.tow(["ps"]).stdout);
+            // Long runs that nobody ended yet are ended by the user now.
+            if matches!(scenario, Scenario::Abort | Scenario::Resubmit) {
+                let open = self.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
+                for run in open["runs"].as_array().unwrap() {
+                    self.home.tow(["abort", run["id"].as_str().unwrap()]).ok();
+                }
+            }
+            self.home.tow(["wait", "--timeout", "2s"]);
             let runs = self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone();
             runs.iter().all(|run| !run["ended"].is_null()).then_some(runs)
         });
