@@ -290,7 +290,7 @@ class Launcher:
         """Waits until everything submitted has ended."""
 
     def reset(self) -> None:
-        """Forgets ended jobs where remembering them would slow the next round."""
+        """Puts ended jobs out of the way where they would slow the next round."""
 
     def stop(self) -> None:
         """Takes its daemon down."""
@@ -401,16 +401,18 @@ class Parallel(Launcher):
     def __init__(self, binary: str, root: Path) -> None:
         super().__init__(root)
         self.binary = binary
+        self.results = 0
 
     def submit(self, job: Sequence[str]) -> list[str]:
         return [self.binary, "--will-cite", "-N0", *job, ":::", "x"]
 
     def batch(self) -> list[str]:
-        root = self.shop.root
-        return [self.binary, "--will-cite", f"-j{AT_ONCE}", "--joblog", str(root / "joblog"), "--results", str(root / "results"), "true"]
+        kept = self.shop.root / f"kept-{self.results}"
+        return [self.binary, "--will-cite", f"-j{AT_ONCE}", "--joblog", f"{kept}.log", "--results", str(kept), "true"]
 
     def reset(self) -> None:
-        shutil.rmtree(self.shop.root / "results", ignore_errors=True)
+        """Another folder; the old one stays, see `creation_seconds`."""
+        self.results += 1
 
 
 class Pueue(Launcher):
@@ -1009,6 +1011,22 @@ def fdatasync_seconds(folder: Path) -> list[float]:
     return samples
 
 
+def creation_seconds(folder: Path) -> list[float]:
+    """How long a new folder with an empty file in it takes, which every run of `tow` needs.
+
+    ext4 without a journal passes over inodes that were freed in the last minutes, one by one, so
+    that making files is slow for a while after many were removed, by whomever.
+    """
+    samples = []
+    base = Path(tempfile.mkdtemp(dir=folder))
+    for number in range(200):
+        begin = time.perf_counter_ns()
+        os.mkdir(base / str(number))
+        os.close(os.open(base / str(number) / "log", os.O_WRONLY | os.O_CREAT, 0o600))
+        samples.append((time.perf_counter_ns() - begin) / 1e9)
+    return samples
+
+
 def filesystem_of(folder: Path) -> str:
     """The kind of file system a folder lies on."""
     best, kind = "", "unknown"
@@ -1020,23 +1038,31 @@ def filesystem_of(folder: Path) -> str:
     return kind
 
 
-def machine(bench: Bench, before: tuple[float, float, float]) -> dict[str, Any]:
+def machine(bench: Bench, before: dict[str, Any]) -> dict[str, Any]:
     syncs = fdatasync_seconds(bench.root)
     return {
         "cpus": os.cpu_count(),
         "filesystem": filesystem_of(bench.root),
         "fdatasync_median_s": statistics.median(syncs),
         "fdatasync_p95_s": percentile(syncs, 0.95),
-        "load_before": before,
-        "load_after": os.getloadavg(),
+        "before": before,
+        "after": weather(bench.root),
     }
 
 
+def weather(folder: Path) -> dict[str, Any]:
+    """What changes from one minute to the next."""
+    return {"load": os.getloadavg(), "creation_median_s": statistics.median(creation_seconds(folder))}
+
+
 def machine_line(facts: dict[str, Any], quick: bool) -> str:
-    before, after = (" ".join(f"{load:.2f}" for load in facts[key]) for key in ("load_before", "load_after"))
+    before, after = facts["before"], facts["after"]
+    loads = [" ".join(f"{load:.2f}" for load in moment["load"]) for moment in (before, after)]
     line = (
         f"{facts['cpus']} CPUs; fdatasync of 4 KiB on the temporary folder's disk ({facts['filesystem']}): "
-        f"median {ms(facts['fdatasync_median_s'])}, p95 {ms(facts['fdatasync_p95_s'])}; load average {before} before, {after} after."
+        f"median {ms(facts['fdatasync_median_s'])}, p95 {ms(facts['fdatasync_p95_s'])}; "
+        f"a new folder with a file: {ms(before['creation_median_s'])} before, {ms(after['creation_median_s'])} after; "
+        f"load average: {loads[0]} before, {loads[1]} after."
     )
     if facts["filesystem"] in ("tmpfs", "ramfs"):
         line += " **The folder is in memory: durability cost nothing here; set TMPDIR to a disk.**"
@@ -1107,8 +1133,8 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_terminate)
-    before = os.getloadavg()
     with workplace() as root:
+        before = weather(root)
         # A copy, so that a build in the meantime does not change what is measured.
         binary = Path(shutil.copy2(tow, root / "tow"))
         bench = Bench(str(binary), QUICK if options.quick else FULL, root)

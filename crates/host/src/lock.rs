@@ -15,6 +15,17 @@ pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
     }
 }
 
+/// Like [`try_lock`], but not put off by somebody who only looks: [`is_held`] takes it for an instant.
+pub fn try_lock_patiently(file: impl AsFd) -> io::Result<bool> {
+    for _ in 0..10 {
+        if try_lock(file.as_fd())? {
+            return Ok(true);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(false)
+}
+
 /// Whether somebody holds the lock on `path`. A missing file is held by nobody.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {

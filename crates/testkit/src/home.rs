@@ -159,12 +159,11 @@ impl Home {
         status["status"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())
     }
 
-    /// SIGKILL for the daemon, and the wait until its lock is free.
+    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it.
     pub fn kill_daemon(&self) {
         if let Some(pid) = self.daemon() {
             process::signal(pid, Signal::KILL);
-            let lock = self.state().daemon_lock();
-            crate::until("the daemon's lock", || (!towline_host::lock::is_held(&lock).unwrap()).then_some(()));
+            crate::until("the daemon to die", || process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
         }
     }
 

@@ -121,10 +121,15 @@ pub fn start(state: &StateFolder) -> Result<()> {
     }
     let mut child = command.stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null()).spawn().map_err(failed)?;
     drop(command);
-    // The daemon closes its end when it listens; one that lost the race leaves, which closes it too.
-    let _ = ready.read(&mut [0; 1]);
+    // The daemon closes its end when it listens; one that lost the race leaves, which closes it too;
+    // one that cannot come up says why.
+    let mut words = Vec::new();
+    let _ = ready.read_to_end(&mut words);
     let _ = child.try_wait();
-    Ok(())
+    match serde_json::from_slice::<towline_wire::daemon::Refusal>(&words) {
+        Ok(refusal) => Err(refusal.into()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// A daemon that is older than we are leaves when it hears from us; its runs are not touched.

@@ -59,13 +59,18 @@ pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<St
     let _ = replies.send(Reply::Refused(Refusal { kind, message: message.into(), hints: Vec::new() }));
 }
 
-pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
+/// An error of ours, as it travels.
+pub(super) fn refusal(error: &towline_core::Error) -> Refusal {
     let kind = match error.kind() {
         towline_core::ErrorKind::NotFound => RefusalKind::NotFound,
         towline_core::ErrorKind::Refused => RefusalKind::Refused,
         _ => RefusalKind::Bug,
     };
-    let _ = replies.send(Reply::Refused(Refusal { kind, message: error.to_string(), hints: error.hints().to_vec() }));
+    Refusal { kind, message: error.to_string(), hints: error.hints().to_vec() }
+}
+
+pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
+    let _ = replies.send(Reply::Refused(refusal(error)));
 }
 
 impl Daemon {

@@ -28,6 +28,13 @@ fn number(name: &str) -> Option<u64> {
 /// Runs the daemon until it has nothing to do or is told to leave. Returns at once when another
 /// one holds the lock.
 pub fn daemon_main(state: &StateFolder) -> Result<()> {
+    come_up(state).inspect_err(|error| {
+        log(&error.to_string());
+        tell_refusal(error);
+    })
+}
+
+fn come_up(state: &StateFolder) -> Result<()> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Error::refused(what).source_error(error)
@@ -36,7 +43,7 @@ pub fn daemon_main(state: &StateFolder) -> Result<()> {
         towline_host::filesystem::private_folder(&folder).map_err(failed("the state folder cannot be used"))?;
     }
     let lock = File::options().create(true).append(true).mode(0o600).open(state.daemon_lock()).map_err(failed("the daemon's lock cannot be opened"))?;
-    if !towline_host::lock::try_lock(&lock).map_err(failed("the daemon's lock cannot be taken"))? {
+    if !towline_host::lock::try_lock_patiently(&lock).map_err(failed("the daemon's lock cannot be taken"))? {
         return Ok(());
     }
     let _ = rustix::process::setsid();
@@ -44,7 +51,7 @@ pub fn daemon_main(state: &StateFolder) -> Result<()> {
     // Should a guard and its runner be killed at once, what is left falls to us.
     towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("no runtime"))?;
-    runtime.block_on(serve(state)).inspect_err(|error| log(&error.to_string()))?;
+    runtime.block_on(serve(state))?;
     drop(lock);
     Ok(())
 }
@@ -102,6 +109,12 @@ fn tell_ready() {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);
     }
+}
+
+/// Whoever started us and waits hears why we cannot come up.
+fn tell_refusal(error: &Error) {
+    let refusal = clients::refusal(error);
+    let _ = rustix::io::write(rustix::stdio::stdout(), &serde_json::to_vec(&refusal).unwrap_or_default());
 }
 
 async fn tick(inbox: tokio::sync::mpsc::UnboundedSender<Message>) {

@@ -1,0 +1,150 @@
+//! Bad input: each gets a clear error that names the thing, the documented code, and changes nothing.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use towline_testkit::Home;
+
+struct Case {
+    name: &'static str,
+    /// `job.yaml`, when given.
+    job: Option<&'static str>,
+    words: &'static [&'static str],
+    code: i32,
+    /// What the message must hold.
+    says: &'static [&'static str],
+}
+
+const fn job(name: &'static str, job: &'static str, code: i32, says: &'static [&'static str]) -> Case {
+    Case { name, job: Some(job), words: &["submit", "-f", "job.yaml"], code, says }
+}
+
+const fn words(name: &'static str, words: &'static [&'static str], code: i32, says: &'static [&'static str]) -> Case {
+    Case { name, job: None, words, code, says }
+}
+
+const CASES: &[Case] = &[
+    // Job files: 121, with line and column.
+    job("unknown key", "comand: true\n", 121, &["job.yaml:1:1", "unknown key `comand`", "did you mean `command`"]),
+    job("unknown nested key", "command: x\nresources:\n  gpus: 2\n", 121, &["job.yaml:3:3", "`gpus`"]),
+    job("key given twice", "command: x\nname: a\nname: b\n", 121, &["job.yaml:3:1", "given twice"]),
+    job("not YAML", "command: [a, b\nname: x\n", 121, &["job.yaml:", "not valid YAML"]),
+    job("tabs for indentation", "resources:\n\tnodes: 1\n", 121, &["job.yaml:2"]),
+    job("not a mapping", "- a\n- b\n", 121, &["expected a mapping"]),
+    job("two documents", "command: a\n---\ncommand: b\n", 121, &["second document"]),
+    job("empty file", "", 121, &["neither `command` nor `script`"]),
+    job("only a comment", "# nothing\n", 121, &["neither `command` nor `script`"]),
+    job("both command and script", "command: a\nscript: b\n", 121, &["both `command` and `script`"]),
+    job("blank command", "command: '  '\n", 121, &["neither `command` nor `script`"]),
+    job("empty first word", "command: ['', a]\n", 121, &["first word is empty"]),
+    job("a number too large", "command: x\nresources: {nodes: 99999999999}\n", 121, &["job.yaml:2:", "whole number"]),
+    job("a negative number", "command: x\nresources: {nodes: -1}\n", 121, &["whole number", "-1"]),
+    job("nodes zero", "command: x\nresources: {nodes: 0}\n", 121, &["at least 1"]),
+    job("cpus zero", "command: x\nresources: {cpus_per_node: 0}\n", 121, &["at least 1"]),
+    job("a bad size", "command: x\nresources: {memory: lots}\n", 121, &["`lots` is not a size", "600G"]),
+    job("a bad span", "command: x\nresources: {time: 5 fortnights}\n", 121, &["is not a span of time"]),
+    job("a span of mixed order", "command: x\nresources: {time: 5m3h}\n", 121, &["`5m3h`"]),
+    job("a bad tier", "command: x\nresources: {tier: preemium}\n", 121, &["premium", "did you mean `premium`"]),
+    job("a bad launch", "command: x\nlaunch: per_cpu\n", 121, &["`per_cpu` is not a launch"]),
+    job("per_gpu without GPUs", "command: x\nlaunch: per_gpu\n", 121, &["one rank per GPU"]),
+    job("a bad retry reason", "command: x\nretry: {when: [node_fail]}\n", 121, &["did you mean `node_failed`"]),
+    job("retry without a start", "command: x\nretry: {when: [signal], max: 0}\n", 121, &["at least 1"]),
+    job("an unknown template name", "command: 'train ${{lrr}}'\nsweep: {lr: [1, 2]}\n", 121, &["${{lrr}}", "did you mean `lr`"]),
+    job("an unclosed template", "command: 'train ${{lr'\nsweep: {lr: [1]}\n", 121, &["no closing"]),
+    job("a sweep tuple of the wrong length", "command: x\nsweep: {'(a, b)': [[1, 2], [3]]}\n", 121, &["(a, b)", "2 values at a time"]),
+    job("a sweep name given twice", "command: x\nsweep: {a: [1], '(a, b)': [[1, 2]]}\n", 121, &["`a` is given twice"]),
+    job("an empty sweep", "command: x\nsweep: {a: []}\n", 121, &["`a` has no values"]),
+    job("a variable of ours", "command: x\nenvironment: {env: {TOW_X: 1}}\n", 121, &["TOW_X", "Towline's own"]),
+    job("a variable with a bad name", "command: x\nenvironment: {env: {'A=B': 1}}\n", 121, &["A=B"]),
+    job("a folder outside the code root", "command: x\ncode: {workdir: ../..}\n", 121, &["below the code root"]),
+    job("a folder that is not there", "command: x\ncode: {workdir: nowhere}\n", 121, &["nowhere", "does not exist"]),
+    job("an unknown cluster", "command: x\ncluster: loacl\n", 122, &["no cluster is called `loacl`", "did you mean `local`"]),
+    // What cannot be done: 123, with the reason.
+    job("io, for now", "command: x\nio: {d: {datastore: s}}\n", 123, &["`io`"]),
+    job("copy, for now", "command: x\ncopy: {datastore: s}\n", 123, &["`copy`"]),
+    job("an image, for now", "command: x\nenvironment: {image: ubuntu}\n", 123, &["`image`"]),
+    job("a secret without a value", "command: x\nenvironment: {secrets: [NOT_THERE]}\n", 123, &["secret `NOT_THERE` has no value", "export NOT_THERE"]),
+    job("more CPUs than there are", "command: x\nresources: {cpus_per_node: 4096}\n", 123, &["4096 CPUs", "there are"]),
+    job("more memory than there is", "command: x\nresources: {memory: 900T}\n", 123, &["900T of memory"]),
+    job("an enormous sweep", "command: x\nsweep: {a: 1-9999, b: 1-9999}\n", 123, &["more than 100000 runs"]),
+    words("more GPUs than there are", &["submit", "-n", "64", "true"], 123, &["64 GPUs", "none"]),
+    // The command line: 120.
+    words("no verb", &[], 120, &["Usage"]),
+    words("an unknown verb", &["sumbit", "true"], 120, &["sumbit", "submit"]),
+    words("an unknown option", &["submit", "--gups", "1", "true"], 120, &["--gups"]),
+    words("an option without its value", &["submit", "-n"], 120, &["--gpus"]),
+    words("GPUs that are no number", &["submit", "-n", "two", "true"], 120, &["two"]),
+    words("a bad time", &["submit", "--time", "soon", "true"], 120, &["soon"]),
+    words("a bad tier on the command line", &["submit", "--tier", "gold", "true"], 120, &["gold", "premium"]),
+    words("a bad sweep", &["submit", "--sweep", "lr", "true"], 120, &["--sweep `lr`", "there is no `=`"]),
+    words("a sweep that falls", &["submit", "--sweep", "s=3-1", "true"], 121, &["3-1"]),
+    words("a variable without a value", &["submit", "--env", "A", "true"], 120, &["--env `A`", "NAME=VALUE"]),
+    words("nothing to submit", &["submit"], 121, &["neither `command` nor `script`", "tow submit"]),
+    words("a job file that is not there", &["submit", "-f", "gone.yaml"], 121, &["gone.yaml"]),
+    words("a job file that is a folder", &["submit", "-f", "."], 121, &["cannot be read"]),
+    words("an unknown cluster on the command line", &["submit", "-c", "lab", "true"], 122, &["no cluster is called `lab`", "known: local"]),
+    words("a run that is not there", &["logs", "deadbeef"], 122, &["there is no run"]),
+    words("a state that is none", &["ps", "--state", "runing"], 120, &["`runing` is not a state", "running"]),
+    words("a bad pattern", &["prune", "--older-than", "x"], 120, &["`x`"]),
+    words("an unknown shell", &["completions", "tcl"], 120, &["tcl"]),
+];
+
+#[test]
+fn each_mistake_is_named_and_changes_nothing() {
+    assert!(CASES.len() >= 40);
+    for case in CASES {
+        let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+        if let Some(text) = case.job {
+            home.write("job.yaml", text);
+        }
+        let output = home.tow(case.words);
+        assert_eq!(output.code, case.code, "{}: {output:?}", case.name);
+        assert_eq!(output.stdout, "", "{}: data on stdout", case.name);
+        for text in case.says {
+            assert!(output.stderr.contains(text), "{}: `{text}` is not in: {}", case.name, output.stderr);
+        }
+        assert!(!output.stderr.contains("panicked"), "{}: {}", case.name, output.stderr);
+        let made = fs::read_dir(home.state().runs()).map_or(0, Iterator::count);
+        assert_eq!(made, 0, "{}: something was made", case.name);
+        assert_eq!(home.tow(["ps", "--json"]).json()["runs"].as_array().unwrap().len(), 0, "{}: a run was made", case.name);
+    }
+}
+
+#[test]
+fn with_json_the_error_is_json_too() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+    let output = home.tow(["submit", "--json", "-c", "lab", "true"]);
+    assert_eq!(output.code, 122);
+    let error: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+    assert_eq!((error["error"].as_str(), error["exit_code"].as_i64()), (Some("not_found"), Some(122)));
+    let usage = home.tow(["ps", "--json", "--nope"]);
+    assert_eq!(usage.code, 120);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&usage.stderr).unwrap()["error"], "usage");
+}
+
+#[test]
+fn bad_configurations_are_named() {
+    for (text, code, says) in [
+        ("clusters: [a]\n", 121, "config.yaml:1:11"),
+        ("clusters:\n  lab: {host: x}\n", 121, "missing field `kind`"),
+        ("clusters:\n  lab: {kind: slrum}\n", 121, "did you mean `slurm`"),
+        ("clusters:\n  local: {kind: local, gpus: many}\n", 121, "config.yaml:2:30"),
+        ("default_cluster: nowhere\n", 122, "no cluster is called `nowhere`"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: x}\n", 123, "kind `slurm`"),
+        ("clusters: {\n", 121, "config.yaml:"),
+    ] {
+        let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+        home.configure(text);
+        let output = home.tow(["submit", "true"]);
+        assert_eq!(output.code, code, "{text}: {output:?}");
+        assert!(output.stderr.contains(says), "{text}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn unknown_keys_in_the_configuration_only_warn() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+    home.configure("defualt_cluster: x\n");
+    let output = home.tow(["run", "echo", "hi"]).ok();
+    assert_eq!(output.stdout, "hi\n");
+    assert!(output.stderr.contains("did you mean `default_cluster`"), "{}", output.stderr);
+}

@@ -1,0 +1,16 @@
+//! The local cluster, as a user meets it: real processes, real signals, the shipped binary.
+#![allow(clippy::unwrap_used)]
+
+mod daemon;
+mod gang;
+mod gpus;
+mod history;
+mod limits;
+mod orphans;
+mod preempt;
+
+use towline_testkit::Home;
+
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_tow"))
+}
