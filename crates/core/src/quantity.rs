@@ -43,7 +43,7 @@ impl FromStr for Memory {
         }
         let value: f64 = number.parse().map_err(|_| wrong())?;
         let bytes = value * 1024f64.powi(power.cast_signed());
-        if !bytes.is_finite() || bytes > 1e18 || bytes < 1.0 {
+        if !(1.0..=1e18).contains(&bytes) {
             return Err(wrong());
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above: 1..=1e18")]

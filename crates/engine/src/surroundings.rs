@@ -12,12 +12,10 @@ use towline_core::{Error, Result};
 pub fn environment() -> (Vec<(String, String)>, usize) {
     let mut odd = 0;
     let variables = std::env::vars_os()
-        .filter_map(|(name, value)| match (name.into_string(), value.into_string()) {
-            (Ok(name), Ok(value)) => Some((name, value)),
-            _ => {
-                odd += 1;
-                None
-            }
+        .filter_map(|(name, value)| {
+            let pair = name.into_string().ok().zip(value.into_string().ok());
+            odd += usize::from(pair.is_none());
+            pair
         })
         .collect();
     (variables, odd)

@@ -27,7 +27,7 @@ enum Stage {
 }
 
 /// What a wake-up changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
     RanksStarted,
@@ -149,16 +149,16 @@ impl Attempt {
     }
 
     /// When to wake at the latest.
-    pub(crate) fn timeout(&self) -> Option<Duration> {
+    pub(crate) fn timeout(&self) -> Duration {
         let now = Instant::now();
         let moments = match self.stage {
-            Stage::CleanUp => return Some(self.pause),
+            Stage::CleanUp => return self.pause,
             Stage::Held => [self.held_until, None],
             _ => [self.kill_at, self.time_limit.filter(|_| self.ending.is_none())],
         };
         let soonest = moments.into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
         // Orphans that fell to us are collected at least every second.
-        Some(soonest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1)))
+        soonest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
     }
 
     /// Looks at everything that may have happened.

@@ -71,7 +71,7 @@ impl Runner {
         if let Some(control) = &self.control {
             descriptors.push(PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN));
         }
-        let timeout = self.attempt.as_ref().and_then(Attempt::timeout);
+        let timeout = self.attempt.as_ref().map(Attempt::timeout);
         if let Some(attempt) = &self.attempt {
             let watched = attempt.processes.iter().filter_map(|process| process.watch.as_ref());
             descriptors.extend(watched.map(|watch| PollFd::new(watch, PollFlags::IN)));

@@ -33,12 +33,12 @@ impl Control {
 
     /// A message that has arrived whole already.
     pub(crate) fn waiting(&mut self) -> io::Result<Option<ToRunner>> {
-        self.buffer.next()
+        self.buffer.next_frame()
     }
 
     /// Reads once; the caller knows that something is there. `false` at the end.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
-        let mut chunk = [0; 32 << 10];
+        let mut chunk = [0; 16 << 10];
         loop {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return Ok(false),

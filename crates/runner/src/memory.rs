@@ -27,13 +27,11 @@ impl MemoryGroup {
             let folder = hierarchy.parent.join(format!("towline-{name}"));
             fs::create_dir(&folder).ok()?;
             let group = Self { folder, home: hierarchy.home, oom_file: hierarchy.oom_file };
-            match fs::write(group.folder.join(hierarchy.limit_file), bytes.to_string()) {
-                Ok(()) => Some(group),
-                Err(_) => {
-                    group.remove();
-                    None
-                }
+            let limited = fs::write(group.folder.join(hierarchy.limit_file), bytes.to_string()).is_ok();
+            if !limited {
+                group.remove();
             }
+            limited.then_some(group)
         })
     }
 

@@ -277,7 +277,7 @@ pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Durati
                 return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
             }
             let _ = conversation.stream().set_read_timeout(left);
-            next = match conversation.next() {
+            next = match conversation.next_reply() {
                 Ok(reply) => reply,
                 Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),
                 Err(_) => None,

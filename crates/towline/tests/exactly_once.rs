@@ -3,7 +3,7 @@
 //! twice, no two attempts of a run live at once, none is left running unseen.
 //!
 //! A seeded tenth runs here; `TOW_SOAK=1` runs all.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

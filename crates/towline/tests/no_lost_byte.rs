@@ -1,6 +1,6 @@
 //! No lost log byte: the daemon is killed again and again while eight ranks write, and what `logs`
 //! and `query` give is what was written, byte for byte.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fs;
 use std::io::Read;

@@ -33,7 +33,7 @@ impl FrameBuffer {
     }
 
     /// The next whole frame, decoded.
-    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub fn next_frame<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let waiting = &self.bytes[self.start..];
         let Some(head) = waiting.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;
@@ -55,7 +55,7 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer) -> io::Result<Option<T>> {
     let mut chunk = [0; 16 << 10];
     loop {
-        if let Some(message) = buffer.next()? {
+        if let Some(message) = buffer.next_frame()? {
             return Ok(Some(message));
         }
         match from.read(&mut chunk) {
@@ -80,7 +80,7 @@ mod tests {
             let mut seen: Vec<String> = Vec::new();
             for part in [&stream[..cut], &stream[cut..]] {
                 buffer.push(part);
-                while let Some(message) = buffer.next().expect("whole frames") {
+                while let Some(message) = buffer.next_frame().expect("whole frames") {
                     seen.push(message);
                 }
             }
@@ -92,6 +92,6 @@ mod tests {
     fn a_stranger_on_the_socket_is_refused() {
         let mut buffer = FrameBuffer::default();
         buffer.push(b"GET / HTTP/1.1\r\n");
-        assert!(buffer.next::<String>().is_err());
+        assert!(buffer.next_frame::<String>().is_err());
     }
 }

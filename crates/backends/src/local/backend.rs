@@ -52,7 +52,7 @@ impl LocalBackend {
 pub fn machine_size(limits: &Limits) -> NodeFacts {
     let cpus = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
     let system = rustix::system::sysinfo();
-    let memory = u64::from(system.totalram) * u64::from(system.mem_unit);
+    let memory = system.totalram * u64::from(system.mem_unit);
     NodeFacts { cpus: limits.cpus.unwrap_or(cpus), memory: limits.memory.unwrap_or(memory), ..NodeFacts::default() }
 }
 

@@ -30,7 +30,7 @@ impl Conversation {
     }
 
     /// The next reply; `None` when the daemon has hung up.
-    pub fn next(&mut self) -> io::Result<Option<Reply>> {
+    pub fn next_reply(&mut self) -> io::Result<Option<Reply>> {
         frame::read(&mut self.stream, &mut self.buffer)
     }
 
@@ -40,7 +40,7 @@ impl Conversation {
 
     /// A reply that has arrived already.
     pub fn waiting(&mut self) -> io::Result<Option<Reply>> {
-        self.buffer.next()
+        self.buffer.next_frame()
     }
 
     /// Reads what is there, once. `false` when the daemon has hung up.
@@ -96,7 +96,7 @@ fn ask_once(state: &StateFolder, hello: &Hello) -> io::Result<Option<(Reply, Con
         Request::Cancel { .. } => towline_host::crash::pass("client.cancel.sent"),
         _ => {}
     }
-    Ok(conversation.next()?.map(|reply| (reply, conversation)))
+    Ok(conversation.next_reply()?.map(|reply| (reply, conversation)))
 }
 
 fn is_absent(error: &io::Error) -> bool {

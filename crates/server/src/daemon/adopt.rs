@@ -217,7 +217,9 @@ fn end_orphans(run: &RunId, processes: &[(i32, u64)]) {
         }
         std::thread::sleep(Duration::from_millis(10));
         // They may have fallen to us.
-        alive.iter().for_each(|pid| process::collect(*pid));
+        for pid in &alive {
+            process::collect(*pid);
+        }
     }
     log(&format!("{run}: some of its processes cannot be ended"));
 }

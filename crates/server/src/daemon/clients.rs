@@ -29,7 +29,7 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
     let mut buffer = FrameBuffer::default();
     let mut chunk = vec![0; 64 << 10];
     let hello: Hello = loop {
-        match buffer.next() {
+        match buffer.next_frame() {
             Ok(Some(hello)) => break hello,
             Ok(None) => {}
             Err(_) => return,
@@ -159,7 +159,7 @@ impl Daemon {
         });
     }
 
-    pub(super) fn observed(&self, replies: &Replies, states: towline_core::Result<Vec<Option<RunState>>>) {
+    pub(super) fn observed(replies: &Replies, states: towline_core::Result<Vec<Option<RunState>>>) {
         match states {
             Ok(states) if states.is_empty() => {}
             Ok(states) => {

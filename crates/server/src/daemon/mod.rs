@@ -72,6 +72,7 @@ struct Announced {
 }
 
 /// What follows once events are in the history.
+#[derive(Clone, Copy)]
 enum Then {
     Nothing,
     Dispatch { key: RunKey },
@@ -134,7 +135,7 @@ impl Daemon {
             Message::Recorded { events, result, then } => self.recorded(events, result, then),
             Message::PlanRead { key, plan } => self.plan_read(key, plan),
             Message::WatchStates { connection, replies, states } => self.watch_states(connection, replies, states),
-            Message::Observed { replies, states } => self.observed(&replies, states),
+            Message::Observed { replies, states } => Self::observed(&replies, states),
             Message::Runner { name, message } => self.runner_said(&name, message),
             Message::RunnerGone { name } => self.runner_gone(&name),
             Message::RunnerAdopted { name, control } => self.runners.adopted(name, control),

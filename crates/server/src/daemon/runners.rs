@@ -174,7 +174,7 @@ async fn converse(name: String, mut stream: UnixStream, mut orders: UnboundedRec
             read = stream.read(&mut chunk) => match read {
                 Ok(count) if count > 0 => {
                     buffer.push(&chunk[..count]);
-                    while let Ok(Some(message)) = buffer.next::<FromRunner>() {
+                    while let Ok(Some(message)) = buffer.next_frame::<FromRunner>() {
                         let _ = inbox.send(Message::Runner { name: name.clone(), message });
                     }
                 }

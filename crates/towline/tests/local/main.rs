@@ -1,5 +1,5 @@
 //! The local cluster, as a user meets it: real processes, real signals, the shipped binary.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod daemon;
 mod gang;

@@ -1,0 +1,55 @@
+//! Files made from the program itself: the command reference and the job file's schema.
+
+use crate::{Outcome, build_shipped, root, shipped};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+const VERBS: [&str; 26] = [
+    "submit", "run", "ps", "query", "qf", "qq", "qr", "logs", "why", "show", "get", "abort", "resubmit", "wait", "diff", "history", "prune", "ssh", "clusters",
+    "nodes", "config show", "config schema", "doctor", "daemon status", "daemon stop", "completions",
+];
+
+pub(crate) fn run() -> Outcome {
+    for (path, text) in files()? {
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// Fails when a generated file is not what the program says.
+pub(crate) fn check() -> Outcome {
+    for (path, text) in files()? {
+        if fs::read_to_string(&path).unwrap_or_default() != text {
+            return Err(format!("{} is out of date: cargo xtask generate", path.display()));
+        }
+    }
+    Ok(())
+}
+
+fn files() -> Result<Vec<(PathBuf, String)>, String> {
+    build_shipped()?;
+    let reference = root().join("docs/reference");
+    Ok(vec![(reference.join("cli.md"), commands()?), (reference.join("job.schema.json"), tow(&["config", "schema"])?)])
+}
+
+fn commands() -> Result<String, String> {
+    let mut text = String::from("# Commands\n\nMade from the program's own help by `cargo xtask generate`.\n\n```text\n");
+    text += &tow(&["--help"])?;
+    text += "```\n";
+    for verb in VERBS {
+        let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        text += &format!("\n## tow {verb}\n\n```text\n{}```\n", tow(&words)?);
+    }
+    Ok(text)
+}
+
+fn tow(words: &[&str]) -> Result<String, String> {
+    let output = Command::new(shipped()).args(words).env("COLUMNS", "100").output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("tow {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+}

@@ -1,0 +1,32 @@
+//! The long campaigns, in full. Their last result is kept in `docs/soak.md`.
+
+use crate::{Outcome, build_shipped, cargo, install, root, shipped};
+use std::fmt::Write;
+use std::fs;
+use std::time::Instant;
+
+const CAMPAIGNS: [&str; 3] = ["exactly_once", "no_lost_byte", "load"];
+
+pub(crate) fn run() -> Outcome {
+    install::for_tests()?;
+    build_shipped()?;
+    let mut report = String::from("# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n");
+    let mut failed = Vec::new();
+    for campaign in CAMPAIGNS {
+        println!("soak: {campaign}");
+        let begun = Instant::now();
+        let mut command = cargo(&["test", "--package", "towline", "--test", campaign, "--", "--nocapture", "--test-threads=1"]);
+        let output = command.env("TOW_TEST_BINARY", shipped()).env("TOW_SOAK", "1").output().map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        print!("{text}");
+        if !output.status.success() {
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            failed.push(campaign);
+        }
+        let facts: Vec<&str> = text.lines().filter(|line| line.contains("none lost") || line.contains("every byte") || line.starts_with("load:")).collect();
+        let result = if output.status.success() { facts.join("; ") } else { "FAILED".to_owned() };
+        let _ = writeln!(report, "| {campaign} | {} s | {result} |", begun.elapsed().as_secs());
+    }
+    fs::write(root().join("docs/soak.md"), report).map_err(|error| error.to_string())?;
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
