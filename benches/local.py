@@ -386,7 +386,7 @@ class Spooler(Launcher):
         self.shop.run([self.binary, "-w"])
 
     def reset(self) -> None:
-        """Its list is walked for every job."""
+        """Keeps its list as short in the last round as in the first."""
         self.shop.ask([self.binary, "-C"])
 
     def stop(self) -> None:
@@ -441,7 +441,7 @@ class Pueue(Launcher):
         return [self.binary, "add", "--", *job]
 
     def drain(self) -> None:
-        """Its own `wait` looks only every few seconds; asking is fairer."""
+        """Its own `wait` looks every two seconds; asking more often is fairer."""
         wait_until(self._idle, "the queue of pueue is empty", pause=0.05)
 
     def _idle(self) -> bool:
@@ -566,7 +566,7 @@ def time_to_act(shop: Shop, argv: Sequence[str], fifo: str) -> float:
     """Seconds until `touch` has opened and closed the FIFO, which this process then hears of.
 
     A reader that opened a FIFO without blocking is told of a hang-up only once a writer has come
-    and gone, and at once: nothing is polled, and no shell takes part in the job.
+    and gone, and at once: nothing is polled, and the job itself needs no shell.
     """
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -662,7 +662,7 @@ def throughput_samples(bench: Bench, tow: Tow, peers: dict[str, Launcher | None]
 
 
 def settle(peers: dict[str, Launcher | None]) -> None:
-    """Leaves nothing of the turn before: who writes through would pay for the files of all."""
+    """Leaves nothing of the turn before, lest who writes through pay for the files of others."""
     for peer in peers.values():
         if peer:
             peer.reset()

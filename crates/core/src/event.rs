@@ -17,8 +17,14 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         native: Option<String>,
     },
-    /// About to hand attempt `attempt` to `runner`.
-    AttemptIntent { attempt: u32, runner: String },
+    /// About to hand attempt `attempt` to `runner`. With `durable` the intent is on disk before the
+    /// runner hears of it, and the runner's claim need not be.
+    AttemptIntent {
+        attempt: u32,
+        runner: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        durable: bool,
+    },
     /// That runner is gone without having claimed the attempt, which never started.
     AttemptUnclaimed { attempt: u32 },
     AttemptStarted { attempt: u32 },

@@ -30,6 +30,25 @@ pub struct Plan {
     pub resubmits: Option<RunId>,
 }
 
+impl Plan {
+    /// What is stored once per submission: without its runs and the submitter's environment.
+    #[must_use]
+    pub fn lean(&self) -> Self {
+        Self {
+            version: self.version,
+            id: self.id.clone(),
+            cluster: self.cluster.clone(),
+            kind: self.kind.clone(),
+            runs: Vec::new(),
+            job: self.job.clone(),
+            resolved: self.resolved.without_inherited(),
+            request: self.request.clone(),
+            notes: self.notes.clone(),
+            resubmits: self.resubmits.clone(),
+        }
+    }
+}
+
 /// One run of a plan with its sweep values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {

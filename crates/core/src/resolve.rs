@@ -84,6 +84,28 @@ pub struct Resolved {
     pub git: Option<GitState>,
 }
 
+impl Resolved {
+    /// A copy without the submitter's environment, which is stored apart.
+    #[must_use]
+    pub fn without_inherited(&self) -> Self {
+        Self {
+            shape: self.shape.clone(),
+            tier: self.tier,
+            time: self.time,
+            program: self.program.clone(),
+            setup: self.setup.clone(),
+            workdir: self.workdir.clone(),
+            umask: self.umask,
+            env: self.env.clone(),
+            inherited: BTreeMap::new(),
+            secrets: self.secrets.clone(),
+            retry: self.retry.clone(),
+            hold_on_failure: self.hold_on_failure,
+            git: self.git.clone(),
+        }
+    }
+}
+
 /// Which code a run had, as git tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {

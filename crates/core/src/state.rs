@@ -58,6 +58,10 @@ pub struct RunState {
     /// The runner that the current attempt was handed to, between its intent and its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
+    /// The current attempt's intent is on disk and its claim may not be: after a power cut, an
+    /// attempt without a claim may have begun all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claim_may_be_lost: bool,
     pub cancel_requested: bool,
     #[serde(default)]
     pub preempt_requested: bool,
@@ -76,6 +80,7 @@ impl Default for RunState {
             attempt: 0,
             counted_starts: 0,
             runner: None,
+            claim_may_be_lost: false,
             cancel_requested: false,
             preempt_requested: false,
             held_until: None,
@@ -120,10 +125,11 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (Drafted | Staging | Submitting, RunEvent::Submitted { .. }) => move_to(Queued),
         (_, RunEvent::Drafted | RunEvent::StageIntent | RunEvent::SubmitIntent | RunEvent::Submitted { .. }) => Ok(Step::Ignored),
 
-        (Queued, RunEvent::AttemptIntent { attempt, runner }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
+        (Queued, RunEvent::AttemptIntent { attempt, runner, durable }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
             next.attempt = *attempt;
             next.counted_starts += 1;
             next.runner = Some(runner.clone());
+            next.claim_may_be_lost = *durable;
         }),
         (_, RunEvent::AttemptIntent { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
         (_, RunEvent::AttemptIntent { .. }) => illegal(),
@@ -203,7 +209,7 @@ mod tests {
             Just(RunEvent::StageIntent),
             Just(RunEvent::SubmitIntent),
             Just(RunEvent::Submitted { native: None }),
-            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into() }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into(), durable: false }),
             attempt.clone().prop_map(|attempt| RunEvent::AttemptUnclaimed { attempt }),
             attempt.clone().prop_map(|attempt| RunEvent::AttemptStarted { attempt }),
             (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld { attempt, until: Moment(9), ending }),

@@ -119,6 +119,16 @@ pub fn kill_all_descendants() {
     }
 }
 
+/// This boot of the machine, in a few characters: another one means that every process is gone.
+pub fn boot() -> &'static str {
+    static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    BOOT.get_or_init(|| {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let short: String = text.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+        if short.is_empty() { "boot".to_owned() } else { short }
+    })
+}
+
 /// The memory this process holds, in bytes.
 pub fn own_memory() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();

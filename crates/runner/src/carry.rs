@@ -127,11 +127,12 @@ impl Runner {
         }
     }
 
-    /// The claim is on disk before anything of the attempt runs.
+    /// The claim is written before anything of the attempt runs: to disk, unless the intent is
+    /// there already. A killed process loses neither; a power cut loses at most one of the two.
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
         let (run, attempt) = (assignment.run.clone(), assignment.attempt);
-        self.journal.append(&JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now() }, true)?;
+        self.journal.append(&JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now() }, !assignment.intent_is_durable)?;
         crash::pass("runner.claimed");
         self.carried += 1;
         let folder = self.folder(&run)?;

@@ -4,7 +4,7 @@ use crate::memory::MemoryGroup;
 use crate::program::{self, Executable, NotExecutable};
 use rustix::process::{Pid, PidfdFlags, WaitStatus, pidfd_open};
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -121,7 +121,6 @@ impl Launch<'_> {
         command
             .arg0(&executable.name)
             .args(&executable.arguments)
-            .current_dir(self.workdir())
             .env_clear()
             .envs(&self.assignment.variables.0)
             .envs(self.gpu_variables(node))
@@ -135,9 +134,10 @@ impl Launch<'_> {
         if !self.assignment.variables.0.contains_key("PYTHONUNBUFFERED") {
             command.env("PYTHONUNBUFFERED", "1");
         }
+        let mut start = || in_folder(self.workdir(), || command.spawn());
         let spawned = match self.memory.get(node as usize) {
-            Some(group) => group.within(|| command.spawn()).and_then(|spawned| spawned),
-            None => command.spawn(),
+            Some(group) => group.within(&mut start).and_then(|spawned| spawned),
+            None => start(),
         };
         let child = spawned.map_err(|source| LaunchError::Start { folder: self.assignment.workdir.clone(), source })?;
         let pid = Pid::from_child(&child);
@@ -155,6 +155,16 @@ impl Launch<'_> {
             GpuMake::Nvidia | GpuMake::Declared => [("CUDA_VISIBLE_DEVICES", list), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned())].into(),
         }
     }
+}
+
+/// Changes into `folder` around `start`. A child that is told its folder is forked with all our
+/// memory; one that inherits it is spawned without, in a fraction of the time.
+fn in_folder<T>(folder: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let home = File::open(".")?;
+    std::env::set_current_dir(folder)?;
+    let started = start();
+    rustix::process::fchdir(&home)?;
+    started
 }
 
 /// A port nobody listens on now, for `MASTER_PORT`.

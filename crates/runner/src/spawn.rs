@@ -13,7 +13,8 @@ use towline_wire::layout::StateFolder;
 const OWN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_ONCE", "TOW_GRACE_MILLIS"];
 
 /// Starts a guard and through it a runner named `name`; returns our end of its control socket and
-/// the guard. The journal exists and is locked before the guard does.
+/// the guard. The caller's folder is the runners' and is inherited. The journal exists and is
+/// locked before the guard does.
 pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, Child)> {
     let journal = Journal::create(&state.runner_journal(name))?;
     let (ours, theirs) = UnixStream::pair()?;
@@ -22,7 +23,6 @@ pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, 
     command
         .arg0("tow")
         .args([crate::GUARD_VERB, name])
-        .current_dir(state.runners())
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::from(journal))
         .stderr(Stdio::from(log))

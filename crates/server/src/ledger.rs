@@ -15,7 +15,8 @@ use towline_engine::history::{Batch, History, RunKey};
 /// One thing to write.
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
-    Submit { plan: Arc<Plan>, state: RunState, at: Moment },
+    /// With an intent, the submission's one run is about to start.
+    Submit { plan: Arc<Plan>, state: RunState, at: Moment, intent: Option<Box<(RunEvent, RunState)>> },
     Event { key: RunKey, event: RunEvent, state: RunState, at: Moment },
     Forget { run: RunId },
     ForgetUnused,
@@ -132,7 +133,13 @@ fn apply(history: &History, writes: &[&Write], durable: bool) -> Result<Vec<Writ
 
 fn one(batch: &Batch<'_>, write: &Write) -> Result<Written> {
     match write {
-        Write::Submit { plan, state, at } => batch.submit(plan, state, *at).map(Written::Submitted),
+        Write::Submit { plan, state, at, intent } => {
+            let keys = batch.submit(plan, state, *at)?;
+            if let (Some([key]), Some(intent)) = (keys.as_deref(), intent) {
+                batch.event(*key, &intent.0, &intent.1, *at)?;
+            }
+            Ok(Written::Submitted(keys))
+        }
         Write::Event { key, event, state, at } => batch.event(*key, event, state, *at).map(Written::Event),
         Write::Forget { run } => batch.forget(run).map(Written::Forgotten),
         Write::ForgetUnused => batch.forget_unused_environments().map(|()| Written::Nothing),

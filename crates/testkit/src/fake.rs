@@ -55,7 +55,7 @@ impl FakeBackend {
 
     /// The fake cluster's own life: starts a job, lets it write, and ends it.
     pub fn play(&self, run: &RunId, log: &[u8], ending: Ending) {
-        self.step(run, &RunEvent::AttemptIntent { attempt: 1, runner: "fake".into() });
+        self.step(run, &RunEvent::AttemptIntent { attempt: 1, runner: "fake".into(), durable: false });
         self.step(run, &RunEvent::AttemptStarted { attempt: 1 });
         if let Some((_, bytes)) = self.jobs.lock().unwrap().get_mut(run) {
             bytes.extend_from_slice(log);

@@ -48,6 +48,9 @@ pub struct Assignment {
     #[serde(default)]
     pub memory: Option<u64>,
     pub grace_millis: u64,
+    /// The intent is on disk already, so the claim need not be before the start.
+    #[serde(default)]
+    pub intent_is_durable: bool,
 }
 
 /// Why an attempt is being ended from outside.

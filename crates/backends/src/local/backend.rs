@@ -50,7 +50,7 @@ impl LocalBackend {
 
 /// CPUs and memory, as this process may use them or as the configuration limits them.
 pub fn machine_size(limits: &Limits) -> NodeFacts {
-    let cpus = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    let cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
     let system = rustix::system::sysinfo();
     let memory = system.totalram * u64::from(system.mem_unit);
     NodeFacts { cpus: limits.cpus.unwrap_or(cpus), memory: limits.memory.unwrap_or(memory), ..NodeFacts::default() }

@@ -68,9 +68,6 @@ impl Batch<'_> {
             return Ok(None);
         }
         let environment = self.environment(&serde_json::to_string(&plan.resolved.inherited).expect("variables serialise"))?;
-        let mut lean = plan.clone();
-        lean.resolved.inherited.clear();
-        lean.runs.clear();
         let is_sweep = plan.runs.len() != 1 || plan.runs[0].id != plan.id;
         self.connection()
             .prepare_cached("INSERT INTO submissions (id, reversed, is_sweep, created, plan, environment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
@@ -79,7 +76,7 @@ impl Batch<'_> {
                 reversed(&plan.id),
                 is_sweep,
                 at.0,
-                serde_json::to_string(&lean).expect("a plan serialises"),
+                serde_json::to_string(&plan.lean()).expect("a plan serialises"),
                 environment
             ])?;
         plan.runs.iter().map(|run| self.insert_run(plan, run, state, at)).collect::<rusqlite::Result<_>>().map(Some)
@@ -153,7 +150,7 @@ impl Batch<'_> {
 
     fn write_attempt(&self, run: RunKey, event: &RunEvent, at: Moment) -> rusqlite::Result<()> {
         match event {
-            RunEvent::AttemptIntent { attempt, runner } => {
+            RunEvent::AttemptIntent { attempt, runner, .. } => {
                 let sql = "INSERT OR REPLACE INTO attempts (run, attempt, runner) VALUES (?1, ?2, ?3)";
                 self.connection().prepare_cached(sql)?.execute(params![run, attempt, runner])?;
             }

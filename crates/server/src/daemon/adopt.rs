@@ -45,7 +45,7 @@ impl Daemon {
         for record in records {
             let JournalRecord::Claim { run, attempt, at } = record else { continue };
             let Some(key) = self.queue.key(run) else { continue };
-            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned() }, *at);
+            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned(), durable: false }, *at);
             self.queue.refile(key);
             self.record(event.into_iter().collect(), Then::Nothing);
             if journal::trace(records, run, *attempt).end.is_some() {
@@ -138,6 +138,8 @@ impl Daemon {
                 }
                 self.attempt_over(key, attempt, ending, at);
             }
+            // The power went before the claim was on disk: whether it had begun cannot be known.
+            (None, None) if self.may_have_begun(key) => self.orphans_ended(key, attempt),
             (None, None) => {
                 let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
                 self.queue.refile(key);
@@ -156,6 +158,12 @@ impl Daemon {
                 });
             }
         }
+    }
+
+    fn may_have_begun(&self, key: RunKey) -> bool {
+        let state = self.run_of(key).map(|run| &run.state);
+        let of_this_boot = |runner: &str| runner.starts_with(process::boot());
+        state.is_some_and(|state| state.claim_may_be_lost && !state.runner.as_deref().is_some_and(of_this_boot))
     }
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {

@@ -1,7 +1,7 @@
 //! Starting what the scheduler chose: the intent first, then the word to the runner.
 
 use super::{Daemon, Message, Then, log, now};
-use crate::schedule::{Capacity, decide};
+use crate::schedule::{Capacity, Decision, Waiting, decide};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use towline_core::backend::GpuMake;
@@ -20,17 +20,28 @@ impl Daemon {
         if self.queue.waiting_count() == 0 {
             return;
         }
-        let at = now();
-        let holding = self.queue.holding(at, self.grace_millis);
-        let gpus = if self.gpus_are_known() { self.machine.usable_gpus() } else { BTreeSet::new() };
-        let capacity = Capacity { cpus: self.machine.cpus, memory: self.machine.memory, gpus };
-        let decision = decide(&capacity, self.queue.waiting(), &holding, at.0.unsigned_abs());
+        let known = self.gpus_are_known();
+        let decision = self.decide_with(known, self.queue.waiting());
         for (key, gpus) in decision.start {
             self.dispatch(key, gpus);
         }
         for key in decision.preempt {
             self.preempt(key);
         }
+    }
+
+    /// What the scheduler would do with these, as things stand.
+    pub(super) fn decide<'w>(&self, waiting: impl IntoIterator<Item = &'w Waiting>) -> Decision {
+        self.decide_with(true, waiting)
+    }
+
+    fn decide_with<'w>(&self, gpus_are_known: bool, waiting: impl IntoIterator<Item = &'w Waiting>) -> Decision {
+        let at = now();
+        let mut holding = self.queue.holding(at, self.grace_millis);
+        holding.extend(self.reserved.iter().cloned());
+        let gpus = if gpus_are_known { self.machine.usable_gpus() } else { BTreeSet::new() };
+        let capacity = Capacity { cpus: self.machine.cpus, memory: self.machine.memory, gpus };
+        decide(&capacity, waiting, &holding, at.0.unsigned_abs())
     }
 
     fn dispatch(&mut self, key: RunKey, gpus: BTreeSet<u32>) {
@@ -40,7 +51,7 @@ impl Daemon {
             Ok(runner) => runner,
             Err(error) => return log(&format!("no runner can be started: {error}")),
         };
-        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone() }, now()) else {
+        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone(), durable: false }, now()) else {
             return self.runners.put_back(&runner);
         };
         self.runners.assign(&runner, key, attempt);
@@ -118,6 +129,7 @@ impl Daemon {
             hold_on_failure: resolved.hold_on_failure.map(|span| span.0),
             memory: resolved.shape.memory.map(|memory| memory.0),
             grace_millis: self.grace_millis,
+            intent_is_durable: run.state.claim_may_be_lost,
         })
     }
 

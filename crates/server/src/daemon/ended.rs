@@ -19,6 +19,8 @@ impl Daemon {
                 if let Some(key) = self.queue.key(&run) {
                     self.attempt_started(key, attempt, at);
                 }
+                // Only now: before, it would have taken time from the run that was to start.
+                self.runners.keep_one_waiting();
             }
             FromRunner::Held { run, attempt, until, ending } => {
                 let Some(key) = self.queue.key(&run) else { return };

@@ -19,6 +19,7 @@ use crate::ledger::{Ledger, Write, Written};
 use crate::machine::Machine;
 use queue::{Queue, Run};
 use runners::Runners;
+use submit::FirstStart;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +31,7 @@ use towline_core::state::{RunState, Step, reduce};
 use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 use towline_engine::history::RunKey;
-use towline_wire::daemon::{Hello, Reply, Submit};
+use towline_wire::daemon::{Hello, Reply};
 use towline_wire::journal::JournalRecord;
 use towline_wire::layout::StateFolder;
 use towline_wire::runner::FromRunner;
@@ -42,7 +43,7 @@ type Replies = UnboundedSender<Reply>;
 enum Message {
     Asked { connection: u64, hello: Box<Hello>, replies: Replies },
     HungUp { connection: u64 },
-    Submitted { submit: Box<Submit>, replies: Replies, result: Result<Vec<Written>> },
+    Submitted { plan: Arc<Plan>, first: Option<Box<FirstStart>>, replies: Replies, result: Result<Vec<Written>> },
     CancelWritten { cancelled: Cancelled, replies: Replies, result: Result<Vec<Written>> },
     Forgotten { runs: Vec<RunId>, replies: Replies, result: Result<Vec<Written>> },
     /// Events are in the history: they may be told.
@@ -101,6 +102,8 @@ struct Daemon {
     begun: Moment,
     last_activity: Instant,
     grace_millis: u64,
+    /// Parts of the machine promised to submissions that are being written.
+    reserved: Vec<crate::schedule::Holding>,
     /// Something changed that may let a run start.
     unsettled: bool,
     leaving: bool,
@@ -120,7 +123,6 @@ impl Daemon {
             }
             if self.unsettled {
                 self.schedule();
-                self.runners.keep_one_waiting();
             }
         }
     }
@@ -129,7 +131,7 @@ impl Daemon {
         match message {
             Message::Asked { connection, hello, replies } => self.asked(connection, *hello, replies),
             Message::HungUp { connection } => self.hung_up(connection),
-            Message::Submitted { submit, replies, result } => self.submitted(*submit, &replies, result),
+            Message::Submitted { plan, first, replies, result } => self.submitted(&plan, first, &replies, result),
             Message::CancelWritten { cancelled, replies, result } => self.cancel_written(cancelled, &replies, result),
             Message::Forgotten { runs, replies, result } => self.forgotten(runs, &replies, result),
             Message::Recorded { events, result, then } => self.recorded(events, result, then),

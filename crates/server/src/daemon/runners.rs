@@ -47,6 +47,11 @@ impl Runners {
         self.runners.len()
     }
 
+    /// A waiting runner, if there is one.
+    pub(super) fn take_if_idle(&mut self) -> Option<String> {
+        self.idle.pop()
+    }
+
     /// A waiting runner, or a new one.
     pub(super) fn take_idle(&mut self) -> io::Result<String> {
         match self.idle.pop() {
@@ -55,10 +60,10 @@ impl Runners {
         }
     }
 
-    /// Names are never used twice: they carry the daemon's start and its pid.
+    /// Names are never used twice: they carry the machine's boot, the moment and the daemon's pid.
     fn start(&mut self) -> io::Result<String> {
         self.next_name += 1;
-        let name = format!("{}-{}-{}", super::now().0, std::process::id(), self.next_name);
+        let name = format!("{}-{}-{}-{}", towline_host::process::boot(), super::now().0, std::process::id(), self.next_name);
         let (stream, guard) = towline_runner::spawn::spawn_runner(&self.state, &name)?;
         self.guards.push(guard);
         let control = serve(&name, stream, self.inbox.clone())?;

@@ -47,6 +47,8 @@ fn come_up(state: &StateFolder) -> Result<()> {
         return Ok(());
     }
     let _ = rustix::process::setsid();
+    // Runners are born where they work.
+    std::env::set_current_dir(state.runners()).map_err(failed("the runners' folder cannot be used"))?;
     take_log(state).map_err(failed("the daemon's log cannot be opened"))?;
     // Should a guard and its runner be killed at once, what is left falls to us.
     towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
@@ -83,6 +85,7 @@ async fn serve(state: &StateFolder) -> Result<()> {
         begun: super::now(),
         last_activity: Instant::now(),
         grace_millis: number("TOW_GRACE_MILLIS").unwrap_or(10_000),
+        reserved: Vec::new(),
         unsettled: false,
         leaving: false,
         ledger: Ledger::unstarted(),

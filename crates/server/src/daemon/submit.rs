@@ -5,6 +5,7 @@ use super::queue::Run;
 use super::{Daemon, Message, Replies, now};
 use crate::ledger::{Write, Written};
 use crate::machine::Machine;
+use crate::schedule::{Holding, Waiting};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -14,8 +15,9 @@ use towline_backends::local::render;
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Resolved;
-use towline_core::state::{Phase, RunState};
-use towline_core::{Result, RunId};
+use towline_core::event::RunEvent;
+use towline_core::state::{Phase, RunState, Step, reduce};
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::{ActiveRun, History, RunKey};
 use towline_host::crash;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
@@ -27,52 +29,102 @@ fn queued() -> RunState {
     RunState { phase: Phase::Queued, ..RunState::default() }
 }
 
+/// A run that starts with its submission: the intent is in the same commit.
+pub(super) struct FirstStart {
+    runner: String,
+    event: RunEvent,
+    state: RunState,
+    gpus: BTreeSet<u32>,
+}
+
 impl Daemon {
     pub(super) fn submit(&mut self, submit: Submit, replies: Replies) {
         crash::pass("daemon.submit.received");
-        let plan = &submit.plan;
+        let Submit { plan, secrets, limits } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
             return refuse(&replies, RefusalKind::Refused, "the plan is of another version of tow");
         }
-        self.set_limits(submit.limits);
+        self.set_limits(limits);
         let need = render::need(&plan.resolved.shape, self.machine.cpus);
         if let Err(error) = render::check_fits(&need, &self.machine.whole()) {
             return refuse_with(&replies, &error);
         }
-        if let Err(error) = self.keep_secrets(&plan.id, &submit.secrets.0) {
+        if let Err(error) = self.keep_secrets(&plan.id, &secrets.0) {
             return refuse(&replies, RefusalKind::Refused, format!("the secrets cannot be kept: {error}"));
         }
-        let plan = Arc::new(plan.clone());
+        let plan = Arc::new(plan);
         self.keep_plan(plan.clone());
-        let write = Write::Submit { plan, state: queued(), at: now() };
-        self.ledger.write(vec![write], true, move |result| Message::Submitted { submit: Box::new(submit), replies, result });
+        let first = self.start_at_once(&plan, need);
+        let intent = first.as_ref().map(|first| Box::new((first.event.clone(), first.state.clone())));
+        let write = Write::Submit { plan: plan.clone(), state: queued(), at: now(), intent };
+        self.ledger.write(vec![write], true, move |result| Message::Submitted { plan, first, replies, result });
     }
 
-    pub(super) fn submitted(&mut self, submit: Submit, replies: &Replies, result: Result<Vec<Written>>) {
-        let plan = submit.plan;
+    /// Whether the one run of this submission can start now, before all others. Its place is kept
+    /// while it is being written.
+    fn start_at_once(&mut self, plan: &Plan, need: render::Need) -> Option<Box<FirstStart>> {
+        let alone = plan.runs.len() == 1 && self.queue.waiting_count() == 0 && self.reserved.is_empty() && self.queue.key(&plan.runs[0].id).is_none();
+        if !alone || (need.gpus > 0 && !self.gpus_are_known()) {
+            return None;
+        }
+        let waiting = Waiting { key: 0, tier: plan.resolved.tier, need, limit: None };
+        let (_, gpus) = self.decide([&waiting]).start.pop()?;
+        let runner = self.runners.take_if_idle()?;
+        crash::pass("daemon.dispatch.before");
+        let event = RunEvent::AttemptIntent { attempt: 1, runner: runner.clone(), durable: true };
+        let Ok(Step::Changed(state)) = reduce(&queued(), &event) else { return None };
+        self.reserved.push(Holding { key: 0, tier: plan.resolved.tier, need, gpus: gpus.clone(), ends_at: None, leaving: false });
+        Some(Box::new(FirstStart { runner, event, state, gpus }))
+    }
+
+    pub(super) fn submitted(&mut self, plan: &Arc<Plan>, first: Option<Box<FirstStart>>, replies: &Replies, result: Result<Vec<Written>>) {
+        if first.is_some() {
+            self.reserved.clear();
+            self.unsettled = true;
+        }
         let keys = match result.map(|written| written.into_iter().next()) {
             Ok(Some(Written::Submitted(keys))) => keys,
-            Ok(_) => return refuse(replies, RefusalKind::Bug, "the history gave no keys"),
-            Err(error) => {
-                self.drop_secrets(&plan.id);
+            other => {
+                let error = other.err().unwrap_or_else(|| Error::bug("the history gave no keys"));
+                self.give_up(&plan.id, first);
                 return refuse_with(replies, &error);
             }
         };
         crash::pass("daemon.submit.committed");
-        let runs: Vec<RunId> = plan.runs.iter().map(|run| run.id.clone()).collect();
-        let _ = replies.send(Reply::Submitted { runs });
-        crash::pass("daemon.submit.answered");
         match keys {
-            Some(keys) => {
-                for (key, run) in keys.into_iter().zip(plan.runs) {
-                    let run = make_run(key, run.id, plan.id.clone(), run.parameters, &plan.resolved, self.machine.cpus);
-                    self.queue.insert(run);
-                }
-                self.unsettled = true;
-            }
+            Some(keys) => self.enqueue(plan, &keys, first),
             // Sent twice: it is the history's already, and its secrets may be nobody's any more.
-            None if !self.queue.is_open(&plan.id) => self.drop_secrets(&plan.id),
-            None => {}
+            None if self.queue.is_open(&plan.id) => self.put_back_first(first),
+            None => self.give_up(&plan.id, first),
+        }
+        let _ = replies.send(Reply::Submitted { runs: plan.runs.iter().map(|run| run.id.clone()).collect() });
+        crash::pass("daemon.submit.answered");
+    }
+
+    fn enqueue(&mut self, plan: &Arc<Plan>, keys: &[RunKey], mut first: Option<Box<FirstStart>>) {
+        for (key, run) in keys.iter().zip(&plan.runs) {
+            let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
+            let Some(first) = first.take() else {
+                self.queue.insert(made);
+                self.unsettled = true;
+                continue;
+            };
+            (made.state, made.gpus) = (first.state, first.gpus);
+            self.runners.assign(&first.runner, *key, 1);
+            self.queue.insert(made);
+            crash::pass("daemon.dispatch.committed");
+            self.plan_read(*key, Ok(Some(plan.clone())));
+        }
+    }
+
+    fn give_up(&mut self, id: &RunId, first: Option<Box<FirstStart>>) {
+        self.put_back_first(first);
+        self.drop_secrets(id);
+    }
+
+    fn put_back_first(&mut self, first: Option<Box<FirstStart>>) {
+        if let Some(first) = first {
+            self.runners.put_back(&first.runner);
         }
     }
 

@@ -14,7 +14,7 @@ fn a_running_one_ends_as_cancelled() {
     assert_eq!(home.tow(["wait", &id]).code, 143);
     let run = home.show(&id);
     assert_eq!((&run["state"], &run["reason"], &run["exit_code"]), (&json!("cancelled"), &json!("by_user"), &json!(143)));
-    assert_eq!(home.tow(["logs", &id]).ok().stdout, "asked\n", "it had its grace");
+    assert!(home.tow(["logs", &id]).ok().stdout.ends_with("asked\n"), "it had its grace");
     assert!(home.job_processes().is_empty());
 }
 

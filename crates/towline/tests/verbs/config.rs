@@ -12,7 +12,10 @@ fn without_any_the_defaults() {
     let home = home();
     let output = home.tow(["config", "show"]).ok();
     assert_matches(&output.stdout, r"(?m)^default_cluster +local$");
-    assert_eq!(entry(&home.tow(["config", "show", "--json"]).ok().json(), "default_cluster"), &json!({"key": "default_cluster", "value": "local", "origin": "default"}));
+    assert_eq!(
+        entry(&home.tow(["config", "show", "--json"]).ok().json(), "default_cluster"),
+        &json!({"key": "default_cluster", "value": "local", "origin": "default"})
+    );
 }
 
 #[test]
@@ -54,7 +57,24 @@ fn the_project_s_file_counts_in_its_folders() {
 fn the_schema_knows_every_key_of_the_job_file() {
     let home = home();
     let schema = home.tow(["config", "schema"]).ok().json();
-    for key in ["name", "experiment", "cluster", "resources", "launch", "io", "environment", "identity", "code", "copy", "retry", "hold_on_failure", "sweep", "tags", "command", "script"] {
+    for key in [
+        "name",
+        "experiment",
+        "cluster",
+        "resources",
+        "launch",
+        "io",
+        "environment",
+        "identity",
+        "code",
+        "copy",
+        "retry",
+        "hold_on_failure",
+        "sweep",
+        "tags",
+        "command",
+        "script",
+    ] {
         assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
     }
     assert_eq!(schema["additionalProperties"], false, "an unknown key is an error");

@@ -53,7 +53,19 @@ fn reading_what_is_over_does_not_need_it() {
     let home = home();
     let id = ended(&home, &["echo", "x"]);
     stop(&home);
-    for words in [&["ps"][..], &["show", &id], &["logs", &id], &["logs", "-f", &id], &["why", &id], &["query", &id], &["history"], &["history", &id], &["diff", &id, &id], &["get", &id, "."], &["config", "show"]] {
+    for words in [
+        &["ps"][..],
+        &["show", &id],
+        &["logs", &id],
+        &["logs", "-f", &id],
+        &["why", &id],
+        &["query", &id],
+        &["history"],
+        &["history", &id],
+        &["diff", &id, &id],
+        &["get", &id, "."],
+        &["config", "show"],
+    ] {
         home.tow(words).ok();
         assert_eq!(home.daemon(), None, "{words:?} started a daemon");
     }

@@ -43,8 +43,56 @@ fn nothing_yet() {
 fn hostile_words_come_through_a_file() {
     let home = home();
     let words = [
-        "a b", "", "it's", "\"q\"", "new\nline", "\n", "$HOME", "$${{x}}", "yes", "null", "~", "1e3", "0x10", "08", "- a", "# c", "a: b", "a:", " lead", "trail ", "\t", "é∀🚀", "{a}", "[b]", "&x", "*y", "!t", "%p", "@at",
-        "`b", "|", ">", "---", "...", "?", "\\", "\\n", "\u{1}", "\u{7f}", "\u{85}", "\u{2028}", "'", "\"", ",", "true", ".inf", "<<", "=", "2001-01-01", "\r\n",
+        "a b",
+        "",
+        "it's",
+        "\"q\"",
+        "new\nline",
+        "\n",
+        "$HOME",
+        "$${{x}}",
+        "yes",
+        "null",
+        "~",
+        "1e3",
+        "0x10",
+        "08",
+        "- a",
+        "# c",
+        "a: b",
+        "a:",
+        " lead",
+        "trail ",
+        "\t",
+        "é∀🚀",
+        "{a}",
+        "[b]",
+        "&x",
+        "*y",
+        "!t",
+        "%p",
+        "@at",
+        "`b",
+        "|",
+        ">",
+        "---",
+        "...",
+        "?",
+        "\\",
+        "\\n",
+        "\u{1}",
+        "\u{7f}",
+        "\u{85}",
+        "\u{2028}",
+        "'",
+        "\"",
+        ",",
+        "true",
+        ".inf",
+        "<<",
+        "=",
+        "2001-01-01",
+        "\r\n",
     ];
     let id = ended(&home, &[&["printf", "<%s>\n"][..], &words].concat());
     let before = home.tow(["logs", &id]).ok().raw;
@@ -94,7 +142,32 @@ fn every_key_comes_through_a_file() {
 #[test]
 fn options_of_the_command_line_are_in_the_file_too() {
     let home = home_with_gpus();
-    let first = ended(&home, &["-n", "2", "--name", "n", "--experiment", "e", "--tag", "t", "--tier", "basic", "--time", "1h", "--cpus", "2", "--memory", "64M", "--launch", "per_gpu", "--env", "A=1", "true"]);
+    let first = ended(
+        &home,
+        &[
+            "-n",
+            "2",
+            "--name",
+            "n",
+            "--experiment",
+            "e",
+            "--tag",
+            "t",
+            "--tier",
+            "basic",
+            "--time",
+            "1h",
+            "--cpus",
+            "2",
+            "--memory",
+            "64M",
+            "--launch",
+            "per_gpu",
+            "--env",
+            "A=1",
+            "true",
+        ],
+    );
     let again = through_a_file(&home, &first);
     let [one, other] = [&first, &again].map(|id| home.show(id));
     for key in ["name", "experiment", "tags", "tier", "gpus", "nodes", "ranks", "command"] {

@@ -54,7 +54,9 @@ fn to_change_a_run_takes_four_characters_of_its_end() {
         assert_eq!(runs(&home, &[]).len(), 1);
     };
     for verb in ["abort", "resubmit"] {
-        for (text, code) in [(&holder[holder.len() - 3..], 120), (&holder[holder.len() - 1..], 120), ("holder", 122), (&holder[..holder.len() - 1], 122), ("feed", 122)] {
+        for (text, code) in
+            [(&holder[holder.len() - 3..], 120), (&holder[holder.len() - 1..], 120), ("holder", 122), (&holder[..holder.len() - 1], 122), ("feed", 122)]
+        {
             let output = home.tow([verb, text]);
             assert_eq!((output.code, output.stdout.as_str()), (code, ""), "{verb} {text}: {output:?}");
             assert_matches(&output.stderr, r"(?m)^error: .+\n hint: ");

@@ -62,6 +62,8 @@ fn busy_home() -> (Home, String) {
 fn ended(home: &Home, words: &[&str]) -> String {
     let id = home.tow([&["submit"], words].concat()).ok().id();
     home.tow(["wait", &id]);
+    // What `wait` says has tests of its own.
+    until(&format!("{id} to end"), || runs(home, &[&id]).iter().all(|run| !run["ended"].is_null()).then_some(()));
     id
 }
 

@@ -46,7 +46,10 @@ fn a_run_in_json() {
         assert_eq!(ids(&listed), [bad.as_str(), good.as_str()]);
         listed.iter().for_each(assert_is_run);
         let run = &listed[1];
-        assert_eq!((&run["name"], &run["cluster"], &run["state"], &run["reason"], &run["exit_code"], &run["attempt"]), (&json!("true"), &json!("local"), &json!("succeeded"), &json!(null), &json!(0), &json!(1)));
+        assert_eq!(
+            (&run["name"], &run["cluster"], &run["state"], &run["reason"], &run["exit_code"], &run["attempt"]),
+            (&json!("true"), &json!("local"), &json!("succeeded"), &json!(null), &json!(0), &json!(1))
+        );
         assert_eq!((&run["gpus"], &run["experiment"], &run["tags"]), (&json!(1), &json!("e"), &json!(["t"])));
         for key in ["created", "started", "ended"] {
             assert_matches(run[key].as_str().unwrap(), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\z");
@@ -65,7 +68,10 @@ fn queued_and_running_runs_have_no_end() {
     let waiting = home.tow(["submit", "true"]).ok().id();
     let listed = runs(&home, &[]);
     assert_eq!(ids(&listed), [waiting.as_str(), holder.as_str()]);
-    assert_eq!((&listed[0]["state"], &listed[0]["ended"], &listed[0]["exit_code"], &listed[0]["attempt"]), (&json!("queued"), &json!(null), &json!(null), &json!(0)));
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["ended"], &listed[0]["exit_code"], &listed[0]["attempt"]),
+        (&json!("queued"), &json!(null), &json!(null), &json!(0))
+    );
     assert_eq!((&listed[1]["state"], &listed[1]["ended"], &listed[1]["attempt"]), (&json!("running"), &json!(null), &json!(1)));
 }
 

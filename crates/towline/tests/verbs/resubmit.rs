@@ -100,7 +100,12 @@ fn on_another_cluster_by_both_names() {
     let home = home();
     home.configure("clusters:\n  local: {kind: local}\n  here: {kind: local}\n");
     let first = ended(&home, &["true"]);
-    for words in [&["resubmit", &first, "--to", "here"][..], &["resubmit", &first, "-rt", "here"], &["-rt", "here", "resubmit", &first], &["resubmit", "--resubmit_to", "here", &first]] {
+    for words in [
+        &["resubmit", &first, "--to", "here"][..],
+        &["resubmit", &first, "-rt", "here"],
+        &["-rt", "here", "resubmit", &first],
+        &["resubmit", "--resubmit_to", "here", &first],
+    ] {
         let id = home.tow(words).ok().id();
         assert_eq!(home.show(&id)["cluster"], "here", "{words:?}");
     }

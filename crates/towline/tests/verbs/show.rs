@@ -10,7 +10,15 @@ fn everything_that_is_known() {
     let id = ended(&home, &["-f", "job.yaml"]);
     let output = home.tow(["show", &id]).ok();
     assert_eq!(output.stderr, "");
-    for (name, value) in [("id", id.as_str()), ("name", "full"), ("state", "succeeded"), ("command", "[ $TOW_ATTEMPT = 2 ]"), ("experiment", "e"), ("tags", "a, b"), ("cluster", "local")] {
+    for (name, value) in [
+        ("id", id.as_str()),
+        ("name", "full"),
+        ("state", "succeeded"),
+        ("command", "[ $TOW_ATTEMPT = 2 ]"),
+        ("experiment", "e"),
+        ("tags", "a, b"),
+        ("cluster", "local"),
+    ] {
         assert_matches(&output.stdout, &format!(r"(?m)^{name} +{}", regex::escape(value)));
     }
     assert_matches(&output.stdout, r"(?m)^attempt 1 .*left with code 1\nattempt 2 .*ended well$");
@@ -24,7 +32,10 @@ fn for_programs() {
     let id = ended(&home, &["--name", "n", "--env", "A=b", "sh", "-c", "exit 3"]);
     let run = home.show(&id);
     assert_is_run(&run);
-    assert_eq!((&run["id"], &run["state"], &run["reason"], &run["exit_code"], &run["attempt"]), (&json!(id), &json!("failed"), &json!("exit_code"), &json!(3), &json!(1)));
+    assert_eq!(
+        (&run["id"], &run["state"], &run["reason"], &run["exit_code"], &run["attempt"]),
+        (&json!(id), &json!("failed"), &json!("exit_code"), &json!(3), &json!(1))
+    );
     assert_eq!(run["job"]["command"], json!(["sh", "-c", "exit 3"]));
     assert_eq!(run["job"]["environment"]["env"], json!({"A": "b"}));
     assert_eq!(run["attempts"].as_array().unwrap().len(), 1);

@@ -6,12 +6,32 @@ use towline_testkit::{Home, until};
 
 /// What PRODUCT.md promises every rank.
 const OF_A_RANK: [&str; 18] = [
-    "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE", "AZ_BATCH_HOST_LIST", "AZ_BATCHAI_JOB_MASTER_NODE_IP", "CUDA_VISIBLE_DEVICES", "TOW_RUN_ID", "TOW_ATTEMPT", "FROM_THE_JOB",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "AZ_BATCH_HOST_LIST",
+    "AZ_BATCHAI_JOB_MASTER_NODE_IP",
+    "CUDA_VISIBLE_DEVICES",
+    "TOW_RUN_ID",
+    "TOW_ATTEMPT",
+    "FROM_THE_JOB",
 ];
 
 fn variables(text: &str) -> BTreeMap<String, String> {
-    text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| OF_A_RANK.contains(name)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| OF_A_RANK.contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 fn held(home: &Home) -> String {
@@ -54,7 +74,10 @@ fn without_a_command_it_is_a_shell() {
 #[test]
 fn the_environment_is_the_rank_s_own() {
     let home = home_with_gpus();
-    let id = home.tow(["submit", "-n", "1", "--launch", "2", "--env", "FROM_THE_JOB=yes", "sh", "-c", &format!("env > rank-$RANK; touch ready-$RANK; {}", gate("go"))]).ok().id();
+    let id = home
+        .tow(["submit", "-n", "1", "--launch", "2", "--env", "FROM_THE_JOB=yes", "sh", "-c", &format!("env > rank-$RANK; touch ready-$RANK; {}", gate("go"))])
+        .ok()
+        .id();
     for rank in ["0", "1"] {
         until("its variables", || home.project().join(format!("ready-{rank}")).exists().then_some(()));
         let own = variables(&home.read(&format!("rank-{rank}")));

@@ -22,7 +22,12 @@ fn the_id_is_all_of_stdout_and_the_next_step_is_on_stderr() {
 #[test]
 fn ids_are_made_of_the_name_made_safe_and_cut() {
     let home = home();
-    for (name, begins) in [("Vit_L Conti/Train", "vit-l-conti-train"), ("../../etc", "etc"), ("ÄÖÜ", "run"), ("a-name-that-is-much-longer-than-thirty-characters", "a-name-that-is-much-longer-tha")] {
+    for (name, begins) in [
+        ("Vit_L Conti/Train", "vit-l-conti-train"),
+        ("../../etc", "etc"),
+        ("ÄÖÜ", "run"),
+        ("a-name-that-is-much-longer-than-thirty-characters", "a-name-that-is-much-longer-tha"),
+    ] {
         let id = home.tow(["submit", "--name", name, "true"]).ok().id();
         assert_matches(&id, &format!(r"\A{begins}-\d{{10}}-[0-9a-f]{{8}}\z"));
         assert!(id.len() <= 50, "{id}");
@@ -99,7 +104,8 @@ fn a_dry_run_prints_the_plan_and_makes_nothing() {
     assert!(output.stdout.contains("python train.py --lr 0.1") && output.stdout.contains("2h"), "{}", output.stdout);
     assert_eq!(output.stderr, "");
     home.write("job.yaml", "command: 'touch made; echo ${{lr}}'\nsweep: {lr: [1, 2, 3]}\n");
-    for words in [&["submit", "-f", "job.yaml", "--dry-run"][..], &["run", "--dry-run", "touch", "made"], &["submit", "--follow", "--dry-run", "touch", "made"]] {
+    for words in [&["submit", "-f", "job.yaml", "--dry-run"][..], &["run", "--dry-run", "touch", "made"], &["submit", "--follow", "--dry-run", "touch", "made"]]
+    {
         assert!(home.tow(words).ok().stdout.starts_with("would submit"), "{words:?}");
     }
     let plan = home.tow(["submit", "-f", "job.yaml", "--dry-run", "--json"]).ok().json();
@@ -131,7 +137,10 @@ fn options_win_over_the_job_file() {
     );
     let id = ended(&home, &["-f", "job.yaml"]);
     let run = home.show(&id);
-    assert_eq!((run["name"].as_str(), run["experiment"].as_str(), run["tier"].as_str(), run["gpus"].as_u64()), (Some("filed"), Some("e1"), Some("basic"), Some(1)));
+    assert_eq!(
+        (run["name"].as_str(), run["experiment"].as_str(), run["tier"].as_str(), run["gpus"].as_u64()),
+        (Some("filed"), Some("e1"), Some("basic"), Some(1))
+    );
     assert_eq!(log(&home, &id), "file file\n");
     let id = ended(&home, &["-f", "job.yaml", "--name", "given", "--tier", "standard", "-n", "2", "--env", "B=given", "--tag", "b"]);
     let run = home.show(&id);
@@ -206,7 +215,10 @@ fn every_rank_gets_the_variables_of_all_launchers() {
     for (rank, says) in ["0 0 4 2 0 0 0 4 0 2\n", "1 1 4 2 0 0 1 4 1 2\n", "2 0 4 2 1 1 2 4 0 2\n", "3 1 4 2 1 1 3 4 1 2\n"].iter().enumerate() {
         assert_eq!(home.tow(["logs", &id, "--rank", &rank.to_string()]).ok().stdout, *says);
     }
-    let shared = ended(&home, &["--launch", "2", "sh", "-c", "echo $MASTER_ADDR:$MASTER_PORT $AZ_BATCH_HOST_LIST $AZ_BATCHAI_JOB_MASTER_NODE_IP $TOW_RUN_ID $TOW_ATTEMPT"]);
+    let shared = ended(
+        &home,
+        &["--launch", "2", "sh", "-c", "echo $MASTER_ADDR:$MASTER_PORT $AZ_BATCH_HOST_LIST $AZ_BATCHAI_JOB_MASTER_NODE_IP $TOW_RUN_ID $TOW_ATTEMPT"],
+    );
     let logs = [0, 1].map(|rank| home.tow(["logs", &shared, "--rank", &rank.to_string()]).ok().stdout);
     assert_eq!(logs[0], logs[1]);
     assert_matches(&logs[0], &format!(r"\A\S+:[1-9]\d+ \S+ \S+ {shared} 1\n\z"));
@@ -257,10 +269,30 @@ fn gpus_are_a_total_and_none_when_unasked_with_a_hint() {
     let two = home.tow(["run", "-n", "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]).ok();
     assert_eq!(two.stdout, "0,1\n");
     assert!(!two.stderr.contains("-n 1"), "{}", two.stderr);
-    let none = home.tow(["submit", "-n", "0", "true"]).ok();
-    assert!(!none.stderr.contains("-n 1"), "asked for none, so no hint: {}", none.stderr);
     let remainder = home.tow(["submit", "-n", "3", "true"]);
     assert_eq!((remainder.code, remainder.stdout.as_str()), (123, ""));
     assert!(remainder.stderr.contains("2 or 4"), "{}", remainder.stderr);
-    assert_eq!(runs(&home, &[]).len(), 3);
+    assert_eq!(runs(&home, &[]).len(), 2);
+}
+
+#[test]
+fn who_asks_for_no_gpu_is_not_told_to_ask() {
+    let home = home_with_gpus();
+    let none = home.tow(["submit", "-n", "0", "true"]).ok();
+    assert!(!none.stderr.contains("no GPU was asked for"), "{}", none.stderr);
+}
+
+#[test]
+fn a_run_without_a_name_is_called_after_its_program() {
+    let home = home();
+    for (words, name) in [
+        (&["python", "-u", "src/train.py", "--lr=0.1"][..], "train"),
+        (&["/usr/bin/env"], "env"),
+        (&["sh", "-c", "sleep 0.01; echo done"], "sh"),
+        (&["bash", "-c", "python src/train.py --lr 0.1"], "bash"),
+        (&["sleep 0.01; echo done"], "sleep"),
+    ] {
+        let plan = home.tow([&["submit", "--dry-run", "--json"], words].concat()).ok().json();
+        assert_eq!(plan["runs"][0]["name"], name, "{words:?}");
+    }
 }

@@ -105,7 +105,7 @@ fn a_sweep_is_aborted_as_one() {
     let other = home.tow(["submit", "true"]).ok().id();
     let sweep = home.tow(["submit", "--sweep", "a=1-3", "sleep", "300"]).ok().id();
     let aborted = home.tow(["abort", &sweep]).ok();
-    assert_eq!(aborted.stdout, (1..=3).map(|number| format!("aborting {sweep}-{number}\n")).collect::<String>());
+    assert_eq!(aborted.stdout, [1, 2, 3].map(|number| format!("aborting {sweep}-{number}\n")).concat());
     for run in in_order(&home, &sweep) {
         assert_eq!((run["state"].as_str(), run["exit_code"].as_i64()), (Some("cancelled"), Some(143)));
     }
@@ -155,4 +155,41 @@ fn waiting_for_a_sweep_leaves_with_its_first_failure() {
     let waited = home.tow(["wait", &sweep]);
     assert_eq!(waited.code, 7);
     assert_eq!(waited.stdout, format!("{sweep}-1 succeeded\n{sweep}-2 failed\n{sweep}-3 failed\n"));
+}
+
+/// The words after `tow` in the first hint on stderr that begins like this.
+fn hinted<'t>(stderr: &'t str, begins: &str) -> Vec<&'t str> {
+    let at = stderr.find(begins).unwrap_or_else(|| panic!("`{begins}` is not in {stderr:?}"));
+    stderr[at..].lines().next().unwrap().split("    ").next().unwrap().split_whitespace().skip(1).collect()
+}
+
+#[test]
+fn a_sweep_of_one_value_is_one_run_to_every_verb() {
+    let home = home();
+    let submitted = home.tow(["submit", "--sweep", "lr=0.5", "echo", "${{lr}}"]).ok();
+    home.tow(["wait", "@"]).ok();
+    assert_eq!(home.tow(hinted(&submitted.stderr, "tow logs -f")).ok().stdout, "0.5\n", "the hint works");
+    for words in [&["logs", "@"][..], &["show", "@"], &["why", "@"], &["query", "@"]] {
+        home.tow(words).ok();
+    }
+}
+
+#[test]
+fn what_is_hinted_after_doing_a_sweep_again_works() {
+    let home = home();
+    let sweep = ended(&home, &["--sweep", "a=1,2", "false"]);
+    let again = home.tow(["resubmit", &sweep]).ok();
+    home.tow(["wait", &again.id()]);
+    home.tow(hinted(&again.stderr, "tow ")).ok();
+}
+
+#[test]
+fn the_plan_of_a_sweep_shows_its_values() {
+    let home = home();
+    for (axis, values) in [("lr=0.5", &["lr=0.5"][..]), ("lr=0.5,0.25", &["lr=0.5", "lr=0.25"])] {
+        let plan = home.tow(["submit", "--dry-run", "--sweep", axis, "train", "${{lr}}"]).ok().stdout;
+        for value in values {
+            assert!(plan.contains(value), "{value} is not in the plan:\n{plan}");
+        }
+    }
 }

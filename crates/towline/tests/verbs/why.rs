@@ -35,7 +35,8 @@ fn the_step_that_is_advised_shows_the_failing_rank() {
 #[test]
 fn the_cause_is_read_from_the_log() {
     let home = home();
-    let traceback = "Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n    import nothere\nModuleNotFoundError: No module named 'nothere'\n";
+    let traceback =
+        "Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n    import nothere\nModuleNotFoundError: No module named 'nothere'\n";
     home.write("trace.txt", traceback);
     let id = ended(&home, &["cat trace.txt; exit 1"]);
     let output = home.tow(["why", &id]).ok();
