@@ -20,4 +20,6 @@ pub struct Caps {
     /// A shell in a running job.
     pub connect: bool,
     pub live_logs: bool,
+    /// `instance_type`, `location`, `account` and `native` mean something there.
+    pub native_words: bool,
 }

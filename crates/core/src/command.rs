@@ -27,7 +27,10 @@ impl Program {
     }
 
     pub fn from_job(job: &Job) -> Result<Self> {
-        let none = || Error::config("the job has neither `command` nor `script`").hint("for example `tow submit python train.py`, or `command: python train.py` in the job file");
+        let none = || {
+            Error::config("the job has neither `command` nor `script`")
+                .hint("for example `tow submit python train.py`, or `command: python train.py` in the job file")
+        };
         match (&job.command, &job.script) {
             (command, Some(_)) if !command.is_empty() => Err(Error::config("the job has both `command` and `script`").hint("keep one of them")),
             (_, Some(script)) if script.trim().is_empty() => Err(none()),
@@ -82,7 +85,10 @@ impl Program {
         let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
         let program = words.first().map(|word| base(word)).unwrap_or_default();
         let interpreter = ["python", "bash", "sh", "node", "perl", "torchrun", "env"].iter().any(|name| program.starts_with(name));
-        let script = words.iter().skip(1).find(|word| !word.starts_with('-') && word.contains('.') && !word.contains('='));
+        let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+        let is_script = |word: &&&str| word.contains('.') && plain(word) && word.contains(|c: char| c.is_ascii_alphabetic());
+        // What follows `-c` is a text, not a file.
+        let script = words.iter().skip(1).take_while(|word| **word != "-c").filter(|word| !word.starts_with('-')).find(is_script);
         match script {
             Some(script) if interpreter => {
                 let name = base(script);

@@ -1,8 +1,8 @@
 //! What happens to a run. Every change of state is one of these, written before it shows.
 
+use crate::RunId;
 use crate::reason::Ending;
 use crate::time::Moment;
-use crate::RunId;
 use serde::{Deserialize, Serialize};
 
 /// One step in the life of a run. `…Intent` is written before the deed, its counterpart after it.
@@ -22,22 +22,42 @@ pub enum RunEvent {
     AttemptIntent {
         attempt: u32,
         runner: String,
+        /// The GPUs it is given.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gpus: Vec<u32>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         durable: bool,
     },
     /// That runner is gone without having claimed the attempt, which never started.
-    AttemptUnclaimed { attempt: u32 },
-    AttemptStarted { attempt: u32 },
+    AttemptUnclaimed {
+        attempt: u32,
+    },
+    AttemptStarted {
+        attempt: u32,
+    },
     /// A rank failed and the nodes are kept for the user until `until`.
-    AttemptHeld { attempt: u32, until: Moment, ending: Ending },
+    AttemptHeld {
+        attempt: u32,
+        until: Moment,
+        ending: Ending,
+    },
     /// The attempt ended and another will follow.
-    AttemptEnded { attempt: u32, ending: Ending, counted: bool },
+    AttemptEnded {
+        attempt: u32,
+        ending: Ending,
+        counted: bool,
+    },
     /// The user asked for the end; it is not confirmed yet.
     CancelIntent,
     /// A higher tier needs the place; the attempt is being ended.
-    PreemptIntent { attempt: u32 },
+    PreemptIntent {
+        attempt: u32,
+    },
     /// The run ended with this attempt (0: it never started).
-    Ended { attempt: u32, ending: Ending },
+    Ended {
+        attempt: u32,
+        ending: Ending,
+    },
     /// The cluster says with authority that it never heard of it, and there is no end record.
     NeverHeard,
 }

@@ -51,11 +51,7 @@ impl TryFrom<String> for RunId {
     fn try_from(text: String) -> Result<Self, NotAnId> {
         let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         let dashes = text.bytes().filter(|b| *b == b'-').count();
-        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 {
-            Ok(Self(text))
-        } else {
-            Err(NotAnId(text))
-        }
+        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 { Ok(Self(text)) } else { Err(NotAnId(text)) }
     }
 }
 

@@ -144,6 +144,7 @@ pub struct Environment {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, Scalar>")]
     pub env: BTreeMap<String, String>,
     /// Names of variables whose values come from the keyring or the environment at submit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -185,6 +186,16 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self { when: Vec::new(), max: 3 }
     }
+}
+
+/// For the schema: a text, or what YAML writes without quotes.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Scalar {
+    Text(String),
+    Number(f64),
+    Switch(bool),
 }
 
 /// One word or several.

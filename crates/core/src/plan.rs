@@ -1,9 +1,9 @@
 //! A plan: the job resolved against one cluster. Acting takes the plan and nothing else.
 
+use crate::RunId;
 use crate::job::Job;
 use crate::resolve::Resolved;
 use crate::sweep::Parameters;
-use crate::RunId;
 use serde::{Deserialize, Serialize};
 
 /// The format of stored plans.
@@ -67,7 +67,7 @@ pub struct Request {
 
 /// The runs of a plan: one, or one per combination of the sweep.
 pub fn plan_runs(id: &RunId, name: &str, combinations: &[Parameters]) -> crate::Result<Vec<PlannedRun>> {
-    let is_sweep = combinations.len() > 1 || combinations.first().is_some_and(|row| !row.is_empty());
+    let is_sweep = combinations.len() > 1;
     combinations
         .iter()
         .zip(1u32..)

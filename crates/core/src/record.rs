@@ -40,7 +40,10 @@ pub struct RunRecord {
 pub enum Freshness {
     #[default]
     Fresh,
-    Stale { since: Moment, why: String },
+    Stale {
+        since: Moment,
+        why: String,
+    },
 }
 
 /// One attempt as the history has it.

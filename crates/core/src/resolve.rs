@@ -188,7 +188,11 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
     }
     let (nodes, gpus) = match total_gpus {
         None => (resources.nodes.unwrap_or(1), resources.gpus_per_node.unwrap_or(0)),
-        Some(total) => spread(total, resources.gpus_per_node.unwrap_or(machine_gpus), resources.nodes)?,
+        // A job of one node may grow to what a node has; one of several keeps the size of its nodes.
+        Some(total) => match (resources.nodes, resources.gpus_per_node) {
+            (Some(2..), Some(gpus)) => spread(total, gpus, resources.nodes)?,
+            (_, gpus) => spread(total, gpus.unwrap_or(0).max(machine_gpus), resources.nodes)?,
+        },
     };
     if nodes > MOST_NODES {
         return Err(Error::refused(format!("{nodes} nodes are more than any cluster has")));
@@ -197,19 +201,13 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
     let ranks_per_node = match launch {
         Launch::PerNode | Launch::Once => 1,
         Launch::PerGpu if gpus == 0 => {
-            return Err(Error::config("`launch: per_gpu` starts one rank per GPU, but the job asks for none").hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
+            return Err(Error::config("`launch: per_gpu` starts one rank per GPU, but the job asks for none")
+                .hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
         }
         Launch::PerGpu => gpus,
         Launch::Ranks(ranks) => ranks,
     };
-    Ok(Shape {
-        nodes,
-        ranks_per_node,
-        once: launch == Launch::Once,
-        gpus_per_node: gpus,
-        cpus_per_node: resources.cpus_per_node,
-        memory: resources.memory,
-    })
+    Ok(Shape { nodes, ranks_per_node, once: launch == Launch::Once, gpus_per_node: gpus, cpus_per_node: resources.cpus_per_node, memory: resources.memory })
 }
 
 /// ACT's arithmetic: up to one node's worth fits on one node, more must fill nodes.
@@ -219,8 +217,11 @@ fn spread(total: u32, per_node: u32, nodes: Option<u32>) -> Result<(u32, u32)> {
         (total, _) if per_node == 0 => Ok((1, total)),
         (total, _) if total <= per_node => Ok((1, total)),
         (total, _) if total.is_multiple_of(per_node) => Ok((total / per_node, per_node)),
-        (total, _) => Err(Error::refused(format!("{total} GPUs do not fill nodes of {per_node}"))
-            .hint(format!("ask for {} or {}", total / per_node * per_node, (total / per_node + 1) * per_node))),
+        (total, _) => Err(Error::refused(format!("{total} GPUs do not fill nodes of {per_node}")).hint(format!(
+            "ask for {} or {}",
+            total / per_node * per_node,
+            (total / per_node + 1) * per_node
+        ))),
     }
 }
 
@@ -240,7 +241,8 @@ fn split_environment(job: &Job, around: &Surroundings) -> Result<(BTreeMap<Strin
     for name in &job.environment.secrets {
         let from_environment = around.environment.iter().find(|(known, _)| known == name).map(|(_, value)| Secret::new(value.clone()));
         let Some(value) = from_environment.or_else(|| around.keyring.get(name).cloned()) else {
-            return Err(Error::refused(format!("the secret `{name}` has no value")).hint(format!("export {name}=… before submitting, or store it: secret-tool store --label={name} towline {name}")));
+            return Err(Error::refused(format!("the secret `{name}` has no value"))
+                .hint(format!("export {name}=… before submitting, or store it: secret-tool store --label={name} towline {name}")));
         };
         inherited.remove(name);
         secrets.0.insert(name.clone(), value);

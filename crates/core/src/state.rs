@@ -58,6 +58,9 @@ pub struct RunState {
     /// The runner that the current attempt was handed to, between its intent and its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
+    /// The GPUs of the current attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<u32>,
     /// The current attempt's intent is on disk and its claim may not be: after a power cut, an
     /// attempt without a claim may have begun all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -80,6 +83,7 @@ impl Default for RunState {
             attempt: 0,
             counted_starts: 0,
             runner: None,
+            gpus: Vec::new(),
             claim_may_be_lost: false,
             cancel_requested: false,
             preempt_requested: false,
@@ -125,10 +129,11 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (Drafted | Staging | Submitting, RunEvent::Submitted { .. }) => move_to(Queued),
         (_, RunEvent::Drafted | RunEvent::StageIntent | RunEvent::SubmitIntent | RunEvent::Submitted { .. }) => Ok(Step::Ignored),
 
-        (Queued, RunEvent::AttemptIntent { attempt, runner, durable }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
+        (Queued, RunEvent::AttemptIntent { attempt, runner, gpus, durable }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
             next.attempt = *attempt;
             next.counted_starts += 1;
             next.runner = Some(runner.clone());
+            next.gpus.clone_from(gpus);
             next.claim_may_be_lost = *durable;
         }),
         (_, RunEvent::AttemptIntent { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
@@ -138,6 +143,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
             next.attempt -= 1;
             next.counted_starts = next.counted_starts.saturating_sub(1);
             next.runner = None;
+            next.gpus.clear();
         }),
         (_, RunEvent::AttemptUnclaimed { .. }) => Ok(Step::Ignored),
 
@@ -155,6 +161,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (Queued | Running, RunEvent::AttemptEnded { attempt, ending, counted }) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
             next.phase = Queued;
             next.runner = None;
+            next.gpus.clear();
             next.preempt_requested = false;
             next.held_until = None;
             next.ending = Some(ending.clone());
@@ -176,6 +183,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (_, RunEvent::Ended { attempt, ending }) if *attempt == state.attempt || state.runner.is_none() => changed(&|next| {
             next.phase = Ended(ending.outcome());
             next.runner = None;
+            next.gpus.clear();
             next.held_until = None;
             next.ending = Some(ending.clone());
         }),
@@ -186,6 +194,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (Queued | Running | Submitting, RunEvent::NeverHeard) => changed(&|next| {
             next.phase = Ended(Outcome::Lost);
             next.runner = None;
+            next.gpus.clear();
         }),
         (_, RunEvent::NeverHeard) => Ok(Step::Ignored),
     }
@@ -209,7 +218,7 @@ mod tests {
             Just(RunEvent::StageIntent),
             Just(RunEvent::SubmitIntent),
             Just(RunEvent::Submitted { native: None }),
-            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into(), durable: false }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into(), gpus: Vec::new(), durable: false }),
             attempt.clone().prop_map(|attempt| RunEvent::AttemptUnclaimed { attempt }),
             attempt.clone().prop_map(|attempt| RunEvent::AttemptStarted { attempt }),
             (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld { attempt, until: Moment(9), ending }),

@@ -133,7 +133,10 @@ fn range(text: &str) -> Option<Result<impl Iterator<Item = String> + use<>>> {
         return None;
     }
     let (first, last): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-    if first > last || last - first >= MOST_RUNS {
+    if last >= first && last - first >= MOST_RUNS {
+        return Some(Err(Error::refused(format!("the range `{text}` has more than {MOST_RUNS} values"))));
+    }
+    if first > last {
         return Some(Err(Error::config(format!("`{text}` is not a range from small to large")).hint("quote it in a list, `[\"3-1\"]`, to mean the word")));
     }
     let width = if from.starts_with('0') && from.len() == to.len() { from.len() } else { 0 };

@@ -27,9 +27,7 @@ impl fmt::Display for Moment {
     /// `2026-11-15T06:48:00.123Z`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let format = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
-        let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
-            .ok()
-            .and_then(|moment| moment.format(&format).ok());
+        let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).ok().and_then(|moment| moment.format(&format).ok());
         match text {
             Some(text) => f.write_str(&text),
             None => write!(f, "{}ms", self.0),

@@ -172,7 +172,10 @@ mod why_real {
             ("python3", "assert 1 == 2, 'shapes differ'"),
             ("python3", "import argparse; argparse.ArgumentParser().parse_args(['--no-such'])"),
             ("python3", "import sys; sys.exit('giving up: no such file or directory')"),
-            ("python3", "import traceback\ntry: open('/no/such/cache')\nexcept OSError: traceback.print_exc()\nprint('no cache', flush=True)\nraise KeyError('nan')"),
+            (
+                "python3",
+                "import traceback\ntry: open('/no/such/cache')\nexcept OSError: traceback.print_exc()\nprint('no cache', flush=True)\nraise KeyError('nan')",
+            ),
             ("python3", "import threading\nt = threading.Thread(target=open, args=('/no/such',)); t.start(); t.join()\nraise KeyError('x')"),
             ("bash", "no_such_command_of_ours\necho 'evaluating without it'\nexit 3"),
             ("bash", "exit 3"),

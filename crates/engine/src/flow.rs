@@ -31,18 +31,50 @@ pub struct Request {
 pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Result<(Plan, SecretSet)> {
     let Request { mut job, total_gpus, around, epoch_seconds, random, resubmits } = request;
     check_caps(&job, backend)?;
-    job.cluster = Words::None;
     let (resolved, secrets) = resolve(&job, total_gpus, facts.gpus_per_node(), around)?;
+    // What the command line said is part of the job: the same again is the same size and place.
+    if total_gpus.is_some() {
+        job.resources.gpus_per_node = Some(resolved.shape.gpus_per_node);
+        job.resources.nodes = (resolved.shape.nodes > 1).then_some(resolved.shape.nodes);
+    }
+    if job.cluster.is_empty() {
+        job.cluster = Words::One(backend.name().to_owned());
+    }
     let name = job.name.clone().unwrap_or_else(|| resolved.program.default_name());
     let id = RunId::new(&name_without_values(&name), epoch_seconds, random);
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
     let request = backend.render(&resolved, facts)?;
     let mut notes = Vec::new();
-    if resolved.shape.gpus_per_node == 0 && facts.gpus_per_node() > 0 {
+    if resolved.shape.gpus_per_node == 0 && facts.gpus_per_node() > 0 && total_gpus.is_none() {
         notes.push(format!("no GPU was asked for; this cluster has {} per node: `-n 1` asks for one", facts.gpus_per_node()));
     }
-    let plan = Plan { version: PLAN_VERSION, id, cluster: backend.name().to_owned(), kind: backend.kind().to_owned(), runs, job, resolved, request, notes, resubmits };
+    notes.extend(unused_words(&job, backend));
+    let plan =
+        Plan { version: PLAN_VERSION, id, cluster: backend.name().to_owned(), kind: backend.kind().to_owned(), runs, job, resolved, request, notes, resubmits };
     Ok((plan, secrets))
+}
+
+/// What was asked for and has no meaning there is said, not dropped in silence.
+fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
+    let resources = &job.resources;
+    let given = [
+        ("instance_type", resources.instance_type.is_some()),
+        ("location", !resources.location.is_empty()),
+        ("account", resources.account.is_some()),
+        ("native", !resources.native.is_empty()),
+    ];
+    let unused: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given && !backend.caps().native_words).map(|(word, _)| word).collect();
+    let mut notes = Vec::new();
+    if !unused.is_empty() {
+        notes.push(format!("cluster `{}` has no use for `resources.{}`", backend.name(), unused.join("`, `resources.")));
+    }
+    let texts = || job.script.iter().chain(job.command.as_slice()).chain(&job.name).chain(&job.environment.setup).chain(job.environment.env.values());
+    for name in job.sweep.names() {
+        if !texts().any(|text| towline_core::template::names(text).is_ok_and(|names| names.contains(&name))) {
+            notes.push(format!("nothing uses the sweep value `{name}`: write ${{{{{name}}}}} where it belongs"));
+        }
+    }
+    notes
 }
 
 /// A sweep's id does not hold one run's values: `train-${{lr}}` gives `train`.

@@ -29,11 +29,7 @@ pub fn facts(pid: i32) -> Option<ProcessFacts> {
 /// Every process there is.
 pub fn all() -> HashMap<i32, ProcessFacts> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(|pid| Some((pid, facts(pid)?)))
-        .collect()
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).filter_map(|pid| Some((pid, facts(pid)?))).collect()
 }
 
 /// All descendants of `root`, without itself, that still run.

@@ -101,7 +101,9 @@ impl Runner {
 
     /// A daemon that does not hear reads the journal later.
     fn tell(&mut self, message: &FromRunner) {
-        if let Some(control) = &mut self.control && control.send(message).is_err() {
+        if let Some(control) = &mut self.control
+            && control.send(message).is_err()
+        {
             self.control = None;
         }
     }
@@ -113,7 +115,10 @@ impl Runner {
                 Ok(Some(ToRunner::Start(assignment))) if self.attempt.is_none() => self.start(*assignment)?,
                 Ok(Some(ToRunner::Stop { run, attempt, why })) => {
                     crash::pass("runner.cancel.received");
-                    if let Some(current) = &mut self.attempt && current.assignment.run == run && current.assignment.attempt == attempt {
+                    if let Some(current) = &mut self.attempt
+                        && current.assignment.run == run
+                        && current.assignment.attempt == attempt
+                    {
                         current.stop(why);
                         let change = current.wake();
                         self.changed(change)?;
@@ -132,7 +137,9 @@ impl Runner {
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
         let (run, attempt) = (assignment.run.clone(), assignment.attempt);
-        self.journal.append(&JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now() }, !assignment.intent_is_durable)?;
+        let gpus = assignment.gpus.concat();
+        let claim = JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now(), gpus };
+        self.journal.append(&claim, !assignment.intent_is_durable)?;
         crash::pass("runner.claimed");
         self.carried += 1;
         let folder = self.folder(&run)?;

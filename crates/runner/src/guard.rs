@@ -4,8 +4,8 @@ use crate::control::Control;
 use crate::journal::{self, Journal};
 use rustix::process::WaitOptions;
 use std::io;
-use std::process::{Command, Stdio};
 use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use towline_core::reason::{Cause, Ending};
 use towline_wire::journal::JournalRecord;
 use towline_wire::runner::FromRunner;
@@ -15,12 +15,7 @@ pub fn guard_main(name: &str) -> io::Result<()> {
     // A session of its own: the daemon's end, or a closed terminal, is not ours.
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
-    let runner = Command::new("/proc/self/exe")
-        .arg0("tow")
-        .args([crate::RUNNER_VERB, name])
-        .stdin(Stdio::inherit())
-        .stdout(Stdio::inherit())
-        .spawn()?;
+    let runner = Command::new("/proc/self/exe").arg0("tow").args([crate::RUNNER_VERB, name]).stdin(Stdio::inherit()).stdout(Stdio::inherit()).spawn()?;
     let pid = rustix::process::Pid::from_child(&runner);
     loop {
         match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {

@@ -3,8 +3,8 @@
 use crate::journal::Journal;
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use towline_wire::layout::StateFolder;

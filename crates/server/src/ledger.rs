@@ -16,9 +16,21 @@ use towline_engine::history::{Batch, History, RunKey};
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
     /// With an intent, the submission's one run is about to start.
-    Submit { plan: Arc<Plan>, state: RunState, at: Moment, intent: Option<Box<(RunEvent, RunState)>> },
-    Event { key: RunKey, event: RunEvent, state: RunState, at: Moment },
-    Forget { run: RunId },
+    Submit {
+        plan: Arc<Plan>,
+        state: RunState,
+        at: Moment,
+        intent: Option<Box<(RunEvent, RunState)>>,
+    },
+    Event {
+        key: RunKey,
+        event: RunEvent,
+        state: RunState,
+        at: Moment,
+    },
+    Forget {
+        run: RunId,
+    },
     ForgetUnused,
 }
 

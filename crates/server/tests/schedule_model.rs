@@ -93,7 +93,8 @@ fn reference(waiting: &[Waiting], holding: &[Holding], now: u64) -> (Vec<i64>, V
         // When could the head start if everybody kept to the limit?
         let mut ends: Vec<u64> = at_block.iter().filter_map(|(_, end)| *end).collect();
         ends.sort_unstable();
-        let free_at = |moment: u64| at_block.iter().filter(|(_, end)| end.is_none_or(|end| end > moment)).fold(everything, |left, (need, _)| minus(left, *need));
+        let free_at =
+            |moment: u64| at_block.iter().filter(|(_, end)| end.is_none_or(|end| end > moment)).fold(everything, |left, (need, _)| minus(left, *need));
         let shadow = ends.into_iter().find(|moment| covers(free_at(*moment), wanted));
         let ends_before = shadow.is_some_and(|shadow| run.limit.is_some_and(|limit| now + limit <= shadow));
         let beside_then = shadow.is_some_and(|shadow| covers(minus(minus(free_at(shadow), wanted), passed_for_ever), need));
@@ -146,8 +147,12 @@ impl World {
     }
 
     fn queue(&self) -> Vec<Waiting> {
-        let mut queue: Vec<Waiting> =
-            self.waiting.iter().map(|key| (*key, &self.jobs[key])).map(|(key, job)| Waiting { key, tier: job.tier, need: job.need, limit: job.limit }).collect();
+        let mut queue: Vec<Waiting> = self
+            .waiting
+            .iter()
+            .map(|key| (*key, &self.jobs[key]))
+            .map(|(key, job)| Waiting { key, tier: job.tier, need: job.need, limit: job.limit })
+            .collect();
         queue.sort_by_key(|run| (std::cmp::Reverse(run.tier), run.key));
         queue
     }
@@ -164,7 +169,8 @@ impl World {
     }
 
     fn step(&mut self, now: u64) {
-        let ended: Vec<i64> = self.running.iter().filter(|(key, (start, _, leaving))| *leaving || now >= start + self.jobs[*key].takes).map(|(key, _)| *key).collect();
+        let ended: Vec<i64> =
+            self.running.iter().filter(|(key, (start, _, leaving))| *leaving || now >= start + self.jobs[*key].takes).map(|(key, _)| *key).collect();
         for key in ended {
             let (start, _, leaving) = self.running.remove(&key).unwrap();
             if leaving && now < start + self.jobs[&key].takes {

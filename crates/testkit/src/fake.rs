@@ -48,14 +48,16 @@ impl FakeBackend {
 
     fn step(&self, run: &RunId, event: &RunEvent) {
         let mut jobs = self.jobs.lock().unwrap();
-        if let Some((state, _)) = jobs.get_mut(run) && let Ok(Step::Changed(next)) = reduce(state, event) {
+        if let Some((state, _)) = jobs.get_mut(run)
+            && let Ok(Step::Changed(next)) = reduce(state, event)
+        {
             *state = next;
         }
     }
 
     /// The fake cluster's own life: starts a job, lets it write, and ends it.
     pub fn play(&self, run: &RunId, log: &[u8], ending: Ending) {
-        self.step(run, &RunEvent::AttemptIntent { attempt: 1, runner: "fake".into(), durable: false });
+        self.step(run, &RunEvent::AttemptIntent { attempt: 1, runner: "fake".into(), gpus: Vec::new(), durable: false });
         self.step(run, &RunEvent::AttemptStarted { attempt: 1 });
         if let Some((_, bytes)) = self.jobs.lock().unwrap().get_mut(run) {
             bytes.extend_from_slice(log);

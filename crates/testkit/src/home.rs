@@ -178,7 +178,8 @@ impl Home {
     /// Every process that carries a run's id or descends from a runner of ours.
     pub fn job_processes(&self) -> Vec<i32> {
         let marker = format!("TOW_RUN_DIR={}", self.folder.path().display());
-        let marked = |pid: &i32| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|b| *b == 0).any(|entry| entry.starts_with(marker.as_bytes())));
+        let marked =
+            |pid: &i32| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|b| *b == 0).any(|entry| entry.starts_with(marker.as_bytes())));
         let alive = process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid);
         alive.filter(marked).collect()
     }

@@ -1,9 +1,26 @@
 //! Words before parsing: options may stand before or after the verb, and ACT's habits work.
 
+use crate::cli::Cli;
+use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-/// Options that take a value, wherever they stand before the verb.
-const WITH_VALUE: [&str; 12] = ["-c", "--cluster", "-n", "--gpus", "--num_gpu", "-f", "--from_cluster", "--from-cluster", "-rt", "--resubmit_to", "--max", "--tier"];
+/// ACT's options that take a value and that no verb has under that name.
+const OLD_WITH_VALUE: [&str; 6] = ["--num_gpu", "-f", "--from_cluster", "-rt", "--resubmit_to", "--max"];
+
+/// Whether any verb has an option of this name that takes a value.
+fn takes_value(word: &OsStr) -> bool {
+    let Some(word) = word.to_str() else { return false };
+    if OLD_WITH_VALUE.contains(&word) {
+        return true;
+    }
+    let command = Cli::command();
+    let mut options = command.get_subcommands().flat_map(clap::Command::get_arguments).filter(|option| option.get_action().takes_values());
+    options.any(|option| {
+        let long = option.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+        let short = option.get_short().is_some_and(|short| word.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])));
+        long || short
+    })
+}
 
 /// Moves options that stand before the verb behind it: `tow -n 8 submit x` is `tow submit -n 8 x`.
 /// There `-f` means ACT's from-cluster.
@@ -19,13 +36,18 @@ pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
             rest.extend(words.by_ref());
             break;
         }
-        let takes_value = WITH_VALUE.iter().any(|option| word == *option);
+        let takes_value = takes_value(&word);
         before.push(old_name(&word, true));
         if takes_value && let Some(value) = words.next() {
             before.push(value);
         }
     }
     let mut all = vec![program];
+    if verb.as_deref() == Some(OsStr::new("help")) {
+        // `tow help submit` is `tow submit --help`.
+        verb = rest.first().cloned();
+        rest = vec!["--help".into()];
+    }
     let is_resubmit = verb.as_deref() == Some(OsStr::new("resubmit"));
     all.extend(verb);
     all.extend(before);
@@ -59,6 +81,8 @@ mod tests {
         check("tow resubmit ab12 -rt c2", "tow resubmit ab12 --to c2");
         check("tow --json ps", "tow ps --json");
         check("tow --version", "tow --version");
+        check("tow help submit", "tow submit --help");
+        check("tow help", "tow --help");
         check("tow submit -f job.yaml", "tow submit -f job.yaml");
     }
 }

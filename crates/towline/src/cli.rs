@@ -27,6 +27,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Submit(submit::Args),
     Run(submit::RunArgs),
+    #[command(aliases = ["list", "status"])]
     Ps(ps::Args),
     #[command(visible_alias = "q")]
     Query(query::Args),
@@ -41,7 +42,7 @@ pub(crate) enum Verb {
     Why(why::Args),
     Show(show::Args),
     Get(get::Args),
-    #[command(visible_alias = "a")]
+    #[command(visible_alias = "a", aliases = ["cancel", "kill", "stop"])]
     Abort(abort::Args),
     Resubmit(resubmit::Args),
     Wait(wait::Args),

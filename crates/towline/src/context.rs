@@ -66,7 +66,9 @@ impl Context {
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
         let history = History::open_reader(&self.state()?.history())?;
-        if let Some(history) = &history && history.is_newer()? {
+        if let Some(history) = &history
+            && history.is_newer()?
+        {
             crate::output::status("warning: a newer tow wrote this history; it is only read");
         }
         Ok(history)
@@ -78,7 +80,8 @@ impl Context {
         let cluster = layers.cluster(name)?;
         match cluster.kind {
             ClusterKind::Local => Ok(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine())),
-            kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word())).hint("the local cluster is called `local`")),
+            kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))
+                .hint("the local cluster is called `local`")),
         }
     }
 }

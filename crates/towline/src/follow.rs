@@ -8,8 +8,8 @@ use crate::context::Context;
 use crate::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
-use std::collections::HashMap;
-use std::io::Write;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -50,10 +50,22 @@ pub(crate) enum Followed {
 
 pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<Followed> {
     let interrupts = if view.follow { Some(interrupts()?) } else { None };
-    let mut follower = Follower { context, view, state: known, attempt: view.attempt.max(1), offsets: HashMap::new(), partial: HashMap::new(), watch: None };
+    let mut follower = Follower {
+        context,
+        view,
+        state: known,
+        attempt: view.attempt.max(1),
+        offsets: HashMap::new(),
+        partial: BTreeMap::new(),
+        watch: None,
+        told: false,
+        begun: Instant::now(),
+    };
     let mut daemon = if view.follow && !follower.state.phase.is_ended() { Some(follower.connect()?) } else { None };
     loop {
-        if let Some(conversation) = &mut daemon && !follower.hear(conversation)? {
+        if let Some(conversation) = &mut daemon
+            && !follower.hear(conversation)?
+        {
             // It went away: the next one knows as much.
             daemon = Some(follower.connect()?);
             continue;
@@ -79,6 +91,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             follower.flush_partial_lines();
             return Ok(Followed::Shown);
         }
+        follower.tell_that_it_waits();
         if follower.wait(daemon.as_ref(), interrupts.as_ref())? {
             return Ok(Followed::Detached);
         }
@@ -102,8 +115,23 @@ struct Follower<'a> {
     state: RunState,
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
-    partial: HashMap<LogSource, Vec<u8>>,
+    partial: BTreeMap<LogSource, Vec<u8>>,
     watch: Option<OwnedFd>,
+    /// The user knows that it waits.
+    told: bool,
+    begun: Instant,
+}
+
+/// A line of a log, for programs. Bytes that are not UTF-8 are replaced.
+#[derive(serde::Serialize)]
+struct LogLine<'a> {
+    run: &'a RunId,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_up_node: Option<u32>,
+    line: std::borrow::Cow<'a, str>,
 }
 
 impl Follower<'_> {
@@ -141,7 +169,11 @@ impl Follower<'_> {
         match reply {
             Reply::State { state, .. } | Reply::Event { state, .. } => {
                 if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
-                    output::status(&format!("a rank failed; the nodes are kept for you: tow ssh {}", self.view.run.short()));
+                    let until = state.held_until.map(|moment| moment.to_string()).unwrap_or_default();
+                    output::status(&format!(
+                        "a rank failed; the nodes are kept for you until {until}: tow ssh {0}    let them go: tow abort {0}",
+                        self.view.run.short()
+                    ));
                 }
                 self.state = state;
             }
@@ -152,6 +184,16 @@ impl Follower<'_> {
     /// Whether nothing will be written to the current attempt's logs any more.
     fn attempt_is_over(&self) -> bool {
         self.state.phase.is_ended() || self.state.attempt > self.attempt || (self.state.attempt == self.attempt && self.state.runner.is_none())
+    }
+
+    /// On a terminal, silence for longer than a blink is explained.
+    fn tell_that_it_waits(&mut self) {
+        let waits = self.state.phase == towline_core::state::Phase::Queued && self.state.runner.is_none();
+        if self.told || !waits || !self.view.narrate || self.begun.elapsed() < Duration::from_millis(300) || !std::io::stderr().is_terminal() {
+            return;
+        }
+        self.told = true;
+        output::hint(&format!("{} is queued; what it waits for: tow why {}", self.view.run, self.view.run.short()));
     }
 
     fn watch_folder(&mut self) {
@@ -188,7 +230,7 @@ impl Follower<'_> {
 
     /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
     fn show(&mut self, source: LogSource, bytes: &[u8]) {
-        if self.view.sources.len() == 1 && self.view.grep.is_none() {
+        if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
         let mut pending = self.partial.remove(&source).unwrap_or_default();
@@ -204,7 +246,18 @@ impl Follower<'_> {
     }
 
     fn line(&self, source: LogSource, line: &[u8], shown: &mut Vec<u8>) {
-        if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(line)) {
+        let body = line.strip_suffix(b"\n").unwrap_or(line);
+        if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(body)) {
+            return;
+        }
+        if self.context.json {
+            let (rank, set_up_node) = match source {
+                LogSource::Rank(rank) => (Some(rank), None),
+                LogSource::SetUp(node) => (None, Some(node)),
+            };
+            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body) };
+            let _ = serde_json::to_writer(&mut *shown, &value);
+            shown.push(b'\n');
             return;
         }
         if self.view.sources.len() > 1 {
@@ -242,7 +295,11 @@ impl Follower<'_> {
             descriptors.push(PollFd::new(watch, PollFlags::IN));
         }
         // Where the kernel does not tell, look often.
-        let millis = if self.watch.is_some() || self.state.runner.is_none() { 1000 } else { 10 };
+        let millis = match (self.watch.is_some(), self.state.runner.is_none(), self.told) {
+            (_, true, false) => 300,
+            (true, ..) | (_, true, true) => 1000,
+            _ => 10,
+        };
         let timeout = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
         match poll(&mut descriptors, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

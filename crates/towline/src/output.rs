@@ -21,7 +21,7 @@ pub(crate) fn status(line: &str) {
 
 /// What to do next, in quiet colours.
 pub(crate) fn hint(line: &str) {
-    status(&paint(Paint::Quiet, &format!("  {line}"), io::stderr().is_terminal()));
+    status(&paint(Paint::Quiet, &format!("  {line}"), stderr_has_colour()));
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

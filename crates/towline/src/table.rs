@@ -20,11 +20,10 @@ impl Table {
     /// Leaves out columns that are empty in every row.
     pub(crate) fn render(&self) -> String {
         let colour = stdout_has_colour();
-        let used: Vec<usize> = (0..self.head.len()).filter(|column| self.rows.iter().any(|row| row.get(*column).is_some_and(|(text, _)| !text.is_empty()))).collect();
-        let widths: Vec<usize> = used
-            .iter()
-            .map(|column| self.rows.iter().map(|row| display_width(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len()))
-            .collect();
+        let used: Vec<usize> =
+            (0..self.head.len()).filter(|column| self.rows.iter().any(|row| row.get(*column).is_some_and(|(text, _)| !text.is_empty()))).collect();
+        let widths: Vec<usize> =
+            used.iter().map(|column| self.rows.iter().map(|row| display_width(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len())).collect();
         let room = width();
         let mut text = String::new();
         let heads: Vec<(String, Paint)> = self.head.iter().map(|head| ((*head).to_owned(), Paint::Quiet)).collect();

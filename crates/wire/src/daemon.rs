@@ -33,19 +33,31 @@ pub enum Request {
     /// Leave now; runs go on without it.
     Stop,
     Submit(Box<Submit>),
-    Cancel { runs: Vec<RunId> },
+    Cancel {
+        runs: Vec<RunId>,
+    },
     /// The state of these runs now, then every event, until all have ended.
-    Watch { runs: Vec<RunId> },
-    Find { run: RunId },
-    Observe { runs: Vec<RunId> },
+    Watch {
+        runs: Vec<RunId>,
+    },
+    Find {
+        run: RunId,
+    },
+    Observe {
+        runs: Vec<RunId>,
+    },
     /// Why a run is not running yet.
-    Explain { run: RunId },
+    Explain {
+        run: RunId,
+    },
     Facts {
         #[serde(default)]
         limits: Limits,
     },
     /// Drop what is kept of an ended run.
-    Forget { runs: Vec<RunId> },
+    Forget {
+        runs: Vec<RunId>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,20 +103,37 @@ pub enum Reply {
     Status(Status),
     Stopping,
     /// On disk: from here on the runs happen.
-    Submitted { runs: Vec<RunId> },
+    Submitted {
+        runs: Vec<RunId>,
+    },
     /// The end is asked for, on disk.
-    Cancelling { runs: Vec<RunId>, already_ended: Vec<RunId> },
+    Cancelling {
+        runs: Vec<RunId>,
+        already_ended: Vec<RunId>,
+    },
     /// Where a watched run stands when the watch begins.
-    State { run: RunId, state: RunState },
+    State {
+        run: RunId,
+        state: RunState,
+    },
     /// What happened to a watched run, and where it stands after it.
-    Event { recorded: Recorded, state: RunState },
+    Event {
+        recorded: Recorded,
+        state: RunState,
+    },
     /// No further event will come: all watched runs have ended.
     WatchEnded,
-    Found { known: bool },
-    Observed { observations: Vec<Observation> },
+    Found {
+        known: bool,
+    },
+    Observed {
+        observations: Vec<Observation>,
+    },
     Explained(Explanation),
     Facts(Facts),
-    Forgotten { runs: Vec<RunId> },
+    Forgotten {
+        runs: Vec<RunId>,
+    },
     Refused(Refusal),
 }
 

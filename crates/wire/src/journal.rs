@@ -10,12 +10,33 @@ use towline_core::time::Moment;
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum JournalRecord {
     /// Synced before anything of the attempt runs: from here on it was begun.
-    Claim { run: RunId, attempt: u32, at: Moment },
+    Claim {
+        run: RunId,
+        attempt: u32,
+        at: Moment,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gpus: Vec<u32>,
+    },
     /// The processes, with their start times in clock ticks, so that a pid is never trusted alone.
-    Started { run: RunId, attempt: u32, at: Moment, processes: Vec<(i32, u64)> },
-    Held { run: RunId, attempt: u32, until: Moment, ending: Ending },
+    Started {
+        run: RunId,
+        attempt: u32,
+        at: Moment,
+        processes: Vec<(i32, u64)>,
+    },
+    Held {
+        run: RunId,
+        attempt: u32,
+        until: Moment,
+        ending: Ending,
+    },
     /// Synced before anybody hears of it.
-    End { run: RunId, attempt: u32, at: Moment, ending: Ending },
+    End {
+        run: RunId,
+        attempt: u32,
+        at: Moment,
+        ending: Ending,
+    },
 }
 
 impl JournalRecord {
@@ -47,7 +68,7 @@ mod tests {
     #[test]
     fn a_torn_tail_is_left_out_at_every_byte() {
         let run = RunId::new("x", 1, 2);
-        let claim = JournalRecord::Claim { run: run.clone(), attempt: 1, at: Moment(5) };
+        let claim = JournalRecord::Claim { run: run.clone(), attempt: 1, at: Moment(5), gpus: vec![3] };
         let end = JournalRecord::End { run, attempt: 1, at: Moment(6), ending: Ending::success() };
         let first = line(&claim);
         let bytes = [first.clone(), line(&end)].concat();

@@ -25,6 +25,10 @@ impl StateFolder {
     pub fn daemon_log(&self) -> PathBuf {
         self.0.join("daemon.log")
     }
+    /// What the configuration last said about this machine.
+    pub fn limits(&self) -> PathBuf {
+        self.0.join("limits.json")
+    }
     pub fn runners(&self) -> PathBuf {
         self.0.join("runners")
     }

@@ -65,7 +65,11 @@ pub enum Stop {
 #[serde(rename_all = "snake_case")]
 pub enum ToRunner {
     Start(Box<Assignment>),
-    Stop { run: RunId, attempt: u32, why: Stop },
+    Stop {
+        run: RunId,
+        attempt: u32,
+        why: Stop,
+    },
     /// Leave, if idle.
     Retire,
 }
@@ -74,9 +78,26 @@ pub enum ToRunner {
 #[serde(rename_all = "snake_case")]
 pub enum FromRunner {
     /// First word on a connection: who this is and what it carries.
-    Hello { runner: String, carrying: Option<(RunId, u32)> },
-    Started { run: RunId, attempt: u32, at: Moment },
-    Held { run: RunId, attempt: u32, until: Moment, ending: Ending },
+    Hello {
+        runner: String,
+        carrying: Option<(RunId, u32)>,
+    },
+    Started {
+        run: RunId,
+        attempt: u32,
+        at: Moment,
+    },
+    Held {
+        run: RunId,
+        attempt: u32,
+        until: Moment,
+        ending: Ending,
+    },
     /// The end record is on disk.
-    Ended { run: RunId, attempt: u32, at: Moment, ending: Ending },
+    Ended {
+        run: RunId,
+        attempt: u32,
+        at: Moment,
+        ending: Ending,
+    },
 }

@@ -6,8 +6,32 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const VERBS: [&str; 26] = [
-    "submit", "run", "ps", "query", "qf", "qq", "qr", "logs", "why", "show", "get", "abort", "resubmit", "wait", "diff", "history", "prune", "ssh", "clusters",
-    "nodes", "config show", "config schema", "doctor", "daemon status", "daemon stop", "completions",
+    "submit",
+    "run",
+    "ps",
+    "query",
+    "qf",
+    "qq",
+    "qr",
+    "logs",
+    "why",
+    "show",
+    "get",
+    "abort",
+    "resubmit",
+    "wait",
+    "diff",
+    "history",
+    "prune",
+    "ssh",
+    "clusters",
+    "nodes",
+    "config show",
+    "config schema",
+    "doctor",
+    "daemon status",
+    "daemon stop",
+    "completions",
 ];
 
 pub(crate) fn run() -> Outcome {

@@ -10,7 +10,9 @@ const CAMPAIGNS: [&str; 3] = ["exactly_once", "no_lost_byte", "load"];
 pub(crate) fn run() -> Outcome {
     install::for_tests()?;
     build_shipped()?;
-    let mut report = String::from("# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n");
+    let mut report = String::from(
+        "# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n",
+    );
     let mut failed = Vec::new();
     for campaign in CAMPAIGNS {
         println!("soak: {campaign}");

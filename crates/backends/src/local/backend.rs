@@ -69,7 +69,17 @@ impl Backend for LocalBackend {
         &self.name
     }
     fn caps(&self) -> Caps {
-        Caps { records: true, preempts: true, time_limit: true, several_nodes: true, secrets: true, hold: true, connect: true, live_logs: true, ..Caps::default() }
+        Caps {
+            records: true,
+            preempts: true,
+            time_limit: true,
+            several_nodes: true,
+            secrets: true,
+            hold: true,
+            connect: true,
+            live_logs: true,
+            ..Caps::default()
+        }
     }
 
     async fn probe(&self) -> Result<Facts> {

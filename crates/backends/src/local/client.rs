@@ -73,7 +73,9 @@ pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Co
             Err(error) => return Err(Error::unreachable("the daemon does not answer").source_error(error)),
         }
         if begun.elapsed() > PATIENCE {
-            return Err(Error::unreachable("the daemon could not be started").hint(format!("its log is {}", state.daemon_log().display())).hint("`tow doctor` looks closer"));
+            return Err(Error::unreachable("the daemon could not be started")
+                .hint(format!("its log is {}", state.daemon_log().display()))
+                .hint("`tow doctor` looks closer"));
         }
     }
 }
@@ -108,7 +110,9 @@ fn is_absent(error: &io::Error) -> bool {
 pub fn start(state: &StateFolder) -> Result<()> {
     let failed = |error| Error::unreachable("the daemon cannot be started").source_error(error);
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
-        Error::refused(format!("the state folder {} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours")
+        Error::refused(format!("the state folder {} cannot be used", state.root().display()))
+            .source_error(error)
+            .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let (mut ready, theirs) = io::pipe().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
@@ -132,8 +136,8 @@ pub fn start(state: &StateFolder) -> Result<()> {
     }
 }
 
-/// A daemon that is older than we are leaves when it hears from us; its runs are not touched.
-fn wait_until_gone(state: &StateFolder) {
+/// Waits until a daemon that is leaving has left. Its runs are not touched.
+pub fn wait_until_gone(state: &StateFolder) {
     let begun = Instant::now();
     while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(2));

@@ -58,7 +58,9 @@ fn nvidia_smi(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
 fn parse_users(listing: &str) -> HashMap<String, Vec<i32>> {
     let mut users: HashMap<String, Vec<i32>> = HashMap::new();
     for line in listing.lines() {
-        if let Some((uuid, pid)) = line.split_once(',') && let Ok(pid) = pid.trim().parse() {
+        if let Some((uuid, pid)) = line.split_once(',')
+            && let Ok(pid) = pid.trim().parse()
+        {
             users.entry(uuid.trim().to_owned()).or_default().push(pid);
         }
     }
@@ -126,7 +128,15 @@ fn amd() -> Vec<GpuFacts> {
         .map(|(index, card)| {
             let number = |file: &str| read(&card, file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
             let (memory, memory_used) = (number("mem_info_vram_total"), number("mem_info_vram_used"));
-            GpuFacts { index, name: read(&card, "product_name").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "AMD GPU".into()), make: GpuMake::Amd, memory, memory_used, run: None, busy_with: busy_with(&[], memory, memory_used, &|_| false) }
+            GpuFacts {
+                index,
+                name: read(&card, "product_name").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "AMD GPU".into()),
+                make: GpuMake::Amd,
+                memory,
+                memory_used,
+                run: None,
+                busy_with: busy_with(&[], memory, memory_used, &|_| false),
+            }
         })
         .collect()
 }

@@ -26,7 +26,8 @@ pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
 /// A request that can never fit is refused at once, with the reason.
 pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
     let refuse = |what: String, has: String| {
-        Err(Error::refused(format!("this machine can never start it: it asks for {what} and there are {has}")).hint("ask for less, or choose another cluster with `-c`"))
+        Err(Error::refused(format!("this machine can never start it: it asks for {what} and there are {has}"))
+            .hint("ask for less, or choose another cluster with `-c`"))
     };
     if need.gpus > machine.gpus {
         let has = if machine.gpus == 0 { "none".to_owned() } else { machine.gpus.to_string() };

@@ -24,7 +24,8 @@ pub(super) const HOST_NAME: &str = "check the host's name, and whether the node 
 pub(super) const NETWORK: &str = "try again; if it stays, check whether the node may reach that host";
 pub(super) const NUMBERS: &str = "lower the learning rate or clip gradients, and check the input for NaN";
 pub(super) const COMMAND: &str = "install `{}` in `environment.setup`, take an image that has it, or correct the name";
-pub(super) const SEGFAULT: &str = "run again with `PYTHONFAULTHANDLER=1` in `environment.env` to see where it crashed, and suspect compiled packages that do not fit together";
+pub(super) const SEGFAULT: &str =
+    "run again with `PYTHONFAULTHANDLER=1` in `environment.env` to see where it crashed, and suspect compiled packages that do not fit together";
 
 /// Modules whose package has another name.
 const PACKAGES: [(&str, &str); 12] = [

@@ -106,7 +106,8 @@ fn kind(line: &Line) -> Kind {
     if compiled(&BAR, r"\d%\|").is_match(text) {
         return Kind::Bar;
     }
-    let at_work = || compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text) && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text);
+    let at_work =
+        || compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text) && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text);
     if compiled(&SAYS_SO, SAYS_SO_PATTERN).is_match(text) || at_work() {
         return Kind::GoingOn;
     }

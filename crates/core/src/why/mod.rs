@@ -109,10 +109,7 @@ impl Class {
 
     /// Whether programs often catch this and try something else: then what failed next is the cause.
     pub(crate) const fn is_often_caught(self) -> bool {
-        matches!(
-            self,
-            Self::MissingModule | Self::MissingLibrary | Self::FileNotFound | Self::PermissionDenied | Self::CommandNotFound | Self::Network
-        )
+        matches!(self, Self::MissingModule | Self::MissingLibrary | Self::FileNotFound | Self::PermissionDenied | Self::CommandNotFound | Self::Network)
     }
 }
 

@@ -63,7 +63,11 @@ static EXCEPTIONS: [Rule; 50] = [
     Rule::wrapper(r"RuntimeError: DataLoader worker \(pid\(s\) [\d, ]+\) exited unexpectedly"),
     // Memory of the GPU.
     Rule::new(Class::GpuOutOfMemory, say::GPU_MEMORY, r"OutOfMemoryError: (?:(?:CUDA|HIP|XPU) out of memory|Allocation on device|Out of memory allocating)"),
-    Rule::new(Class::GpuOutOfMemory, say::GPU_MEMORY, r"(?:RuntimeError|AcceleratorError): (?:CUDA|HIP)(?: error:)? (?:out of memory|CUBLAS_STATUS_ALLOC_FAILED)"),
+    Rule::new(
+        Class::GpuOutOfMemory,
+        say::GPU_MEMORY,
+        r"(?:RuntimeError|AcceleratorError): (?:CUDA|HIP)(?: error:)? (?:out of memory|CUBLAS_STATUS_ALLOC_FAILED)",
+    ),
     Rule::new(
         Class::GpuOutOfMemory,
         say::GPU_MEMORY,
@@ -156,15 +160,15 @@ static EXCEPTIONS: [Rule; 50] = [
     )
     .transient(),
     Rule::new(Class::Network, say::NETWORK, r"(?:URLError: <urlopen error |ConnectError: )(?:\[Errno (?:-3|101|110|113)\]|timed out)").transient(),
-    Rule::new(
-        Class::Network,
-        say::NETWORK,
-        r"(?:ConnectionRefusedError: \[Errno 111\]|OSError: \[Errno (?:101|110|113)\]|TimeoutError: \[Errno 110\])",
-    )
-    .transient()
-    .follower(),
+    Rule::new(Class::Network, say::NETWORK, r"(?:ConnectionRefusedError: \[Errno 111\]|OSError: \[Errno (?:101|110|113)\]|TimeoutError: \[Errno 110\])")
+        .transient()
+        .follower(),
     // Numbers.
-    Rule::new(Class::NotANumber, say::NUMBERS, r"FloatingPointError: (?i:.*\bnan\b|.*\binf(?:inity)?\b|.*invalid value|.*overflow|.*divide by zero|.*loss scale)"),
+    Rule::new(
+        Class::NotANumber,
+        say::NUMBERS,
+        r"FloatingPointError: (?i:.*\bnan\b|.*\binf(?:inity)?\b|.*invalid value|.*overflow|.*divide by zero|.*loss scale)",
+    ),
     Rule::new(
         Class::NotANumber,
         say::NUMBERS,
@@ -198,7 +202,11 @@ static ANYWHERE: [Rule; 13] = [
     )
     .transient()
     .follower(),
-    Rule::new(Class::SharedMemory, say::SHARED_MEMORY, r"ERROR: Unexpected bus error encountered in worker\. This might be caused by insufficient shared memory"),
+    Rule::new(
+        Class::SharedMemory,
+        say::SHARED_MEMORY,
+        r"ERROR: Unexpected bus error encountered in worker\. This might be caused by insufficient shared memory",
+    ),
     Rule::new(
         Class::Segfault,
         say::SEGFAULT,
@@ -234,7 +242,11 @@ static LAST_WORDS: [Rule; 15] = [
         r"(?:\S*(?:bash|sh)): (?:line \d+: |\d+: )?(?:cd: |can't cd to |cannot open )?(/?[^\s:]+)(?:: No such file or directory|: No such file|: not found)$",
     ),
     Rule::new(Class::FileNotFound, say::FILE, r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: No such file or directory$"),
-    Rule::new(Class::PermissionDenied, say::NAMED_PERMISSION, r"(?:\S*(?:bash|sh)): (?:line \d+: |\d+: )?(?:cannot (?:create|open) )?([^\s:]+): Permission denied$"),
+    Rule::new(
+        Class::PermissionDenied,
+        say::NAMED_PERMISSION,
+        r"(?:\S*(?:bash|sh)): (?:line \d+: |\d+: )?(?:cannot (?:create|open) )?([^\s:]+): Permission denied$",
+    ),
     Rule::new(Class::PermissionDenied, say::PERMISSION, r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: Permission denied$"),
     Rule::new(
         Class::DiskFull,

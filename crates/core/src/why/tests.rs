@@ -34,18 +34,42 @@ fn exceptions() {
     use Class as C;
     let cases = [
         ("MemoryError", C::OutOfMemory, false),
-        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array with shape (1000000, 1000000) and data type float64", C::OutOfMemory, false),
-        ("RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)", C::OutOfMemory, false),
+        (
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array with shape (1000000, 1000000) and data type float64",
+            C::OutOfMemory,
+            false,
+        ),
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)",
+            C::OutOfMemory,
+            false,
+        ),
         ("OSError: [Errno 12] Cannot allocate memory", C::OutOfMemory, false),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.2 GiB is free.", C::GpuOutOfMemory, false),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.2 GiB is free.",
+            C::GpuOutOfMemory,
+            false,
+        ),
         ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 15.78 GiB total capacity)", C::GpuOutOfMemory, false),
         ("RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB", C::GpuOutOfMemory, false),
         ("RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call.", C::GpuOutOfMemory, false),
         ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.", C::GpuOutOfMemory, false),
         ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.", C::GpuOutOfMemory, false),
-        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nDetected at node 'model/conv/Conv2D'\nOOM when allocating tensor with shape[64,2016,9,9] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc", C::GpuOutOfMemory, false),
-        ("torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1333, unhandled cuda error, NCCL version 2.20.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'", C::GpuOutOfMemory, false),
-        ("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.", C::SharedMemory, false),
+        (
+            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nDetected at node 'model/conv/Conv2D'\nOOM when allocating tensor with shape[64,2016,9,9] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+            C::GpuOutOfMemory,
+            false,
+        ),
+        (
+            "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1333, unhandled cuda error, NCCL version 2.20.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'",
+            C::GpuOutOfMemory,
+            false,
+        ),
+        (
+            "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.",
+            C::SharedMemory,
+            false,
+        ),
         ("RuntimeError: unable to write to file </torch_4711_123_0>: No space left on device (28)", C::SharedMemory, false),
         ("ModuleNotFoundError: No module named 'flash_attn'", C::MissingModule, false),
         ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", C::MissingLibrary, false),
@@ -56,7 +80,11 @@ fn exceptions() {
         ("OSError: [Errno 28] No space left on device", C::DiskFull, false),
         ("OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt.pt'", C::DiskFull, false),
         ("safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)", C::DiskFull, false),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.", C::CudaError, false),
+        (
+            "RuntimeError: CUDA error: an illegal memory access was encountered\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+            C::CudaError,
+            false,
+        ),
         ("torch.AcceleratorError: CUDA error: device-side assert triggered", C::CudaError, false),
         ("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", C::CudaError, false),
         ("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", C::CudaError, true),
@@ -64,11 +92,23 @@ fn exceptions() {
         ("RuntimeError: No CUDA GPUs are available", C::NoGpu, false),
         ("RuntimeError: CUDA error: invalid device ordinal", C::NoGpu, false),
         ("RuntimeError: CUDA error: uncorrectable ECC error encountered", C::GpuEcc, true),
-        ("torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3356, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2", C::NcclError, true),
+        (
+            "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3356, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2",
+            C::NcclError,
+            true,
+        ),
         ("RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:41234", C::NcclError, true),
-        ("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use", C::PortInUse, true),
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+            C::PortInUse,
+            true,
+        ),
         ("OSError: [Errno 98] Address already in use", C::PortInUse, true),
-        ("requests.exceptions.ConnectionError: (MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x\"), '(Request ID: 1)')", C::Network, true),
+        (
+            "requests.exceptions.ConnectionError: (MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x\"), '(Request ID: 1)')",
+            C::Network,
+            true,
+        ),
         ("FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.", C::NotANumber, false),
         ("FloatingPointError: invalid value encountered in log", C::NotANumber, false),
         ("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.", C::NotANumber, false),
@@ -98,11 +138,23 @@ fn messages_outside_python() {
         ("/tmp/job.sh: line 3:  4711 Segmentation fault      (core dumped) python train.py", C::Segfault, false),
         ("Killed", C::Killed, false),
         ("/tmp/job.sh: line 3:  4711 Killed                  python train.py", C::Killed, false),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\nsrun: error: n1: task 0: Out Of Memory", C::OutOfMemory, false),
+        (
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\nsrun: error: n1: task 0: Out Of Memory",
+            C::OutOfMemory,
+            false,
+        ),
         ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=4711.batch cgroup.", C::OutOfMemory, false),
         ("terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)", C::OutOfMemory, false),
-        ("terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: an illegal memory access was encountered\nframe #0: c10::Error::Error(c10::SourceLocation) + 0x96", C::CudaError, false),
-        ("[rank3]:[E1012 12:00:00.123456789 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600011 milliseconds before timing out.", C::NcclError, true),
+        (
+            "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: an illegal memory access was encountered\nframe #0: c10::Error::Error(c10::SourceLocation) + 0x96",
+            C::CudaError,
+            false,
+        ),
+        (
+            "[rank3]:[E1012 12:00:00.123456789 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600011 milliseconds before timing out.",
+            C::NcclError,
+            true,
+        ),
         ("ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use", C::PortInUse, true),
     ];
     for (log, class, transient) in cases {
@@ -143,9 +195,13 @@ fn colours_bars_ranks_and_boxes_do_not_hide_it() {
 fn the_first_of_a_chain_is_the_cause() {
     let links = ["The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:"];
     for link in links {
-        let log = format!("{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'a.yaml'\n\n{link}\n\n{CALLS}RuntimeError: cannot load the configuration\n");
+        let log = format!(
+            "{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'a.yaml'\n\n{link}\n\n{CALLS}RuntimeError: cannot load the configuration\n"
+        );
         expect(&log, Class::FileNotFound, false);
-        let log = format!("{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n\n{link}\n\n{CALLS}OSError: [Errno 28] No space left on device\n");
+        let log = format!(
+            "{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n\n{link}\n\n{CALLS}OSError: [Errno 28] No space left on device\n"
+        );
         expect(&log, Class::GpuOutOfMemory, false);
     }
 }
@@ -153,16 +209,22 @@ fn the_first_of_a_chain_is_the_cause() {
 #[test]
 fn a_fallback_that_fails_is_the_cause() {
     let deeper = format!("{CALLS}  File \"/work/model.py\", line 9, in forward\n    x @ w\n");
-    let caught = format!("{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n\nDuring handling of the above exception, another exception occurred:\n\n{deeper}");
+    let caught = format!(
+        "{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n\nDuring handling of the above exception, another exception occurred:\n\n{deeper}"
+    );
     expect(&format!("{caught}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"), Class::GpuOutOfMemory, false);
     assert_eq!(classify(format!("{caught}AssertionError: shapes differ\n").as_bytes()), None);
 }
 
 #[test]
 fn a_workers_own_traceback_is_the_cause() {
-    let worker = format!("{CALLS}RuntimeError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal {CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'img.png'\n");
+    let worker = format!(
+        "{CALLS}RuntimeError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal {CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'img.png'\n"
+    );
     expect(&worker, Class::FileNotFound, false);
-    let spawned = format!("{CALLS}torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+    let spawned = format!(
+        "{CALLS}torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    );
     expect(&spawned, Class::GpuOutOfMemory, false);
 }
 
@@ -170,7 +232,9 @@ fn a_workers_own_traceback_is_the_cause() {
 fn launchers_and_peers_follow() {
     let memory = of_rank(1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB");
     let peer = of_rank(0, "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, remote process exited or there was a network error");
-    let launcher = format!("E1012 12:00:00.123000 4711 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1\n{CALLS}torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2025-10-12_12:00:00\n");
+    let launcher = format!(
+        "E1012 12:00:00.123000 4711 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1\n{CALLS}torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2025-10-12_12:00:00\n"
+    );
     expect(&format!("{peer}{memory}{launcher}"), Class::GpuOutOfMemory, false);
     expect(&format!("{memory}{peer}{launcher}"), Class::GpuOutOfMemory, false);
     let assertion = of_rank(1, "AssertionError: wrong shape");
@@ -248,8 +312,20 @@ fn the_root_of_several_ranks() {
 /// Bytes made of pieces that matter to the parser, and of anything.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let known: Vec<&[u8]> = vec![
-        b"Traceback (most recent call last):", b"\n", b"\r", b"  File \"x\", line 1, in f\n", b"[rank1]: ", b"\x1b[3", b"\x1b]", b"MemoryError\n", b"Killed\n",
-        b"During handling of the above exception", b"FileNotFoundError: [Errno 2] No such file or directory: '", "│ ".as_bytes(), b"Original ", b"\xff\x00",
+        b"Traceback (most recent call last):",
+        b"\n",
+        b"\r",
+        b"  File \"x\", line 1, in f\n",
+        b"[rank1]: ",
+        b"\x1b[3",
+        b"\x1b]",
+        b"MemoryError\n",
+        b"Killed\n",
+        b"During handling of the above exception",
+        b"FileNotFoundError: [Errno 2] No such file or directory: '",
+        "│ ".as_bytes(),
+        b"Original ",
+        b"\xff\x00",
     ];
     let piece = prop_oneof![prop::sample::select(known).prop_map(<[u8]>::to_vec), prop::collection::vec(any::<u8>(), 0..12)];
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())

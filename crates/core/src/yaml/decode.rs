@@ -103,12 +103,9 @@ impl<'n> Decoder<'n> {
                 continue;
             }
             let message = format!("unknown key `{name}`");
-            let hint = did_you_mean(name, fields.iter().copied())
-                .unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
+            let hint = did_you_mean(name, fields.iter().copied()).unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
             match self.warnings {
-                Some(warnings) => warnings
-                    .borrow_mut()
-                    .push(Warning { at: key.at.clone(), message: format!("{message}: {hint}") }),
+                Some(warnings) => warnings.borrow_mut().push(Warning { at: key.at.clone(), message: format!("{message}: {hint}") }),
                 None => return Err(DecodeError { at: Some(key.at.clone()), message, hint: Some(hint) }),
             }
         }
@@ -184,32 +181,17 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
         }
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
+    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, DecodeError> {
         let Content::Mapping(entries) = &self.node.content else { return Err(self.wrong("a mapping")) };
         self.unknown_keys(entries, fields)?;
         let known: Vec<_> = entries.iter().filter(|(key, _)| key.text().is_some_and(|name| fields.contains(&name))).collect();
-        visitor
-            .visit_map(Fields { decoder: self, entries: known.into_iter(), value: None })
-            .map_err(|error: DecodeError| error.at(self.node))
+        visitor.visit_map(Fields { decoder: self, entries: known.into_iter(), value: None }).map_err(|error: DecodeError| error.at(self.node))
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, DecodeError> {
         let Some(text) = self.node.text() else { return Err(self.wrong(&format!("one of {}", variants.join(", ")))) };
         if !variants.contains(&text) {
-            return Err(DecodeError {
-                hint: did_you_mean(text, variants.iter().copied()),
-                ..self.wrong(&format!("one of {}", variants.join(", ")))
-            });
+            return Err(DecodeError { hint: did_you_mean(text, variants.iter().copied()), ..self.wrong(&format!("one of {}", variants.join(", "))) });
         }
         visitor.visit_enum(de::IntoDeserializer::<DecodeError>::into_deserializer(text)).map_err(|e: DecodeError| e.at(self.node))
     }
@@ -233,10 +215,7 @@ struct Items<'n> {
 impl<'de> de::SeqAccess<'de> for Items<'_> {
     type Error = DecodeError;
     fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
-        self.items
-            .next()
-            .map(|item| seed.deserialize(self.decoder.with(item)).map_err(|error| error.at(item)))
-            .transpose()
+        self.items.next().map(|item| seed.deserialize(self.decoder.with(item)).map_err(|error| error.at(item))).transpose()
     }
 }
 

@@ -45,14 +45,20 @@ fn nested(value: &Value, indent: usize, text: &mut String) {
 
 /// Several lines, whole, without anything a literal block cannot hold.
 fn is_literal(text: &str) -> bool {
-    text.ends_with('\n') && !text.ends_with("\n\n") && text.len() > 1 && !text.starts_with([' ', '\n', '\t']) && text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control())
+    text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && text.len() > 1
+        && !text.starts_with([' ', '\n', '\t'])
+        && text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control())
 }
 
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
-        Value::Object(entries) => format!("{{{}}}", entries.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value))).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            format!("{{{}}}", entries.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value))).collect::<Vec<_>>().join(", "))
+        }
         other => other.to_string(),
     }
 }
@@ -60,7 +66,8 @@ fn flow(value: &Value) -> String {
 /// Plain where that is safe, else JSON's double quotes, which YAML reads too.
 fn scalar(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
-    let plain = !text.is_empty() && text.chars().all(safe) && !text.starts_with(['-', '.', '+']) && !matches!(text, "null" | "true" | "false" | "Null" | "NULL");
+    let plain =
+        !text.is_empty() && text.chars().all(safe) && !text.starts_with(['-', '.', '+']) && !matches!(text, "null" | "true" | "false" | "Null" | "NULL");
     if plain { text.to_owned() } else { Value::from(text).to_string() }
 }
 

@@ -20,18 +20,17 @@ pub struct Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 {
-            f.write_str(&self.source)
-        } else {
-            write!(f, "{}:{}:{}", self.source, self.line, self.column)
-        }
+        if self.line == 0 { f.write_str(&self.source) } else { write!(f, "{}:{}:{}", self.source, self.line, self.column) }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// The text as written; `plain` when it stood without quotes.
-    Scalar { text: String, plain: bool },
+    Scalar {
+        text: String,
+        plain: bool,
+    },
     Sequence(Vec<Node>),
     Mapping(Vec<(Node, Node)>),
 }
@@ -150,9 +149,7 @@ impl Builder {
         let before = self.nodes;
         let at = self.position(span);
         let (content, anchor) = match event {
-            Event::Scalar(text, style, anchor, _) => {
-                (Content::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }, anchor)
-            }
+            Event::Scalar(text, style, anchor, _) => (Content::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }, anchor),
             Event::SequenceStart(anchor, _) => (Content::Sequence(self.items(events, depth)?), anchor),
             Event::MappingStart(anchor, _) => (Content::Mapping(self.entries(events, depth)?), anchor),
             Event::Alias(id) => {

@@ -103,7 +103,9 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Error::bug(format!("the history {shown} is damaged: {error}"))
             .hint("it is left as it is; try `sqlite3 FILE .recover`, or move it away to begin a new history"),
-        Some(ErrorCode::DiskFull) => Error::refused(format!("the disk that holds {shown} is full")).hint("free some space, then do it again: nothing was changed"),
+        Some(ErrorCode::DiskFull) => {
+            Error::refused(format!("the disk that holds {shown} is full")).hint("free some space, then do it again: nothing was changed")
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unreachable(format!("the history {shown} is held by another process")),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             Error::refused(format!("the history {shown} cannot be opened: {error}")).hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")

@@ -9,7 +9,8 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
-const COLUMNS: &str = "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, nodes, world, state, runs.created, started, ended, resubmits,
+const COLUMNS: &str =
+    "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, nodes, world, state, runs.created, started, ended, resubmits,
     (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
 
 /// Which runs to list. Empty fields mean all.
@@ -20,6 +21,7 @@ pub struct Filter {
     pub experiment: Option<String>,
     pub tag: Option<String>,
     pub submission: Option<RunId>,
+    pub run: Option<RunId>,
     pub limit: Option<usize>,
 }
 
@@ -62,7 +64,8 @@ impl History {
     /// How many runs fit `filter`, whatever its limit.
     pub fn count(&self, filter: &Filter) -> Result<u64> {
         let (clause, values) = filter.clause();
-        let count: i64 = self.query(|connection| connection.query_row(&format!("SELECT count(*) FROM runs {clause}"), rusqlite::params_from_iter(values), |row| row.get(0)))?;
+        let count: i64 = self
+            .query(|connection| connection.query_row(&format!("SELECT count(*) FROM runs {clause}"), rusqlite::params_from_iter(values), |row| row.get(0)))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
@@ -114,9 +117,8 @@ impl History {
 
     /// The submission that a run belongs to.
     pub fn submission_of(&self, run: &RunId) -> Result<Option<Submission>> {
-        let id: Option<String> = self.query(|connection| {
-            connection.prepare_cached("SELECT submission FROM runs WHERE id=?1")?.query_row([run.as_str()], |row| row.get(0)).optional()
-        })?;
+        let id: Option<String> = self
+            .query(|connection| connection.prepare_cached("SELECT submission FROM runs WHERE id=?1")?.query_row([run.as_str()], |row| row.get(0)).optional())?;
         match id.and_then(|id| RunId::try_from(id).ok()) {
             Some(id) => self.submission(&id),
             None => Ok(None),
@@ -150,7 +152,9 @@ impl History {
     pub fn events(&self, run: &RunId) -> Result<Vec<Recorded>> {
         self.query(|connection| {
             connection
-                .prepare_cached("SELECT events.sequence, runs.id, at, body FROM events JOIN runs ON runs.sequence = events.run WHERE runs.id=?1 ORDER BY events.sequence")?
+                .prepare_cached(
+                    "SELECT events.sequence, runs.id, at, body FROM events JOIN runs ON runs.sequence = events.run WHERE runs.id=?1 ORDER BY events.sequence",
+                )?
                 .query_map([run.as_str()], |row| {
                     let event: Option<RunEvent> = json(row, 3)?;
                     Ok(event.map(|event| Recorded { sequence: row.get(0).unwrap_or(0), run: run.clone(), at: Moment(row.get(2).unwrap_or(0)), event }))
@@ -188,6 +192,7 @@ impl Filter {
         equals("cluster = ?", &self.cluster);
         equals("experiment = ?", &self.experiment);
         equals("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", &self.tag);
+        equals("runs.id = ?", &self.run.as_ref().map(ToString::to_string));
         equals("submission = ?", &self.submission.as_ref().map(ToString::to_string));
         (if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) }, values)
     }
@@ -200,7 +205,10 @@ pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
 
 fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| serde_json::from_str(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))).transpose()
+    text.map(|text| {
+        serde_json::from_str(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))
+    })
+    .transpose()
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {

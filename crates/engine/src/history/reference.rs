@@ -43,7 +43,8 @@ impl History {
     pub fn find_to_change(&self, text: &str) -> Result<Target> {
         let reference = parse(text)?;
         if !reference.may_change() {
-            return Err(Error::usage(format!("`{text}` is too short to change a run by")).hint(format!("type at least {CHANGING_SUFFIX} characters of the id's end; `tow ps` shows them")));
+            return Err(Error::usage(format!("`{text}` is too short to change a run by"))
+                .hint(format!("type at least {CHANGING_SUFFIX} characters of the id's end; `tow ps` shows them")));
         }
         self.find(&reference, text, false)
     }

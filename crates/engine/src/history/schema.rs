@@ -84,8 +84,11 @@ impl History {
     pub(super) fn migrate(&self) -> Result<()> {
         let version = self.version()?;
         if version > SCHEMA_VERSION {
-            return Err(Error::refused(format!("the history {} was written by a newer tow (format {version}, this one knows {SCHEMA_VERSION})", self.path.display()))
-                .hint("use that tow to change something; reading works with this one"));
+            return Err(Error::refused(format!(
+                "the history {} was written by a newer tow (format {version}, this one knows {SCHEMA_VERSION})",
+                self.path.display()
+            ))
+            .hint("use that tow to change something; reading works with this one"));
         }
         for (migration, number) in MIGRATIONS.iter().zip(1u32..).skip(version as usize) {
             let script = format!("BEGIN IMMEDIATE; {migration} PRAGMA user_version={number}; COMMIT;");

@@ -24,9 +24,7 @@ impl History {
     /// Begins a transaction; with `durable`, its commit returns only when it is on disk.
     pub fn batch(&self, durable: bool) -> Result<Batch<'_>> {
         let level = if durable { "FULL" } else { "NORMAL" };
-        self.connection
-            .execute_batch(&format!("PRAGMA synchronous={level}; BEGIN IMMEDIATE"))
-            .map_err(|error| self.failed(&error))?;
+        self.connection.execute_batch(&format!("PRAGMA synchronous={level}; BEGIN IMMEDIATE")).map_err(|error| self.failed(&error))?;
         Ok(Batch { history: self, done: false })
     }
 }
@@ -138,13 +136,19 @@ impl Batch<'_> {
     fn try_event(&self, run: RunKey, event: &RunEvent, state: &RunState, at: Moment) -> rusqlite::Result<i64> {
         let ended = state.phase.is_ended().then_some(at.0);
         let started = matches!(event, RunEvent::AttemptStarted { .. }).then_some(at.0);
-        self.connection()
-            .prepare_cached("UPDATE runs SET phase=?2, state=?3, started=coalesce(?4, started), ended=?5 WHERE sequence=?1")?
-            .execute(params![run, state.phase.word(), serde_json::to_string(state).expect("a state serialises"), started, ended])?;
+        self.connection().prepare_cached("UPDATE runs SET phase=?2, state=?3, started=coalesce(?4, started), ended=?5 WHERE sequence=?1")?.execute(params![
+            run,
+            state.phase.word(),
+            serde_json::to_string(state).expect("a state serialises"),
+            started,
+            ended
+        ])?;
         self.write_attempt(run, event, at)?;
-        self.connection()
-            .prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?
-            .execute(params![run, at.0, serde_json::to_string(event).expect("an event serialises")])?;
+        self.connection().prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?.execute(params![
+            run,
+            at.0,
+            serde_json::to_string(event).expect("an event serialises")
+        ])?;
         Ok(self.connection().last_insert_rowid())
     }
 

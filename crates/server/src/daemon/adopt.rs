@@ -43,9 +43,9 @@ impl Daemon {
     /// A power cut may have lost the intents that were not synced yet; a claim proves one.
     fn replay_claims(&mut self, name: &str, records: &[JournalRecord]) {
         for record in records {
-            let JournalRecord::Claim { run, attempt, at } = record else { continue };
+            let JournalRecord::Claim { run, attempt, at, gpus } = record else { continue };
             let Some(key) = self.queue.key(run) else { continue };
-            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned(), durable: false }, *at);
+            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned(), gpus: gpus.clone(), durable: false }, *at);
             self.queue.refile(key);
             self.record(event.into_iter().collect(), Then::Nothing);
             if journal::trace(records, run, *attempt).end.is_some() {
@@ -117,12 +117,8 @@ impl Daemon {
 
     /// Nobody holds the journal: nothing of this runner is alive but, at worst, its ranks.
     pub(super) fn settled(&mut self, name: &str, records: &[JournalRecord]) {
-        let mine: Vec<(RunKey, RunId, u32)> = self
-            .queue
-            .held_runs()
-            .filter(|run| run.state.runner.as_deref() == Some(name))
-            .map(|run| (run.key, run.id.clone(), run.state.attempt))
-            .collect();
+        let mine: Vec<(RunKey, RunId, u32)> =
+            self.queue.held_runs().filter(|run| run.state.runner.as_deref() == Some(name)).map(|run| (run.key, run.id.clone(), run.state.attempt)).collect();
         for (key, id, attempt) in mine {
             self.settle_attempt(key, &id, attempt, records);
         }
@@ -152,8 +148,9 @@ impl Daemon {
             // Guard and runner were killed at once: end what they left before anything follows.
             (Some(_), None) => {
                 let (id, inbox) = (id.clone(), self.inbox.clone());
+                let of_this_boot = self.runner_is_of_this_boot(key);
                 tokio::task::spawn_blocking(move || {
-                    end_orphans(&id, &trace.processes);
+                    end_orphans(&id, &trace.processes, of_this_boot);
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
                 });
             }
@@ -161,9 +158,12 @@ impl Daemon {
     }
 
     fn may_have_begun(&self, key: RunKey) -> bool {
-        let state = self.run_of(key).map(|run| &run.state);
-        let of_this_boot = |runner: &str| runner.starts_with(process::boot());
-        state.is_some_and(|state| state.claim_may_be_lost && !state.runner.as_deref().is_some_and(of_this_boot))
+        self.run_of(key).is_some_and(|run| run.state.claim_may_be_lost) && !self.runner_is_of_this_boot(key)
+    }
+
+    fn runner_is_of_this_boot(&self, key: RunKey) -> bool {
+        let runner = self.run_of(key).and_then(|run| run.state.runner.as_deref());
+        runner.is_some_and(|runner| runner.starts_with(process::boot()))
     }
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
@@ -204,13 +204,20 @@ async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mps
 
 /// Ends every process of a run: those its runner wrote down, if they are still the same, whatever
 /// descends from them, and whatever carries the run's id in its environment.
-fn end_orphans(run: &RunId, processes: &[(i32, u64)]) {
+fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool) {
     let mark = format!("TOW_RUN_ID={run}");
     for _ in 0..500 {
         let mut alive: BTreeSet<i32> = BTreeSet::new();
         for (pid, facts) in process::all() {
-            let written_down = processes.iter().any(|(known, started)| (*known == pid || *known == facts.group) && facts.started >= *started);
-            let marked = || std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()));
+            // A pid alone is nobody: it must have started when it was written down, and a group must be led by it or by nobody.
+            let is_rank = processes.contains(&(pid, facts.started));
+            let of_rank = || {
+                let leader = process::facts(facts.group).map(|leader| leader.started);
+                processes.iter().any(|(known, started)| *known == facts.group && facts.started >= *started && leader.is_none_or(|leader| leader == *started))
+            };
+            let written_down = of_this_boot && (is_rank || of_rank());
+            let marked =
+                || std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()));
             if !facts.zombie && (written_down || marked()) {
                 alive.insert(pid);
             }

@@ -51,12 +51,12 @@ impl Daemon {
             Ok(runner) => runner,
             Err(error) => return log(&format!("no runner can be started: {error}")),
         };
-        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone(), durable: false }, now()) else {
+        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone(), gpus: gpus.into_iter().collect(), durable: false }, now())
+        else {
             return self.runners.put_back(&runner);
         };
         self.runners.assign(&runner, key, attempt);
         if let Some(run) = self.queue.get_mut(key) {
-            run.gpus = gpus;
             run.started = None;
         }
         self.queue.refile(key);
@@ -123,7 +123,7 @@ impl Daemon {
             workdir: resolved.workdir.clone(),
             umask: resolved.umask,
             variables: Variables(variables),
-            gpus: self.gpus_by_node(&run.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
+            gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),
             time: run.time,
             hold_on_failure: resolved.hold_on_failure.map(|span| span.0),
@@ -134,12 +134,11 @@ impl Daemon {
     }
 
     /// A machine with GPUs hides them from a run that asked for none.
-    fn gpus_by_node(&self, gpus: &BTreeSet<u32>, nodes: u32, per_node: u32) -> Vec<Vec<u32>> {
+    fn gpus_by_node(&self, gpus: &[u32], nodes: u32, per_node: u32) -> Vec<Vec<u32>> {
         if self.machine.gpus.is_empty() {
             return Vec::new();
         }
-        let all: Vec<u32> = gpus.iter().copied().collect();
-        (0..nodes).map(|node| all.iter().copied().skip((node * per_node) as usize).take(per_node as usize).collect()).collect()
+        (0..nodes).map(|node| gpus.iter().copied().skip((node * per_node) as usize).take(per_node as usize).collect()).collect()
     }
 
     fn gpu_make(&self) -> GpuMake {

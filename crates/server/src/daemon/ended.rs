@@ -57,7 +57,6 @@ impl Daemon {
         };
         let Some(event) = self.apply(key, event, at) else { return };
         if let Some(run) = self.queue.get_mut(key) {
-            run.gpus.clear();
             run.started = None;
         }
         self.queue.refile(key);
@@ -75,7 +74,9 @@ impl Daemon {
 
     /// Lets go of an ended run, and of its submission's secrets with the last of its runs.
     pub(super) fn close(&mut self, key: RunKey) {
-        if let Some((run, last)) = self.queue.remove(key) && last {
+        if let Some((run, last)) = self.queue.remove(key)
+            && last
+        {
             self.drop_secrets(&run.submission);
         }
     }

@@ -25,7 +25,9 @@ impl Daemon {
         missing(run.need.cpus > free.cpus, format!("{} CPU{} ({} free)", run.need.cpus, if run.need.cpus == 1 { "" } else { "s" }, free.cpus));
         missing(run.need.memory > free.memory, format!("{} memory ({} free)", Memory(run.need.memory), Memory(free.memory)));
         let holds = |other: &&super::queue::Run| {
-            (run.need.gpus > free.gpus && other.need.gpus > 0) || (run.need.cpus > free.cpus && other.need.cpus > 0) || (run.need.memory > free.memory && other.need.memory > 0)
+            (run.need.gpus > free.gpus && other.need.gpus > 0)
+                || (run.need.cpus > free.cpus && other.need.cpus > 0)
+                || (run.need.memory > free.memory && other.need.memory > 0)
         };
         let held_by: Vec<RunId> = self.queue.held_runs().filter(holds).map(|other| other.id.clone()).collect();
         let busy = self.machine.gpus.iter().filter(|gpu| gpu.busy_with.is_some()).count();
@@ -50,7 +52,7 @@ impl Daemon {
             memory: sum.memory + run.need.memory,
             gpus: sum.gpus + run.need.gpus,
         });
-        let taken: Vec<u32> = self.queue.held_runs().flat_map(|run| run.gpus.iter().copied()).collect();
+        let taken: Vec<u32> = self.queue.held_runs().flat_map(|run| run.state.gpus.iter().copied()).collect();
         let gpus = self.machine.usable_gpus().into_iter().filter(|gpu| !taken.contains(gpu)).count();
         Need {
             cpus: self.machine.cpus.saturating_sub(held.cpus),
@@ -63,7 +65,7 @@ impl Daemon {
     pub(super) fn machine_facts(&self) -> Facts {
         let free = self.free();
         let gpus = self.machine.gpus.iter().cloned().map(|mut gpu| {
-            gpu.run = self.queue.held_runs().find(|run| run.gpus.contains(&gpu.index)).map(|run| run.id.clone());
+            gpu.run = self.queue.held_runs().find(|run| run.state.gpus.contains(&gpu.index)).map(|run| run.id.clone());
             gpu
         });
         let node = NodeFacts {

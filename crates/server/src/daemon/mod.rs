@@ -19,10 +19,10 @@ use crate::ledger::{Ledger, Write, Written};
 use crate::machine::Machine;
 use queue::{Queue, Run};
 use runners::Runners;
-use submit::FirstStart;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+use submit::FirstStart;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use towline_core::backend::GpuFacts;
 use towline_core::event::{Recorded, RunEvent};
@@ -41,23 +41,70 @@ type Replies = UnboundedSender<Reply>;
 
 /// Everything that can happen to the daemon.
 enum Message {
-    Asked { connection: u64, hello: Box<Hello>, replies: Replies },
-    HungUp { connection: u64 },
-    Submitted { plan: Arc<Plan>, first: Option<Box<FirstStart>>, replies: Replies, result: Result<Vec<Written>> },
-    CancelWritten { cancelled: Cancelled, replies: Replies, result: Result<Vec<Written>> },
-    Forgotten { runs: Vec<RunId>, replies: Replies, result: Result<Vec<Written>> },
+    Asked {
+        connection: u64,
+        hello: Box<Hello>,
+        replies: Replies,
+    },
+    HungUp {
+        connection: u64,
+    },
+    Submitted {
+        plan: Arc<Plan>,
+        first: Option<Box<FirstStart>>,
+        replies: Replies,
+        result: Result<Vec<Written>>,
+    },
+    CancelWritten {
+        cancelled: Cancelled,
+        replies: Replies,
+        result: Result<Vec<Written>>,
+    },
+    Forgotten {
+        runs: Vec<RunId>,
+        replies: Replies,
+        result: Result<Vec<Written>>,
+    },
     /// Events are in the history: they may be told.
-    Recorded { events: Vec<Announced>, result: Result<Vec<Written>>, then: Then },
-    PlanRead { key: RunKey, plan: Result<Option<Arc<Plan>>> },
-    WatchStates { connection: u64, replies: Replies, states: Result<Vec<(RunId, Option<RunState>)>> },
-    Observed { replies: Replies, states: Result<Vec<Option<RunState>>> },
-    Runner { name: String, message: FromRunner },
-    RunnerGone { name: String },
-    RunnerAdopted { name: String, control: UnboundedSender<towline_wire::runner::ToRunner> },
+    Recorded {
+        events: Vec<Announced>,
+        result: Result<Vec<Written>>,
+        then: Then,
+    },
+    PlanRead {
+        key: RunKey,
+        plan: Result<Option<Arc<Plan>>>,
+    },
+    WatchStates {
+        connection: u64,
+        replies: Replies,
+        states: Result<Vec<(RunId, Option<RunState>)>>,
+    },
+    Observed {
+        replies: Replies,
+        states: Result<Vec<Option<RunState>>>,
+    },
+    Runner {
+        name: String,
+        message: FromRunner,
+    },
+    RunnerGone {
+        name: String,
+    },
+    RunnerAdopted {
+        name: String,
+        control: UnboundedSender<towline_wire::runner::ToRunner>,
+    },
     /// Nobody holds the runner's journal any more: what it says is final.
-    Settled { name: String, records: Vec<JournalRecord> },
+    Settled {
+        name: String,
+        records: Vec<JournalRecord>,
+    },
     /// What a dead runner left behind is dead too.
-    OrphansEnded { key: RunKey, attempt: u32 },
+    OrphansEnded {
+        key: RunKey,
+        attempt: u32,
+    },
     GpusSeen(Vec<GpuFacts>),
     Tick,
     Leave,

@@ -24,7 +24,6 @@ pub(super) struct Run {
     pub(super) time: Option<u64>,
     pub(super) retry: Option<Box<RetryPolicy>>,
     pub(super) state: RunState,
-    pub(super) gpus: BTreeSet<u32>,
     pub(super) started: Option<Moment>,
 }
 
@@ -120,7 +119,7 @@ impl Queue {
                 let begun = run.started.unwrap_or(now).0.unsigned_abs();
                 let limit = run.time.map(|seconds| (begun + seconds * 1000).max(now_millis));
                 let ends_at = if leaving { Some(now_millis + grace_millis) } else { limit.map(|end| end + grace_millis) };
-                Holding { key: run.key, tier: run.tier, need: run.need, gpus: run.gpus.clone(), ends_at, leaving }
+                Holding { key: run.key, tier: run.tier, need: run.need, gpus: run.state.gpus.iter().copied().collect(), ends_at, leaving }
             })
             .collect()
     }

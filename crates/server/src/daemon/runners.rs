@@ -104,6 +104,10 @@ impl Runners {
         }
     }
 
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        self.runners.contains_key(name)
+    }
+
     /// Whether this daemon started it.
     pub(super) fn is_own(&self, name: &str) -> bool {
         self.runners.get(name).is_some_and(|runner| !runner.adopted)

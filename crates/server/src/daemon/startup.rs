@@ -75,7 +75,7 @@ async fn serve(state: &StateFolder) -> Result<()> {
     let (inbox, messages) = unbounded_channel();
     let mut daemon = Daemon {
         state: state.clone(),
-        machine: Machine::new(Limits::default()),
+        machine: Machine::new(known_limits(state)),
         gpus: GpuWatch::default(),
         queue: Queue::default(),
         runners: Runners::new(state.clone(), inbox.clone()),
@@ -95,7 +95,8 @@ async fn serve(state: &StateFolder) -> Result<()> {
     let (ledger, thread) = Ledger::start(history, inbox.clone());
     daemon.ledger = ledger;
     daemon.adopt_all();
-    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
+    let listener =
+        towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
     tokio::spawn(tick(inbox));
     tell_ready();
@@ -105,6 +106,11 @@ async fn serve(state: &StateFolder) -> Result<()> {
     // Everything ordered is written before the lock is given up.
     let _ = thread.join();
     Ok(())
+}
+
+/// The limits the daemon before us was told.
+fn known_limits(state: &StateFolder) -> Limits {
+    std::fs::read(state.limits()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Whoever started us waits for the end of our stdout.

@@ -6,16 +6,15 @@ use super::{Daemon, Message, Replies, now};
 use crate::ledger::{Write, Written};
 use crate::machine::Machine;
 use crate::schedule::{Holding, Waiting};
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use towline_backends::local::render;
+use towline_core::event::RunEvent;
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Resolved;
-use towline_core::event::RunEvent;
 use towline_core::state::{Phase, RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{ActiveRun, History, RunKey};
@@ -34,7 +33,6 @@ pub(super) struct FirstStart {
     runner: String,
     event: RunEvent,
     state: RunState,
-    gpus: BTreeSet<u32>,
 }
 
 impl Daemon {
@@ -71,10 +69,10 @@ impl Daemon {
         let (_, gpus) = self.decide([&waiting]).start.pop()?;
         let runner = self.runners.take_if_idle()?;
         crash::pass("daemon.dispatch.before");
-        let event = RunEvent::AttemptIntent { attempt: 1, runner: runner.clone(), durable: true };
+        let event = RunEvent::AttemptIntent { attempt: 1, runner: runner.clone(), gpus: gpus.iter().copied().collect(), durable: true };
         let Ok(Step::Changed(state)) = reduce(&queued(), &event) else { return None };
-        self.reserved.push(Holding { key: 0, tier: plan.resolved.tier, need, gpus: gpus.clone(), ends_at: None, leaving: false });
-        Some(Box::new(FirstStart { runner, event, state, gpus }))
+        self.reserved.push(Holding { key: 0, tier: plan.resolved.tier, need, gpus, ends_at: None, leaving: false });
+        Some(Box::new(FirstStart { runner, event, state }))
     }
 
     pub(super) fn submitted(&mut self, plan: &Arc<Plan>, first: Option<Box<FirstStart>>, replies: &Replies, result: Result<Vec<Written>>) {
@@ -109,11 +107,16 @@ impl Daemon {
                 self.unsettled = true;
                 continue;
             };
-            (made.state, made.gpus) = (first.state, first.gpus);
+            made.state = first.state;
             self.runners.assign(&first.runner, *key, 1);
             self.queue.insert(made);
             crash::pass("daemon.dispatch.committed");
-            self.plan_read(*key, Ok(Some(plan.clone())));
+            if self.runners.is_there(&first.runner) {
+                self.plan_read(*key, Ok(Some(plan.clone())));
+            } else {
+                // It died while the submission was being written.
+                self.runner_gone(&first.runner);
+            }
         }
     }
 
@@ -153,8 +156,10 @@ impl Daemon {
         Ok(())
     }
 
+    /// Kept on disk, so that the next daemon has them before anybody asks.
     pub(super) fn set_limits(&mut self, limits: Limits) {
         if self.machine.limits != limits {
+            let _ = fs::write(self.state.limits(), serde_json::to_vec(&limits).unwrap_or_default());
             self.machine = Machine::new(limits);
             self.gpus.forget();
             self.unsettled = true;
@@ -201,7 +206,6 @@ fn make_run(key: RunKey, id: RunId, submission: RunId, parameters: towline_core:
         time: resolved.time.map(|time| time.0),
         retry: resolved.retry.clone().map(Box::new),
         state: queued(),
-        gpus: BTreeSet::new(),
         started: None,
     }
 }

@@ -82,6 +82,12 @@ impl Daemon {
             Ok(states) => states,
             Err(error) => return refuse_with(&replies, &error),
         };
+        // Ended since it was read: its end is being written, and the next read sees it.
+        let overtaken =
+            |(run, stored): &(RunId, Option<RunState>)| stored.as_ref().is_some_and(|state| !state.phase.is_ended()) && self.queue.key(run).is_none();
+        if states.iter().any(overtaken) {
+            return self.watch(connection, states.into_iter().map(|(run, _)| run).collect(), replies);
+        }
         let mut open = HashSet::new();
         for (run, stored) in states {
             let live = self.queue.key(&run).and_then(|key| self.run_of(key));

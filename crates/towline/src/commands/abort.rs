@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Wait until they have ended.
-    #[arg(long)]
+    #[arg(short, long)]
     wait: bool,
 }
 
@@ -33,7 +33,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut runs: Vec<RunId> = Vec::new();
     // All are found before any is touched.
     for text in &args.runs {
-        runs.extend(history.find_to_change(text)?.runs().iter().map(|run| run.id.clone()));
+        for run in history.find_to_change(text)?.runs() {
+            if !runs.contains(&run.id) {
+                runs.push(run.id.clone());
+            }
+        }
     }
     let aborted = abort(context, &runs)?;
     if args.wait && !aborted.cancelling.is_empty() {

@@ -33,7 +33,16 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let mut clusters = Vec::new();
     for name in layers.cluster_names() {
         let kind = layers.cluster(name)?.kind.word();
-        let mut cluster = Cluster { name: name.to_owned(), kind, default: name == layers.default_cluster(), state: "ready".into(), cpus: 0, cpus_free: 0, gpus: 0, gpus_free: 0 };
+        let mut cluster = Cluster {
+            name: name.to_owned(),
+            kind,
+            default: name == layers.default_cluster(),
+            state: "ready".into(),
+            cpus: 0,
+            cpus_free: 0,
+            gpus: 0,
+            gpus_free: 0,
+        };
         match context.cluster(name).and_then(|backend| block_on(backend.probe())) {
             Ok(facts) => {
                 for node in &facts.nodes {

@@ -8,6 +8,9 @@ use towline_core::Result;
 
 /// Show the configuration, or the schema of the job file.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow config show --origin
+  tow config schema > towline-job.schema.json")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

@@ -45,8 +45,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Ok(Report::default())
         }
         What::Stop => match client::ask_if_there(context.state()?, Request::Stop)? {
-            Some(_) => Ok(Report::new("stopping; runs go on\n", &serde_json::json!({ "stopping": true }))),
-            None => Ok(Report::new("no daemon is running\n", &serde_json::json!({ "stopping": false }))),
+            Some(_) => {
+                client::wait_until_gone(context.state()?);
+                Ok(Report::new("stopped; runs go on\n", &serde_json::json!({ "stopped": true })))
+            }
+            None => Ok(Report::new("no daemon is running\n", &serde_json::json!({ "stopped": false }))),
         },
         What::Status => match client::ask_if_there(context.state()?, Request::Status)? {
             Some((Reply::Status(status), _)) => {

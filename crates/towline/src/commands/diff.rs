@@ -2,8 +2,8 @@
 
 use super::{Report, logs};
 use crate::context::Context;
-use crate::table::Table;
 use crate::output::Paint;
+use crate::table::Table;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::record::RunRecord;
@@ -49,7 +49,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(if differences.is_empty() { report.hint("they do not differ") } else { report })
 }
 
-
 /// Everything that describes a run, as flat facts.
 fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, String>> {
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
@@ -57,6 +56,9 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
     let mut facts = BTreeMap::new();
     let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     set("command", record.command.clone());
+    if let towline_core::command::Program::Script(script) = &resolved.program {
+        set("script", script.clone());
+    }
     set("cluster", record.cluster.clone());
     set("tier", record.tier.clone());
     set("state", record.state.phase.word().to_owned());

@@ -23,6 +23,8 @@ struct Check {
     ok: bool,
     text: String,
     hints: Vec<String>,
+    #[serde(skip)]
+    code: u8,
 }
 
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
@@ -42,13 +44,13 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     }
     let wrong = checks.iter().filter(|check| !check.ok).count();
     let report = Report::new(text, &serde_json::json!({ "ok": wrong == 0, "checks": checks }));
-    Ok(report.code(u8::from(wrong > 0)))
+    Ok(report.code(checks.iter().map(|check| check.code).find(|code| *code != 0).unwrap_or(0)))
 }
 
 fn check(name: &'static str, result: Result<String>) -> Check {
     match result {
-        Ok(text) => Check { name, ok: true, text, hints: Vec::new() },
-        Err(error) => Check { name, ok: false, text: error.to_string(), hints: error.hints().to_vec() },
+        Ok(text) => Check { name, ok: true, text, hints: Vec::new(), code: 0 },
+        Err(error) => Check { name, ok: false, text: error.to_string(), hints: error.hints().to_vec(), code: error.kind().exit_code() },
     }
 }
 
@@ -64,7 +66,9 @@ fn configuration(context: &Context) -> Result<String> {
 
 fn state_folder(context: &Context) -> Result<String> {
     let state = context.state()?;
-    towline_host::filesystem::private_folder(state.root()).map_err(|error| Error::refused(format!("{} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours"))?;
+    towline_host::filesystem::private_folder(state.root()).map_err(|error| {
+        Error::refused(format!("{} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours")
+    })?;
     Ok(match towline_host::filesystem::network_kind(state.root()) {
         Some(kind) => format!("{} on {kind}: the history uses a rollback journal there", state.root().display()),
         None => state.root().display().to_string(),

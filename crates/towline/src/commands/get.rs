@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let found = args.paths.iter().map(|path| find(&roots, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
     let mut copied = Vec::new();
     for (path, from) in found {
-        copy(&from, &to.join(path), &mut copied)?;
+        copy(&from, &to.join(path), &to, &mut copied)?;
     }
     let text = copied.iter().map(|path| format!("{}\n", path.display())).collect::<String>();
     Ok(Report::new(text, &serde_json::json!({ "files": copied })))
@@ -50,7 +50,8 @@ fn find(roots: &[PathBuf], path: &Path) -> Result<PathBuf> {
         .ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
 }
 
-fn copy(from: &Path, to: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
+/// Never into itself: `within` is where everything goes.
+fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
     let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
     if from.is_dir() {
         for entry in fs::read_dir(from).map_err(failed)? {
@@ -59,7 +60,10 @@ fn copy(from: &Path, to: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
             if entry.file_type().map_err(failed)?.is_symlink() {
                 continue;
             }
-            copy(&entry.path(), &to.join(entry.file_name()), copied)?;
+            if entry.path() == within {
+                continue;
+            }
+            copy(&entry.path(), &to.join(entry.file_name()), within, copied)?;
         }
         return Ok(());
     }

@@ -11,7 +11,7 @@ use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::Target;
 
-/// Show the logs of a run: rank 0, every attempt.
+/// Show the logs of a run, the latest unless named: rank 0, every attempt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow logs @                  what the latest run wrote
@@ -20,7 +20,7 @@ use towline_engine::history::Target;
   tow logs @ --grep 'loss'    only lines that match
   tow logs @ --attempt 2      one attempt")]
 pub(crate) struct Args {
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
     /// Go on until the run ends.
     #[arg(short, long)]
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         narrate: args.follow,
     };
     match follow(context, &view, record.state)? {
-        Followed::Ended(state) if args.follow && state.phase.is_ended() => Ok(Report { code: 0, ..ended_report(&record.id, &state) }),
+        Followed::Ended(state) if args.follow && state.phase.is_ended() => Ok(Report { code: 0, ..ended_report(context, &record.id, &state) }),
         Followed::Detached => Ok(Report { code: 130, ..Report::default() }),
         _ => Ok(Report::default()),
     }
@@ -65,8 +65,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     match target {
         Target::Run(run) => Ok(*run),
-        Target::Sweep(id, runs) => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("{id} is a sweep of {} runs", runs.len()))
-            .hint(format!("name one of them, such as `{}`; `tow ps {}` lists them", runs[0].id.short(), id.short()))),
+        Target::Sweep(id, runs) => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("{id} is a sweep of {} runs", runs.len())).hint(format!(
+            "name one of them, such as `{}`; `tow ps {}` lists them",
+            runs[0].id.short(),
+            id.short()
+        ))),
     }
 }
 
@@ -95,17 +98,27 @@ fn attempt(args: &Args, record: &RunRecord) -> Result<u32> {
 }
 
 fn grep(args: &Args) -> Result<Option<regex::bytes::Regex>> {
-    args.grep.as_deref().map(|pattern| regex::bytes::Regex::new(pattern).map_err(|error| Error::usage(format!("--grep `{pattern}` is not a regular expression")).source_error(error))).transpose()
+    args.grep
+        .as_deref()
+        .map(|pattern| {
+            regex::bytes::Regex::new(pattern).map_err(|error| Error::usage(format!("--grep `{pattern}` is not a regular expression")).source_error(error))
+        })
+        .transpose()
 }
 
 /// The last words on an ended run, with its code.
-pub(crate) fn ended_report(id: &RunId, state: &RunState) -> Report {
+pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> Report {
     let ending = state.ending.clone().unwrap_or_else(Ending::success);
     let code = u8::try_from(ending.passed_code() & 0xff).unwrap_or(1);
     let word = state.phase.word();
     let lost = state.phase == towline_core::state::Phase::Ended(towline_core::reason::Outcome::Lost);
     let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { code };
-    let last_words = (code != 0).then(|| format!("{id} {word}: {ending}; code {code}\n  tow why {}", id.short()));
-    let json = serde_json::json!({ "id": id, "state": word, "reason": ending.cause.map(towline_core::reason::Cause::word), "exit_code": ending.exit_code, "attempt": state.attempt });
-    Report { last_words, code, json: Some(json), ..Report::default() }
+    let hints = if code == 0 { Vec::new() } else { vec![format!("tow why {}", id.short())] };
+    let last_words = (code != 0).then(|| format!("{id} {word}: {ending}; code {code}"));
+    let record = if context.json { context.history().ok().and_then(|history| history.run(id).ok().flatten()) } else { None };
+    let json = record.map(|mut record| {
+        record.state = state.clone();
+        serde_json::to_value(towline_wire::report::Run::from(&record)).unwrap_or_default()
+    });
+    Report { hints, last_words, code, json, ..Report::default() }
 }

@@ -14,6 +14,7 @@ use towline_core::quantity::Memory;
   tow nodes
   tow nodes --json | jq '.nodes[0].gpus'")]
 pub(crate) struct Args {
+    /// Of this cluster [default: the configured one].
     #[arg(short, long)]
     cluster: Option<String>,
 }

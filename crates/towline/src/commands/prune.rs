@@ -59,5 +59,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn size(folder: &Path) -> u64 {
-    fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok()).filter(fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(fs::Metadata::is_file)
+        .map(|metadata| metadata.len())
+        .sum()
 }

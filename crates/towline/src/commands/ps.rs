@@ -10,7 +10,7 @@ use towline_core::state::Phase;
 use towline_core::suggest::did_you_mean;
 use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
-use towline_engine::history::Filter;
+use towline_engine::history::{Filter, Target};
 use towline_wire::report::{Run, Runs};
 
 /// List runs, newest first.
@@ -28,17 +28,20 @@ pub(crate) struct Args {
     /// Only these states: queued, running, succeeded, failed, cancelled, lost.
     #[arg(short, long, value_delimiter = ',')]
     state: Vec<String>,
+    /// Only this cluster.
     #[arg(short, long)]
     cluster: Option<String>,
+    /// Only this experiment.
     #[arg(short, long)]
     experiment: Option<String>,
+    /// Only runs with this tag.
     #[arg(short, long)]
     tag: Option<String>,
     /// At most this many.
     #[arg(short, long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// All of them.
-    #[arg(long)]
+    #[arg(short, long)]
     all: bool,
 }
 
@@ -62,12 +65,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     freshen(context, &mut records)?;
     // What ended meanwhile may not fit any more.
     records.retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
+    let more = filter.limit.is_some_and(|limit| records.len() >= limit);
+    if more {
+        records.truncate(args.limit);
+    }
     let runs = Runs { runs: records.iter().map(Run::from).collect() };
     let mut report = Report::new(table(&records, towline_host::clock::now()), &runs);
     if records.is_empty() {
         report.text.clear();
         report = report.hint("no run fits");
-    } else if Some(records.len()) == filter.limit {
+    } else if more {
         report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
     }
     Ok(report)
@@ -75,16 +82,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
     let phases = args.state.iter().flat_map(|word| parse_state(word)).collect::<Result<Vec<_>>>()?;
-    let submission = match &args.run {
-        Some(text) => {
-            let history = context.history()?;
-            let target = history.find_to_read(text)?;
-            Some(target.runs()[0].sweep.clone().unwrap_or_else(|| target.id().clone()))
+    let (mut submission, mut run) = (None, None);
+    if let Some(text) = &args.run {
+        match context.history()?.find_to_read(text)? {
+            Target::Sweep(id, _) => submission = Some(id),
+            Target::Run(record) => run = Some(record.id),
         }
-        None => None,
-    };
-    let limit = (!args.all && submission.is_none()).then_some(args.limit);
-    Ok(Filter { phases, cluster: args.cluster.clone(), experiment: args.experiment.clone(), tag: args.tag.clone(), submission, limit })
+    }
+    // One more than is shown tells whether there are more.
+    let limit = (!args.all && args.run.is_none()).then_some(args.limit + 1);
+    Ok(Filter { phases, cluster: args.cluster.clone(), experiment: args.experiment.clone(), tag: args.tag.clone(), submission, run, limit })
 }
 
 fn parse_state(word: &str) -> Vec<Result<Phase>> {
@@ -93,7 +100,8 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
         "ended" => Phase::ALL.into_iter().filter(|phase| phase.is_ended()).map(Ok).collect(),
         _ => vec![Phase::from_word(&word.to_ascii_lowercase()).ok_or_else(|| {
             let words = Phase::ALL.map(Phase::word);
-            Error::usage(format!("`{word}` is not a state")).hint(did_you_mean(word, words).unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
+            Error::usage(format!("`{word}` is not a state"))
+                .hint(did_you_mean(word, words).unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
         })],
     }
 }
@@ -111,7 +119,8 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     let plain = |text: String| (text, Paint::Plain);
     let state = &record.state;
     let word = state.phase.word();
-    let took = record.started.map(|started| human_millis(record.ended.unwrap_or(now).since(started))).unwrap_or_default();
+    let took =
+        record.started.filter(|_| state.phase != Phase::Queued).map(|started| human_millis(record.ended.unwrap_or(now).since(started))).unwrap_or_default();
     let values: Vec<String> = record.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     vec![
         (record.id.short().to_owned(), Paint::Bold),

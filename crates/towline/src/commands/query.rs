@@ -56,7 +56,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         paths.push(path.display().to_string());
     }
-    if let Some(path) = &last_of_rank_0 && !context.json {
+    if let Some(path) = &last_of_rank_0
+        && !context.json
+    {
         let tail = logfiles::tail_lines(path, args.lines).unwrap_or_default();
         output::data(&tail);
         if !tail.is_empty() && !tail.ends_with(b"\n") {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use towline_core::job::Job;
 use towline_core::reason::Outcome;
 use towline_core::record::RunRecord;
+use towline_core::resolve::Resolved;
 use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
@@ -64,9 +65,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         let total = args.gpus;
         let folder = PathBuf::from(&plan.resolved.workdir);
         if !folder.is_dir() {
-            return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), folder.display())).hint("submit it from another folder with `tow submit --from`"));
+            return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), folder.display()))
+                .hint("submit it from another folder with `tow submit --from`"));
         }
-        let new = submit::plan_in(context, job, &cluster, total, Some(target.id().clone()), folder)?;
+        if args.to.is_some() {
+            job.cluster = towline_core::job::Words::One(cluster.clone());
+        }
+        let environment = same_environment(context, &plan.resolved)?;
+        let new = submit::plan_in(context, job, &cluster, total, Some(target.id().clone()), folder, environment)?;
         prepared.push((target, again, new));
     }
     let mut text = String::new();
@@ -81,8 +87,26 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         text += &format!("{}\n", new.plan.id);
         rows.push(Resubmitted { from: target.id().clone(), id: new.plan.id.clone(), runs: new.plan.runs.iter().map(|run| run.id.clone()).collect() });
     }
-    let short = rows.last().map(|row| row.id.short().to_owned()).unwrap_or_default();
-    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(format!("its output: tow logs -f {short}")))
+    let hint = match rows.last() {
+        Some(row) if row.runs.len() > 1 => format!("watch them: tow ps {}", row.id.short()),
+        Some(row) => format!("its output: tow logs -f {}", row.id.short()),
+        None => String::new(),
+    };
+    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint))
+}
+
+/// The environment of the first submission. Secrets were not kept: they are read anew.
+fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(String, String)>> {
+    let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
+    let keyring = towline_engine::surroundings::keyring(&resolved.secrets, context.environment());
+    for name in &resolved.secrets {
+        let here = context.environment().iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let value = here
+            .or_else(|| keyring.get(name).map(|value| value.expose().to_owned()))
+            .ok_or_else(|| Error::refused(format!("the secret `{name}` has no value here")).hint(format!("it is never kept: export {name}=… and try again")))?;
+        environment.push((name.clone(), value));
+    }
+    Ok(environment)
 }
 
 /// Of a sweep the failed ones, unless all are wanted.

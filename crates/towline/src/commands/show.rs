@@ -16,7 +16,7 @@ use towline_wire::report::{Attempt, Run};
   tow show @
   tow show 60ce --json | jq .attempts")]
 pub(crate) struct Args {
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
     /// Its events, one a line.
     #[arg(long)]

@@ -2,12 +2,14 @@
 
 use super::{Report, logs};
 use crate::context::Context;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::redact::SecretSet;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, RunId};
 
 /// Open a shell where a run is, with the environment of one of its ranks.
 #[derive(Debug, clap::Args)]
@@ -42,6 +44,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         Some((program, words)) => (program.clone(), words.to_vec()),
         None => (shell, Vec::new()),
     };
+    // A living rank's own environment is the whole truth.
+    if let Some(own) = living_environment(&record.id, args.rank) {
+        let error = Command::new(&program).args(words).current_dir(&resolved.workdir).env_clear().envs(own).envs(terminal()).exec();
+        return Err(not_started(&program, &resolved.workdir, error));
+    }
     // While the run lives its secrets are there; afterwards they are gone, and only then missing here.
     let secrets = std::fs::read(context.state()?.secret(&submission.plan.id)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default();
     let mut command = Command::new(&program);
@@ -49,9 +56,37 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     command.envs(secrets.0.iter().map(|(name, value)| (name, value.expose())));
     command.envs(rank_variables(&gang, place).into_iter().filter(|(name, _)| *name != "MASTER_PORT"));
     command.env("TOW_RUN_DIR", context.state()?.run(&record.id));
-    if let Some(term) = std::env::var_os("TERM") {
-        command.env("TERM", term);
-    }
+    command.envs(terminal());
     let error = command.exec();
-    Err(Error::refused(format!("{} cannot be started in {}", program.to_string_lossy(), resolved.workdir)).source_error(error))
+    Err(not_started(&program, &resolved.workdir, error))
+}
+
+fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {
+    Error::refused(format!("{} cannot be started in {folder}", program.to_string_lossy())).source_error(error)
+}
+
+/// The terminal is this shell's, whatever the run's was.
+fn terminal() -> Option<(&'static str, OsString)> {
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    std::env::var_os("TERM").map(|term| ("TERM", term))
+}
+
+/// The variables of a living process of this rank: the oldest, which is the rank itself.
+fn living_environment(run: &RunId, rank: u32) -> Option<Vec<(OsString, OsString)>> {
+    let wanted = [format!("TOW_RUN_ID={run}"), format!("RANK={rank}")];
+    let of_rank = |pid: i32| {
+        let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let entries: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
+        wanted.iter().all(|wanted| entries.contains(&wanted.as_bytes())).then_some(())?;
+        let pair = |entry: &[u8]| {
+            let at = entry.iter().position(|byte| *byte == b'=')?;
+            Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
+        };
+        Some(entries.into_iter().filter_map(pair).collect())
+    };
+    let mut processes: Vec<_> = towline_host::process::all().into_iter().filter(|(_, facts)| !facts.zombie).collect();
+    processes.sort_by_key(|(pid, facts)| (facts.started, *pid));
+    processes.into_iter().find_map(|(pid, _)| of_rank(pid))
 }

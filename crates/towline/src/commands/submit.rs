@@ -137,7 +137,7 @@ pub(crate) struct Prepared {
 struct Submitted<'a> {
     id: &'a RunId,
     cluster: &'a str,
-    runs: Vec<&'a RunId>,
+    runs: Vec<towline_wire::report::Run>,
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
@@ -150,26 +150,27 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         return Ok(dry_run_report(&prepared.plan));
     }
     send(&prepared)?;
-    Ok(submitted_report(&prepared.plan))
+    submitted_report(context, &prepared.plan)
 }
 
-pub(crate) fn submitted_report(plan: &Plan) -> Report {
-    let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: plan.runs.iter().map(|run| &run.id).collect() };
+fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
+    let records = if context.json { context.history()?.runs_of(&plan.id)? } else { Vec::new() };
+    let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: records.iter().map(towline_wire::report::Run::from).collect() };
     let short = plan.id.short();
     let mut report = Report::new(format!("{}\n", plan.id), &summary);
     for note in &plan.notes {
         report = report.hint(note.clone());
     }
     if plan.runs.len() > 1 {
-        return report.hint(format!("{} runs; watch them: tow ps {short}    wait for all: tow wait {short}", plan.runs.len()));
+        return Ok(report.hint(format!("{} runs; watch them: tow ps {short}    wait for all: tow wait {short}", plan.runs.len())));
     }
-    report.hint(format!("its output: tow logs -f {short}    end it: tow abort {short}"))
+    Ok(report.hint(format!("its output: tow logs -f {short}    end it: tow abort {short}")))
 }
 
 fn dry_run_report(plan: &Plan) -> Report {
     let mut text = format!("would submit {} to `{}` ({})\n", plan.id, plan.cluster, plan.kind);
     text += &plan.request.text;
-    if plan.runs.len() > 1 {
+    if plan.runs.iter().any(|run| !run.parameters.is_empty()) {
         text += &format!("runs      {}\n", plan.runs.len());
         for run in plan.runs.iter().take(20) {
             let values: Vec<String> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -191,7 +192,8 @@ fn dry_run_report(plan: &Plan) -> Report {
 /// Sends the plan. When this returns, the runs happen.
 pub(crate) fn send(prepared: &Prepared) -> Result<()> {
     crash::pass("client.submit.before");
-    block_on(prepared.backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+    block_on(prepared.backend.submit(&prepared.plan, &prepared.secrets, &Staged::default()))
+        .map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
     crash::pass("client.submit.answered");
     Ok(())
 }
@@ -219,7 +221,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
         narrate: !context.json,
     };
     match follow(context, &view, RunState::default())? {
-        Followed::Ended(state) => Ok(logs::ended_report(&one.id, &state)),
+        Followed::Ended(state) => Ok(logs::ended_report(context, &one.id, &state)),
         Followed::Detached | Followed::Shown => Ok(detached(&one.id)),
     }
 }
@@ -237,22 +239,35 @@ pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     let cluster_option = args.cluster.clone();
     overlay(&mut job, args)?;
     let cluster = choose_cluster(context, cluster_option.as_deref(), &job)?;
+    if cluster_option.is_some() {
+        job.cluster = Words::One(cluster.clone());
+    }
     plan_for(context, job, &cluster, total_gpus, None)
 }
 
 pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, resubmits: Option<RunId>) -> Result<Prepared> {
     let workdir = flow::workdir(&job, context.folder()?)?;
-    plan_in(context, job, cluster, total_gpus, resubmits, workdir)
+    plan_in(context, job, cluster, total_gpus, resubmits, workdir, context.environment().to_vec())
 }
 
-pub(crate) fn plan_in(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, resubmits: Option<RunId>, workdir: PathBuf) -> Result<Prepared> {
+pub(crate) fn plan_in(
+    context: &Context,
+    job: Job,
+    cluster: &str,
+    total_gpus: Option<u32>,
+    resubmits: Option<RunId>,
+    workdir: PathBuf,
+    environment: Vec<(String, String)>,
+) -> Result<Prepared> {
     let backend = context.cluster(cluster)?;
-    let environment = context.environment().to_vec();
     let around = Surroundings {
         git: surroundings::git_state(&surroundings::code_root(&workdir)),
         keyring: surroundings::keyring(&job.environment.secrets, &environment),
         environment,
-        workdir: workdir.into_os_string().into_string().map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
+        workdir: workdir
+            .into_os_string()
+            .into_string()
+            .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
         umask: surroundings::umask(),
         inherit: true,
     };

@@ -8,6 +8,7 @@ use towline_core::reason::{Ending, Outcome};
 use towline_core::state::Phase;
 use towline_core::{Result, RunId};
 use towline_engine::history::Filter;
+use towline_wire::report::{Run, Runs};
 
 /// Wait until runs have ended; leaves with the first code that is not 0.
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let history = context.history()?;
+    let Some(history) = context.maybe_history()? else {
+        return match args.runs.first() {
+            Some(text) => Err(towline_core::Error::not_found(format!("no run is called `{text}`")).hint("there is none yet")),
+            None => Ok(Report::new("", &serde_json::json!({ "runs": [] }))),
+        };
+    };
     let mut runs: Vec<RunId> = Vec::new();
     for text in &args.runs {
         runs.extend(history.find_to_read(text)?.runs().iter().map(|run| run.id.clone()));
@@ -45,9 +51,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         if code != 0 && first.is_none() {
             first = Some((code, format!("{id} {}: {ending}; code {code}", state.phase.word())));
         }
-        rows.push(serde_json::json!({ "id": id, "state": state.phase.word(), "reason": ending.cause.map(towline_core::reason::Cause::word), "exit_code": ending.exit_code, "attempt": state.attempt }));
+        if context.json
+            && let Some(mut record) = history.run(id)?
+        {
+            record.state = state.clone();
+            rows.push(Run::from(&record));
+        }
     }
-    let report = Report::new(text, &serde_json::json!({ "runs": rows }));
+    let report = Report::new(text, &Runs { runs: rows });
     Ok(match first {
         Some((code, words)) => Report { last_words: Some(words), ..report.code(code) },
         None => report,

@@ -23,7 +23,7 @@ const TAIL: u64 = 256 << 10;
   tow why @
   tow why 60ce2fc7 --json")]
 pub(crate) struct Args {
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
 }
 
@@ -51,8 +51,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let [record] = records;
     let why = match record.state.phase {
         Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
-        Phase::Ended(Outcome::Cancelled) => Why { summary: "it was cancelled by the user".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) },
-        Phase::Ended(Outcome::Lost) => Why { summary: "it is lost: the cluster never heard of it".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) },
+        Phase::Ended(Outcome::Cancelled) => {
+            Why { summary: "it was cancelled by the user".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) }
+        }
+        Phase::Ended(Outcome::Lost) => Why {
+            summary: "it is lost: the cluster never heard of it".into(),
+            next_step: Some(format!("tow resubmit {}", record.id.short())),
+            ..begin(&record)
+        },
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
         Phase::Running => Why { summary: "it is running".into(), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) },
@@ -67,6 +73,7 @@ fn begin(record: &RunRecord) -> Why {
 
 fn held(context: &Context, record: &RunRecord) -> Result<Why> {
     let mut why = failed(context, record)?;
+    why.state = "failed, held";
     why.next_step = Some(format!("look around: tow ssh {0}    let it go: tow abort {0}", record.id.short()));
     Ok(why)
 }
@@ -84,7 +91,9 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
         let holders: Vec<&str> = explanation.held_by.iter().take(8).map(|run| run.short()).collect();
         summary += &format!("; held by {}", holders.join(", "));
     }
-    if record.state.attempt > 0 && let Some(ending) = &record.state.ending {
+    if record.state.attempt > 0
+        && let Some(ending) = &record.state.ending
+    {
         summary += &format!("; attempt {} was over because: {ending}", record.state.attempt);
     }
     let next_step = (!explanation.waits_for.is_empty()).then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
@@ -124,7 +133,10 @@ fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
         Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())
         }
-        _ => (None, format!("read the end of its log: tow logs {short}")),
+        _ => {
+            let rank = ending.first_failure.as_ref().map(|failure| failure.rank).filter(|rank| *rank > 0).map(|rank| format!(" --rank {rank}"));
+            (None, format!("read the end of its log: tow logs {short}{}", rank.unwrap_or_default()))
+        }
     }
 }
 
@@ -133,7 +145,8 @@ fn finding(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Opt
     let state = context.state()?;
     let attempt = record.state.attempt;
     if ending.cause == Some(Cause::SetUp) {
-        let found = (0..record.nodes).find_map(|node| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::SetUp(node)), TAIL)).map(|finding| (node, finding)));
+        let found = (0..record.nodes)
+            .find_map(|node| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::SetUp(node)), TAIL)).map(|finding| (node, finding)));
         return Ok(found);
     }
     if !matches!(ending.cause, Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory)) {
@@ -142,8 +155,9 @@ fn finding(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Opt
     let first = ending.first_failure.as_ref().map_or(0, |failure| failure.rank);
     // The order in which they ended is not known beyond the first.
     let ranks = std::iter::once(first).chain((0..record.world).filter(|rank| *rank != first)).take(256);
-    let findings: Vec<(u32, Finding)> =
-        ranks.filter_map(|rank| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::Rank(rank)), TAIL)).map(|finding| (rank, finding))).collect();
+    let findings: Vec<(u32, Finding)> = ranks
+        .filter_map(|rank| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::Rank(rank)), TAIL)).map(|finding| (rank, finding)))
+        .collect();
     Ok(root_cause(&findings).cloned())
 }
 

@@ -91,7 +91,9 @@ fn there_is_one_daemon_however_many_ask_at_once() {
     }
     home.tow(["wait"]).ok();
     let state = home.state().root().display().to_string();
-    let daemons = process::all().into_keys().filter(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("daemon") && words.contains(&state)));
+    let daemons = process::all()
+        .into_keys()
+        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("daemon") && words.contains(&state)));
     assert_eq!(daemons.count(), 1);
     assert_eq!(home.tow(["ps", "--json"]).json()["runs"].as_array().unwrap().len(), 12);
 }

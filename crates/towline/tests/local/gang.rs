@@ -62,7 +62,8 @@ fn launch_once_starts_one_rank_in_all() {
 #[test]
 fn when_a_rank_fails_the_others_are_ended_and_the_first_is_on_record() {
     let home = home();
-    let script = "if [ $RANK = 2 ]; then while [ ! -e ready-3 ]; do sleep 0.01; done; exit 9; fi; trap 'echo bye; exit 0' TERM; touch ready-$RANK; sleep 1000 & wait";
+    let script =
+        "if [ $RANK = 2 ]; then while [ ! -e ready-3 ]; do sleep 0.01; done; exit 9; fi; trap 'echo bye; exit 0' TERM; touch ready-$RANK; sleep 1000 & wait";
     let id = home.tow(["submit", "--launch", "4", script]).ok().id();
     let waited = home.tow(["wait", &id]);
     assert_eq!(waited.code, 9, "{waited:?}");

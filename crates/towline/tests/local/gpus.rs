@@ -70,3 +70,22 @@ fn gpus_that_others_keep_busy_are_shown_and_passed_over() {
     assert!(why.contains("2 GPUs"), "{why}");
     home.tow(["abort", &both, "--wait"]).ok();
 }
+
+#[test]
+fn a_restarted_daemon_knows_which_gpus_are_taken_and_how_many_there_are() {
+    let home = home();
+    home.configure("clusters:\n  local: {kind: local, gpus: 2, cpus: 4}\n");
+    let script = "echo got $CUDA_VISIBLE_DEVICES; touch up-$TOW_RUN_ID; while [ ! -e go ]; do sleep 0.01; done";
+    let first = home.tow(["submit", "-n", "1", script]).ok().id();
+    let queued = home.tow(["submit", "-n", "2", "sh", "-c", "echo both $CUDA_VISIBLE_DEVICES"]).ok().id();
+    until("the first to run", || home.project().join(format!("up-{first}")).exists().then_some(()));
+    home.kill_daemon();
+    // A verb that says nothing about the configuration brings the next daemon up.
+    home.wait_for_state(&first, "running");
+    let premium = home.tow(["submit", "-n", "1", "--tier", "premium", script]).ok().id();
+    until("the premium one to run", || home.project().join(format!("up-{premium}")).exists().then_some(()));
+    assert_eq!((home.tow(["logs", &first]).stdout, home.tow(["logs", &premium]).stdout), ("got 0\n".into(), "got 1\n".into()));
+    home.write("go", "");
+    home.tow(["wait", &queued]).ok();
+    assert_eq!(home.tow(["logs", &queued]).stdout, "both 0,1\n");
+}

@@ -16,7 +16,7 @@ fn asking_does_not_start_one() {
     assert!(output.stdout.starts_with("no daemon is running"), "{}", output.stdout);
     assert_eq!(home.tow(["daemon", "status", "--json"]).ok().json(), json!({"running": false}));
     assert_eq!(home.tow(["daemon", "stop"]).ok().stdout, "no daemon is running\n");
-    assert_eq!(home.tow(["daemon", "stop", "--json"]).ok().json(), json!({"stopping": false}));
+    assert_eq!(home.tow(["daemon", "stop", "--json"]).ok().json(), json!({"stopped": false}));
     assert!(!home.path("state/towline").exists());
 }
 

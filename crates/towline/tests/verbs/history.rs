@@ -189,5 +189,5 @@ fn the_cluster_is_in_the_file_too() {
 fn as_json_it_is_the_job() {
     let home = home();
     let id = ended(&home, &["--name", "n", "echo", "a b"]);
-    assert_eq!(home.tow(["history", &id, "--json"]).ok().json(), json!({"name": "n", "command": ["echo", "a b"]}));
+    assert_eq!(home.tow(["history", &id, "--json"]).ok().json(), json!({"name": "n", "cluster": "local", "command": ["echo", "a b"]}));
 }
