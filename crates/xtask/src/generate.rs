@@ -75,5 +75,5 @@ fn tow(words: &[&str]) -> Result<String, String> {
         return Err(format!("tow {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    Ok(text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect())
 }

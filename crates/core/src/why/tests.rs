@@ -3,7 +3,7 @@
 use super::{Class, Finding, classify, root_cause};
 use proptest::prelude::*;
 
-const CALLS: &str = "Traceback (most recent call last):\n  File \"/work/train.py\", line 88, in <module>\n    main()\n  File \"/work/train.py\", line 61, in main\n    step(batch)\n";
+const CALLS: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 88, in <module>\n    main()\n  File \"/job/train.py\", line 61, in main\n    step(batch)\n";
 
 fn traceback(exception: &str) -> String {
     format!("epoch 1 step 10 loss 2.31\n{CALLS}{exception}\n")
@@ -74,7 +74,7 @@ fn exceptions() {
         ("ModuleNotFoundError: No module named 'flash_attn'", C::MissingModule, false),
         ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", C::MissingLibrary, false),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'", C::FileNotFound, false),
-        ("FileNotFoundError: Couldn't find any data file at /work/glue.", C::FileNotFound, false),
+        ("FileNotFoundError: Couldn't find any data file at /job/glue.", C::FileNotFound, false),
         ("PermissionError: [Errno 13] Permission denied: '/shared/out/model.pt'", C::PermissionDenied, false),
         ("OSError: [Errno 30] Read-only file system: '/opt/cache'", C::PermissionDenied, false),
         ("OSError: [Errno 28] No space left on device", C::DiskFull, false),
@@ -131,7 +131,7 @@ fn messages_outside_python() {
         ("sh: 1: trian: not found", C::CommandNotFound, false),
         ("slurmstepd: error: execve(): trian: No such file or directory", C::CommandNotFound, false),
         ("/usr/bin/python3: No module named torch", C::MissingModule, false),
-        ("python: can't open file '/work/trian.py': [Errno 2] No such file or directory", C::FileNotFound, false),
+        ("python: can't open file '/job/trian.py': [Errno 2] No such file or directory", C::FileNotFound, false),
         ("bash: line 2: ./run: Permission denied", C::PermissionDenied, false),
         ("cp: error writing '/scratch/x': No space left on device", C::DiskFull, false),
         ("Segmentation fault (core dumped)", C::Segfault, false),
@@ -185,7 +185,7 @@ fn colours_bars_ranks_and_boxes_do_not_hide_it() {
     assert_eq!(found(&coloured).evidence, exception);
     let bar = "\r  5%|▌         | 5/100 [00:00<00:03, 30.1it/s]";
     expect(&format!("{bar}{bar}{CALLS}{exception}\n{bar}\n"), Class::MissingModule, false);
-    let boxed = format!("╭──────── Traceback (most recent call last) ────────╮\n│ /work/train.py:3 in <module>      │\n╰───────────────────╯\n{exception}\n");
+    let boxed = format!("╭──────── Traceback (most recent call last) ────────╮\n│ /job/train.py:3 in <module>      │\n╰───────────────────╯\n{exception}\n");
     expect(&boxed, Class::MissingModule, false);
     let without_header = &CALLS[CALLS.find("  File").expect("a call")..];
     expect(&format!("{without_header}{exception}"), Class::MissingModule, false);
@@ -208,7 +208,7 @@ fn the_first_of_a_chain_is_the_cause() {
 
 #[test]
 fn a_fallback_that_fails_is_the_cause() {
-    let deeper = format!("{CALLS}  File \"/work/model.py\", line 9, in forward\n    x @ w\n");
+    let deeper = format!("{CALLS}  File \"/job/model.py\", line 9, in forward\n    x @ w\n");
     let caught = format!(
         "{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n\nDuring handling of the above exception, another exception occurred:\n\n{deeper}"
     );

@@ -7,7 +7,7 @@ fn silent(log: &str) {
     assert_eq!(classify(log.as_bytes()), None, "in:\n{log}");
 }
 
-const CALLS: &str = "Traceback (most recent call last):\n  File \"/work/train.py\", line 61, in main\n    step(batch)\n";
+const CALLS: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 61, in main\n    step(batch)\n";
 
 #[test]
 fn a_training_that_went_well() {
@@ -113,7 +113,7 @@ fn caught_and_gone_on() {
 fn ignored_by_python_itself() {
     silent(&format!("Exception ignored in: <function Pool.__del__ at 0x7f00>\n{CALLS}OSError: [Errno 28] No space left on device\n"));
     silent(&format!(
-        "--- Logging error ---\n{CALLS}OSError: [Errno 28] No space left on device\nCall stack:\n  File \"/work/train.py\", line 3, in <module>\n    log.info('x')\nMessage: 'x'\nArguments: ()\n"
+        "--- Logging error ---\n{CALLS}OSError: [Errno 28] No space left on device\nCall stack:\n  File \"/job/train.py\", line 3, in <module>\n    log.info('x')\nMessage: 'x'\nArguments: ()\n"
     ));
 }
 

@@ -10,6 +10,9 @@ mod reference;
 mod schema;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use prune::PruneRow;
 pub use read::{ActiveRun, Filter, Submission};
 pub use reference::Target;

@@ -27,6 +27,7 @@ struct Check {
     code: u8,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every verb has this shape")]
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let checks = vec![
         check("configuration", configuration(context)),

@@ -34,7 +34,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for (path, from) in found {
         copy(&from, &to.join(path), &to, &mut copied)?;
     }
-    let text = copied.iter().map(|path| format!("{}\n", path.display())).collect::<String>();
+    let mut text = String::new();
+    for path in &copied {
+        text += &format!("{}\n", path.display());
+    }
     Ok(Report::new(text, &serde_json::json!({ "files": copied })))
 }
 

@@ -120,5 +120,5 @@ pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> R
         record.state = state.clone();
         serde_json::to_value(towline_wire::report::Run::from(&record)).unwrap_or_default()
     });
-    Report { hints, last_words, code, json, ..Report::default() }
+    Report { json, hints, last_words, code, ..Report::default() }
 }

@@ -68,7 +68,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut text = String::new();
     if !paths.is_empty() {
         text += "log files:\n";
-        paths.iter().for_each(|path| text += &format!("  {path}\n"));
+        for path in &paths {
+            text += &format!("  {path}\n");
+        }
     }
     let now = towline_host::clock::now();
     let elapsed = record.started.map(|started| human_millis(record.ended.unwrap_or(now).since(started)));

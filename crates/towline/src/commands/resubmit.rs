@@ -46,7 +46,7 @@ struct Resubmitted {
     runs: Vec<RunId>,
 }
 
-pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let targets = args.runs.iter().map(|text| history.find_to_change(text)).collect::<Result<Vec<_>>>()?;
     let mut prepared = Vec::new();

@@ -61,7 +61,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn events(shown: &Shown) -> String {
-    shown.events.iter().map(|recorded| format!("{}  {}\n", recorded.at, serde_json::to_string(&recorded.event).unwrap_or_default())).collect()
+    let mut text = String::new();
+    for recorded in &shown.events {
+        text += &format!("{}  {}\n", recorded.at, serde_json::to_string(&recorded.event).unwrap_or_default());
+    }
+    text
 }
 
 fn page(shown: &Shown, state: &str) -> String {

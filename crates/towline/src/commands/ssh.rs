@@ -28,7 +28,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let record = logs::one_run(history.find_to_read(&args.run)?)?;
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;

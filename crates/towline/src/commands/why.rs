@@ -88,7 +88,7 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     };
     let mut summary = explanation.text.clone();
     if !explanation.held_by.is_empty() {
-        let holders: Vec<&str> = explanation.held_by.iter().take(8).map(|run| run.short()).collect();
+        let holders: Vec<&str> = explanation.held_by.iter().take(8).map(towline_core::RunId::short).collect();
         summary += &format!("; held by {}", holders.join(", "));
     }
     if record.state.attempt > 0
