@@ -3,7 +3,8 @@
 use crate::commands::{
     abort, clusters, completions, config, daemon, diff, doctor, get, history, logs, nodes, prune, ps, query, resubmit, show, ssh, submit, wait, why,
 };
-use clap::{Parser, Subcommand};
+use clap::{Args as _, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 
 /// Takes any command to where the GPUs are and brings back logs, results and answers.
 #[derive(Debug, Parser)]
@@ -56,4 +57,62 @@ pub(crate) enum Verb {
     Doctor(doctor::Args),
     Daemon(daemon::Args),
     Completions(completions::Args),
+}
+
+/// Parses one of the verbs that are called in loops without making all the others first. `None`
+/// when it is another verb, or anything is wrong: then the whole command line is the judge, and
+/// its words are the same as ever.
+pub(crate) fn parse_quickly(words: &[OsString]) -> Option<Cli> {
+    match words.get(1)?.to_str()? {
+        "submit" => one(words, "submit", submit::Args::augment_args, Verb::Submit),
+        "run" => one(words, "run", submit::RunArgs::augment_args, Verb::Run),
+        "ps" => one(words, "ps", ps::Args::augment_args, Verb::Ps),
+        "logs" => one(words, "logs", logs::Args::augment_args, Verb::Logs),
+        "wait" => one(words, "wait", wait::Args::augment_args, Verb::Wait),
+        "show" => one(words, "show", show::Args::augment_args, Verb::Show),
+        "query" => one(words, "query", query::Args::augment_args, Verb::Query),
+        _ => None,
+    }
+}
+
+fn one<T: FromArgMatches>(words: &[OsString], verb: &'static str, augment: fn(clap::Command) -> clap::Command, make: fn(T) -> Verb) -> Option<Cli> {
+    let command = augment(clap::Command::new(verb).disable_help_flag(true)).arg(clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue));
+    let matches = command.try_get_matches_from(&words[1..]).ok()?;
+    let json = matches.get_flag("json");
+    T::from_arg_matches(&matches).ok().map(|args| Cli { verb: make(args), json })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_way_reads_what_the_whole_one_reads() {
+        for line in [
+            "tow submit -n 1 --json python train.py --json --help",
+            "tow submit --name x -- echo -- a",
+            "tow submit -n1 --time 2h --sweep a=1,2 true",
+            "tow run --launch 2 sh -c x",
+            "tow ps --state failed,queued --limit 3 --json",
+            "tow ps",
+            "tow logs -f --rank all abcd --grep x",
+            "tow logs",
+            "tow wait a b --timeout 3s",
+            "tow show @ --events",
+            "tow query @ --lines 3",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            let quick = parse_quickly(&words).unwrap_or_else(|| panic!("not read: {line}"));
+            let whole = Cli::try_parse_from(&words).expect(line);
+            assert_eq!(format!("{quick:?}"), format!("{whole:?}"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_or_asks_for_help_is_left_to_the_whole_one() {
+        for line in ["tow submit --nope x", "tow ps --help", "tow ps -h", "tow submit -n x true", "tow wait --timeout never", "tow prune", "tow"] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            assert!(parse_quickly(&words).is_none(), "{line}");
+        }
+    }
 }

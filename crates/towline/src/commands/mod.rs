@@ -21,7 +21,7 @@ pub(crate) mod submit;
 pub(crate) mod wait;
 pub(crate) mod why;
 
-use crate::cli::{Cli, Verb};
+use crate::cli::{self, Cli, Verb};
 use crate::context::Context;
 use crate::{arguments, diagnose, output};
 use clap::Parser;
@@ -75,9 +75,13 @@ impl Report {
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    let cli = match Cli::try_parse_from(arguments::normalise(words)) {
-        Ok(cli) => cli,
-        Err(error) => return ExitCode::from(usage(&error, asked_for_json)),
+    let words = arguments::normalise(words);
+    let cli = match cli::parse_quickly(&words) {
+        Some(cli) => cli,
+        None => match Cli::try_parse_from(words) {
+            Ok(cli) => cli,
+            Err(error) => return ExitCode::from(usage(&error, asked_for_json)),
+        },
     };
     let context = Context::new(cli.json);
     match run(&context, cli.verb) {
