@@ -1,15 +1,13 @@
-//! The history's thread: takes writes, puts whatever has come in one transaction, tells when it
-//! is done. Reads for the daemon go the same way, so that there is one connection.
+//! The daemon's pen: writes are ordered one by one and put into the history together, whatever
+//! has come in one transaction. There is no thread in between: waking one would take longer than
+//! most of what it had to do.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::state::RunState;
 use towline_core::time::Moment;
-use towline_core::{Error, Result, RunId};
+use towline_core::{Result, RunId};
 use towline_engine::history::{Batch, History, RunKey};
 
 /// One thing to write.
@@ -44,96 +42,97 @@ pub(crate) enum Written {
     Nothing,
 }
 
-type Done<M> = Box<dyn FnOnce(Result<Vec<Written>>) -> M + Send>;
-type Reading<M> = Box<dyn FnOnce(&History) -> M + Send>;
+type Done<M> = Box<dyn FnOnce(Result<Vec<Written>>) -> M>;
+type Reading<M> = Box<dyn FnOnce(&History) -> M>;
 
 enum Order<M> {
     Write { writes: Vec<Write>, durable: bool, done: Done<M> },
     Read(Reading<M>),
 }
 
-/// The sending end. Answers arrive as messages `M` of the daemon.
+/// Takes orders, and carries them out together when told to. What follows an order comes back as
+/// messages `M` of the daemon.
 pub(crate) struct Ledger<M> {
-    orders: Sender<Order<M>>,
-}
-
-impl<M: Send + 'static> Ledger<M> {
-    pub(crate) fn start(history: History, answers: UnboundedSender<M>) -> (Self, std::thread::JoinHandle<()>) {
-        let (orders, receiver) = channel();
-        let thread = std::thread::spawn(move || serve(&history, &receiver, &answers));
-        (Self { orders }, thread)
-    }
-
-    /// A ledger that takes orders and has nobody to carry them out yet: for building the daemon.
-    pub(crate) fn unstarted() -> Self {
-        Self { orders: channel().0 }
-    }
-
-    /// Writes all or nothing; with `durable` the answer comes when it is on disk.
-    pub(crate) fn write(&self, writes: Vec<Write>, durable: bool, done: impl FnOnce(Result<Vec<Written>>) -> M + Send + 'static) {
-        let _ = self.orders.send(Order::Write { writes, durable, done: Box::new(done) });
-    }
-
-    pub(crate) fn read(&self, reading: impl FnOnce(&History) -> M + Send + 'static) {
-        let _ = self.orders.send(Order::Read(Box::new(reading)));
-    }
-}
-
-fn serve<M>(history: &History, orders: &Receiver<Order<M>>, answers: &UnboundedSender<M>) {
-    while let Ok(first) = orders.recv() {
-        let mut pending = vec![first];
-        pending.extend(orders.try_iter());
-        let mut group = Vec::new();
-        for order in pending {
-            match order {
-                Order::Write { writes, durable, done } => group.push((writes, durable, done)),
-                Order::Read(reading) => {
-                    // A read sees every write that was ordered before it.
-                    commit(history, std::mem::take(&mut group), answers);
-                    let _ = answers.send(reading(history));
-                }
-            }
-        }
-        commit(history, group, answers);
-    }
+    history: History,
+    orders: Vec<Order<M>>,
+    /// The disk refuses; what must be written is tried again later.
+    stalled: bool,
 }
 
 type Group<M> = Vec<(Vec<Write>, bool, Done<M>)>;
 
-/// One transaction for the whole group; when that fails, one each, so that a full disk refuses
-/// new submissions and the rest is tried until it is written.
-fn commit<M>(history: &History, group: Group<M>, answers: &UnboundedSender<M>) {
-    if group.is_empty() {
-        return;
+impl<M> Ledger<M> {
+    pub(crate) const fn new(history: History) -> Self {
+        Self { history, orders: Vec::new(), stalled: false }
     }
-    let durable = group.iter().any(|(_, durable, _)| *durable);
-    let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
-    if let Ok(mut results) = apply(history, &all, durable) {
-        for (writes, _, done) in group {
-            let rest = results.split_off(writes.len());
-            let _ = answers.send(done(Ok(std::mem::replace(&mut results, rest))));
-        }
-        return;
-    }
-    for (writes, durable, done) in group {
-        let result = persist(history, &writes, durable);
-        let _ = answers.send(done(result));
-    }
-}
 
-fn persist(history: &History, writes: &[Write], durable: bool) -> Result<Vec<Written>> {
-    let refusable = writes.iter().any(|write| matches!(write, Write::Submit { .. } | Write::Forget { .. }));
-    let all: Vec<&Write> = writes.iter().collect();
-    let mut last: Option<Error> = None;
-    for pause in [0, 50, 200, 1000, 1000, 1000, 5000, 5000, 5000] {
-        std::thread::sleep(Duration::from_millis(pause));
-        match apply(history, &all, durable) {
-            Ok(written) => return Ok(written),
-            Err(error) if refusable => return Err(error),
-            Err(error) => last = Some(error),
+    pub(crate) const fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Orders a write of all or nothing; with `durable` what follows comes when it is on disk.
+    pub(crate) fn write(&mut self, writes: Vec<Write>, durable: bool, done: impl FnOnce(Result<Vec<Written>>) -> M + 'static) {
+        self.orders.push(Order::Write { writes, durable, done: Box::new(done) });
+    }
+
+    /// Orders a read, which sees every write ordered before it.
+    pub(crate) fn read(&mut self, reading: impl FnOnce(&History) -> M + 'static) {
+        self.orders.push(Order::Read(Box::new(reading)));
+    }
+
+    /// Whether a flush would do something now.
+    pub(crate) const fn has_work(&self) -> bool {
+        !self.orders.is_empty() && !self.stalled
+    }
+
+    /// Lets a stalled ledger try again.
+    pub(crate) const fn retry(&mut self) {
+        self.stalled = false;
+    }
+
+    /// Carries out everything ordered, in one transaction where it can.
+    pub(crate) fn flush(&mut self) -> Vec<M> {
+        let mut answers = Vec::new();
+        let mut group = Vec::new();
+        for order in std::mem::take(&mut self.orders) {
+            match order {
+                Order::Write { writes, durable, done } => group.push((writes, durable, done)),
+                Order::Read(reading) => {
+                    self.commit(std::mem::take(&mut group), &mut answers);
+                    answers.push(reading(&self.history));
+                }
+            }
+        }
+        self.commit(group, &mut answers);
+        answers
+    }
+
+    /// One transaction for the whole group; when that fails, one each, so that a full disk refuses
+    /// new submissions while the rest waits until it can be written.
+    fn commit(&mut self, group: Group<M>, answers: &mut Vec<M>) {
+        if group.is_empty() {
+            return;
+        }
+        let durable = group.iter().any(|(_, durable, _)| *durable);
+        let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
+        if let Ok(mut results) = apply(&self.history, &all, durable) {
+            for (writes, _, done) in group {
+                let rest = results.split_off(writes.len());
+                answers.push(done(Ok(std::mem::replace(&mut results, rest))));
+            }
+            return;
+        }
+        for (writes, durable, done) in group {
+            let refusable = writes.iter().any(|write| matches!(write, Write::Submit { .. } | Write::Forget { .. }));
+            match apply(&self.history, &writes.iter().collect::<Vec<_>>(), durable) {
+                Err(_) if !refusable => {
+                    self.stalled = true;
+                    self.orders.push(Order::Write { writes, durable, done });
+                }
+                result => answers.push(done(result)),
+            }
         }
     }
-    Err(last.unwrap_or_else(|| Error::bug("nothing was tried")))
 }
 
 fn apply(history: &History, writes: &[&Write], durable: bool) -> Result<Vec<Written>> {

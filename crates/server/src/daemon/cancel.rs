@@ -53,7 +53,7 @@ impl Daemon {
         self.unsettled = true;
     }
 
-    pub(super) fn forget(&self, runs: Vec<RunId>, replies: Replies) {
+    pub(super) fn forget(&mut self, runs: Vec<RunId>, replies: Replies) {
         let mut writes: Vec<Write> = runs.iter().map(|run| Write::Forget { run: run.clone() }).collect();
         writes.push(Write::ForgetUnused);
         self.ledger.write(writes, true, move |result| Message::Forgotten { runs, replies, result });

@@ -138,7 +138,7 @@ impl Daemon {
         self.watchers.remove(connection);
     }
 
-    fn find(&self, run: RunId, replies: Replies) {
+    fn find(&mut self, run: RunId, replies: Replies) {
         self.read_states(vec![run], move |states| {
             if let Ok(states) = &states {
                 let _ = replies.send(Reply::Found { known: states.first().is_some_and(Option::is_some) });
@@ -147,12 +147,12 @@ impl Daemon {
         });
     }
 
-    fn observe(&self, runs: Vec<RunId>, replies: Replies) {
+    fn observe(&mut self, runs: Vec<RunId>, replies: Replies) {
         self.read_states(runs, move |states| Message::Observed { replies, states });
     }
 
     /// States from the history, in the order asked for.
-    fn read_states(&self, runs: Vec<RunId>, done: impl FnOnce(towline_core::Result<Vec<Option<RunState>>>) -> Message + Send + 'static) {
+    fn read_states(&mut self, runs: Vec<RunId>, done: impl FnOnce(towline_core::Result<Vec<Option<RunState>>>) -> Message + 'static) {
         self.ledger.read(move |history| {
             let states = runs.iter().map(|run| Ok(history.run(run)?.map(|record| record.state))).collect();
             done(states)

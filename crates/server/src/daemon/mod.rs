@@ -106,6 +106,7 @@ enum Message {
         attempt: u32,
     },
     GpusSeen(Vec<GpuFacts>),
+    JournalsRemoved,
     Tick,
     Leave,
 }
@@ -159,17 +160,16 @@ struct Daemon {
 impl Daemon {
     async fn run(&mut self, mut messages: UnboundedReceiver<Message>) {
         self.schedule();
+        self.write_down();
         self.runners.keep_one_waiting();
         while let Some(message) = messages.recv().await {
             self.take(message);
             while let Ok(message) = messages.try_recv() {
                 self.take(message);
             }
+            self.write_down();
             if self.leaving {
                 return;
-            }
-            if self.unsettled {
-                self.schedule();
             }
         }
     }
@@ -191,6 +191,7 @@ impl Daemon {
             Message::Settled { name, records } => self.settled(&name, &records),
             Message::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
             Message::GpusSeen(found) => self.gpus_seen(found),
+            Message::JournalsRemoved => {}
             Message::Tick => self.tick(),
             Message::Leave => self.leaving = true,
         }
@@ -212,8 +213,23 @@ impl Daemon {
         }
     }
 
+    /// Puts everything that happened into the history, and goes on with what follows from it.
+    fn write_down(&mut self) {
+        loop {
+            if self.unsettled {
+                self.schedule();
+            }
+            if !self.ledger.has_work() {
+                return;
+            }
+            for message in self.ledger.flush() {
+                self.take(message);
+            }
+        }
+    }
+
     /// Writes events, then tells them, then goes on.
-    fn record(&self, events: Vec<Announced>, then: Then) {
+    fn record(&mut self, events: Vec<Announced>, then: Then) {
         if events.is_empty() {
             return;
         }
@@ -249,7 +265,8 @@ impl Daemon {
     fn tick(&mut self) {
         self.look_at_gpus_if_needed();
         self.runners.trim(self.queue.is_empty());
-        self.runners.remove_journals(&self.ledger);
+        self.ledger.retry();
+        self.runners.remove_journals(&mut self.ledger);
         let idle = self.queue.is_empty() && self.connections == 0;
         if !idle {
             self.last_activity = Instant::now();

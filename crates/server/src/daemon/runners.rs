@@ -145,7 +145,7 @@ impl Runners {
     }
 
     /// A journal goes only after everything it says is in the history, on disk.
-    pub(super) fn remove_journals(&mut self, ledger: &Ledger<Message>) {
+    pub(super) fn remove_journals(&mut self, ledger: &mut Ledger<Message>) {
         if self.buried.is_empty() {
             return;
         }
@@ -157,7 +157,7 @@ impl Runners {
                     let _ = std::fs::remove_file(path.with_extension("sock"));
                 }
             }
-            Message::Tick
+            Message::JournalsRemoved
         });
     }
 }

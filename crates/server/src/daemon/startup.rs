@@ -72,6 +72,7 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
 async fn serve(state: &StateFolder) -> Result<()> {
     let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?;
     let active = history.active()?;
+    let ledger = Ledger::new(history);
     let (inbox, messages) = unbounded_channel();
     let mut daemon = Daemon {
         state: state.clone(),
@@ -88,12 +89,10 @@ async fn serve(state: &StateFolder) -> Result<()> {
         reserved: Vec::new(),
         unsettled: false,
         leaving: false,
-        ledger: Ledger::unstarted(),
+        ledger,
         inbox: inbox.clone(),
     };
-    daemon.load(&history, active)?;
-    let (ledger, thread) = Ledger::start(history, inbox.clone());
-    daemon.ledger = ledger;
+    daemon.load(active)?;
     daemon.adopt_all();
     let listener =
         towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
@@ -102,9 +101,6 @@ async fn serve(state: &StateFolder) -> Result<()> {
     tell_ready();
     daemon.run(messages).await;
     let _ = std::fs::remove_file(state.root().join(DAEMON_SOCKET));
-    drop(daemon);
-    // Everything ordered is written before the lock is given up.
-    let _ = thread.join();
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::Resolved;
 use towline_core::state::{Phase, RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
-use towline_engine::history::{ActiveRun, History, RunKey};
+use towline_engine::history::{ActiveRun, RunKey};
 use towline_host::crash;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 
@@ -139,11 +139,11 @@ impl Daemon {
     }
 
     /// What a daemon before this one left in the history.
-    pub(super) fn load(&mut self, history: &History, active: Vec<ActiveRun>) -> Result<()> {
+    pub(super) fn load(&mut self, active: Vec<ActiveRun>) -> Result<()> {
         let mut last: Option<(RunId, Resolved)> = None;
         for run in active {
             if last.as_ref().is_none_or(|(id, _)| *id != run.submission) {
-                let Some(submission) = history.submission(&run.submission)? else { continue };
+                let Some(submission) = self.ledger.history().submission(&run.submission)? else { continue };
                 last = Some((run.submission.clone(), submission.plan.resolved));
             }
             let Some((_, resolved)) = &last else { continue };
