@@ -22,6 +22,11 @@ const RUNS_PER_RUNNER: u32 = 2_000;
 /// Runs in the runners' folder, below its guard.
 pub fn runner_main(name: &str) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
+    // Everything we start is born in this net; should we and our guard be killed, the next daemon pulls it.
+    let group = towline_host::cgroup::enter(name);
+    if let Some(group) = &group {
+        fs::write(format!("{name}.cgroup"), group.as_os_str().as_encoded_bytes())?;
+    }
     let control = Control::from_stdin()?;
     let journal = Journal::from_descriptor(rustix::stdio::stdout())?;
     // Ranks must not hold the control socket or the journal's lock.
@@ -31,7 +36,7 @@ pub fn runner_main(name: &str) -> io::Result<()> {
     let listener = towline_host::socket::bind(".".as_ref(), &format!("{name}.sock"))?;
     listener.set_nonblocking(true)?;
     let runs = std::env::current_dir()?.parent().map(|state| state.join("runs")).unwrap_or_default();
-    let mut runner = Runner { name: name.to_owned(), runs, control: Some(control), listener, journal, attempt: None, carried: 0, retire: false };
+    let mut runner = Runner { name: name.to_owned(), group, runs, control: Some(control), listener, journal, attempt: None, carried: 0, retire: false };
     runner.hello();
     let result = runner.serve();
     let _ = fs::remove_file(format!("{name}.sock"));
@@ -41,6 +46,7 @@ pub fn runner_main(name: &str) -> io::Result<()> {
 #[derive(Debug)]
 struct Runner {
     name: String,
+    group: Option<PathBuf>,
     runs: PathBuf,
     control: Option<Control>,
     listener: UnixListener,
@@ -202,6 +208,8 @@ impl Runner {
         self.tell(&FromRunner::Ended { run, attempt, at, ending });
         crash::pass("runner.end.sent");
         if self.control.is_none() {
+            // The daemon is nobody's to end with us: it is born outside the net.
+            self.group.iter().for_each(|group| towline_host::cgroup::leave(group));
             start_daemon_if_gone();
         }
         Ok(())

@@ -19,14 +19,27 @@ pub fn guard_main(name: &str) -> io::Result<()> {
     let pid = rustix::process::Pid::from_child(&runner);
     loop {
         match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
-            Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(()),
+            Ok(Some((_, status))) if status.exit_status() == Some(0) => {
+                remove_group(name);
+                return Ok(());
+            }
             Ok(Some((_, status))) if status.exited() || status.signaled() => break,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
     towline_host::process::kill_all_descendants();
+    remove_group(name);
     settle(name)
+}
+
+/// The runner's control group is empty and of no more use.
+fn remove_group(name: &str) {
+    let file = format!("{name}.cgroup");
+    if let Ok(path) = std::fs::read_to_string(&file) {
+        towline_host::cgroup::remove(path.as_ref());
+        let _ = std::fs::remove_file(file);
+    }
 }
 
 /// The runner is gone and nothing of its run is alive: the attempt it had open ends here.

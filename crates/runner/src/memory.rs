@@ -67,7 +67,7 @@ fn hierarchy_of_line(line: &str) -> Vec<Hierarchy> {
     if number == "0" && controllers.is_empty() {
         let home = Path::new("/sys/fs/cgroup").join(relative);
         // A group with processes cannot limit its children, so a sibling is as good.
-        let parents = [Some(home.as_path()), home.parent()].into_iter().flatten().filter(|parent| has_memory(parent));
+        let parents = home.ancestors().take(3).filter(|parent| has_memory(parent));
         return parents
             .map(|parent| Hierarchy { parent: parent.to_owned(), home: home.clone(), limit_file: "memory.max", oom_file: "memory.events" })
             .collect();

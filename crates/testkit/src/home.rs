@@ -185,6 +185,21 @@ impl Home {
     }
 }
 
+impl Home {
+    /// Control groups of runners that were shot and had nobody to remove them.
+    fn remove_groups(&self) {
+        for entry in fs::read_dir(self.state().runners()).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "cgroup")
+                && let Ok(group) = fs::read_to_string(entry.path())
+            {
+                towline_host::cgroup::kill(group.as_ref());
+                crate::until("a control group to be empty", || towline_host::cgroup::is_empty(group.as_ref()).then_some(()));
+                towline_host::cgroup::remove(group.as_ref());
+            }
+        }
+    }
+}
+
 impl Drop for Home {
     fn drop(&mut self) {
         self.variables.retain(|(name, _)| !name.starts_with("TOW_CRASH"));
@@ -192,18 +207,20 @@ impl Drop for Home {
             let log = fs::read_to_string(self.state().daemon_log()).unwrap_or_default();
             std::io::Write::write_all(&mut std::io::stderr(), format!("daemon log:\n{log}\n{}\n", self.tow(["ps"]).stdout).as_bytes()).unwrap();
         }
+        // A run that ends may start another daemon, so go round until nothing is left.
         let lock = self.state().daemon_lock();
-        if towline_host::lock::is_held(&lock).unwrap_or(false) {
-            let _ = self.command(["daemon", "stop"]).output();
-        }
-        for (pid, _) in self.runner_processes() {
-            for below in process::descendants(pid) {
-                process::signal(below, Signal::KILL);
+        crate::until("everything of this home to be gone", || {
+            if towline_host::lock::is_held(&lock).unwrap_or(false) {
+                let _ = self.command(["daemon", "stop"]).output();
             }
-            process::signal(pid, Signal::KILL);
-        }
-        for pid in self.job_processes() {
-            process::signal(pid, Signal::KILL);
-        }
+            let mut alive: Vec<i32> = self.runner_processes().into_iter().map(|(pid, _)| pid).collect();
+            alive.extend(alive.clone().into_iter().flat_map(process::descendants));
+            alive.extend(self.job_processes());
+            for pid in &alive {
+                process::signal(*pid, Signal::KILL);
+            }
+            (alive.is_empty() && !towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(())
+        });
+        self.remove_groups();
     }
 }

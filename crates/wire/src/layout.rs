@@ -35,6 +35,10 @@ impl StateFolder {
     pub fn runner_journal(&self, runner: &str) -> PathBuf {
         self.runners().join(format!("{runner}.journal"))
     }
+    /// Names the control group of a runner, where it has one.
+    pub fn runner_group(&self, runner: &str) -> PathBuf {
+        self.runners().join(format!("{runner}.cgroup"))
+    }
     pub fn runs(&self) -> PathBuf {
         self.0.join("runs")
     }

@@ -4,6 +4,7 @@
 use super::{Daemon, Message, Then, log, now, runners};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use towline_core::RunId;
 use towline_core::event::RunEvent;
@@ -122,6 +123,10 @@ impl Daemon {
         for (key, id, attempt) in mine {
             self.settle_attempt(key, &id, attempt, records);
         }
+        // Removed if empty; if not, whoever ends what is inside removes it.
+        if let Ok(group) = std::fs::read_to_string(self.state.runner_group(name)) {
+            towline_host::cgroup::remove(group.as_ref());
+        }
         self.runners.bury(name.to_owned());
     }
 
@@ -149,8 +154,9 @@ impl Daemon {
             (Some(_), None) => {
                 let (id, inbox) = (id.clone(), self.inbox.clone());
                 let of_this_boot = self.runner_is_of_this_boot(key);
+                let group = self.group_of_runner(key);
                 tokio::task::spawn_blocking(move || {
-                    end_orphans(&id, &trace.processes, of_this_boot);
+                    end_orphans(&id, &trace.processes, of_this_boot, group.as_deref());
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
                 });
             }
@@ -159,6 +165,11 @@ impl Daemon {
 
     fn may_have_begun(&self, key: RunKey) -> bool {
         self.run_of(key).is_some_and(|run| run.state.claim_may_be_lost) && !self.runner_is_of_this_boot(key)
+    }
+
+    fn group_of_runner(&self, key: RunKey) -> Option<PathBuf> {
+        let runner = self.run_of(key)?.state.runner.as_deref()?;
+        std::fs::read_to_string(self.state.runner_group(runner)).ok().map(PathBuf::from)
     }
 
     fn runner_is_of_this_boot(&self, key: RunKey) -> bool {
@@ -203,8 +214,9 @@ async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mps
 }
 
 /// Ends every process of a run: those its runner wrote down, if they are still the same, whatever
-/// descends from them, and whatever carries the run's id in its environment.
-fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool) {
+/// descends from them, whatever carries the run's id in its environment, and whatever is in the
+/// runner's control group.
+fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool, group: Option<&Path>) {
     let mark = format!("TOW_RUN_ID={run}");
     for _ in 0..500 {
         let mut alive: BTreeSet<i32> = BTreeSet::new();
@@ -224,7 +236,11 @@ fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool) {
         }
         let below: Vec<i32> = alive.iter().flat_map(|pid| process::descendants(*pid)).collect();
         alive.extend(below);
-        if alive.is_empty() {
+        if let Some(group) = group {
+            towline_host::cgroup::kill(group);
+        }
+        if alive.is_empty() && group.is_none_or(towline_host::cgroup::is_empty) {
+            group.into_iter().for_each(towline_host::cgroup::remove);
             return;
         }
         for pid in &alive {

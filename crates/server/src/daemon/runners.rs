@@ -155,6 +155,7 @@ impl Runners {
                 for path in &paths {
                     let _ = std::fs::remove_file(path);
                     let _ = std::fs::remove_file(path.with_extension("sock"));
+                    let _ = std::fs::remove_file(path.with_extension("cgroup"));
                 }
             }
             Message::JournalsRemoved

@@ -59,6 +59,8 @@ cat /dev/zero > "$XDG_STATE_HOME/filler" 2>/dev/null
 rm "$XDG_STATE_HOME/filler"
 "$TOW" ps --json
 "$TOW" run echo again
+"$TOW" daemon stop > /dev/null
+while ls "$XDG_STATE_HOME"/towline/*/runners/*.cgroup > /dev/null 2>&1; do sleep 0.02; done
 "#;
 
 #[test]

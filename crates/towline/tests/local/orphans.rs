@@ -89,6 +89,32 @@ fn none_survives_a_killed_guard_and_runner() {
     killed(&["__guard", "__runner"]);
 }
 
+/// The worst case: the daemon that started them is gone, so nobody is left above.
+#[test]
+fn none_survives_when_daemon_guard_and_runner_are_killed() {
+    let home = home();
+    home.write("forker.sh", &format!("{FORKER}\ntouch ready; sleep 1000\n"));
+    let id = home.tow(["submit", "bash", "forker.sh"]).ok().id();
+    until("the job to fork", || home.project().join("ready").exists().then_some(()));
+    let pids = pids(&home);
+    let netted = std::fs::read_dir(home.state().runners()).unwrap().flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "cgroup"));
+    let targets = ["__guard", "__runner"].map(|kind| runner_of(&home, &id, kind));
+    home.kill_daemon();
+    for target in targets {
+        process::signal(target, Signal::KILL);
+    }
+    home.wait_for_state(&id, "failed");
+    if !netted {
+        // What left its group and cleared its environment can only be found by a control group.
+        println!("not run: orphans of orphans, for control groups are not delegated to this user");
+        for pid in pids {
+            process::signal(pid, Signal::KILL);
+        }
+        return;
+    }
+    until("every orphan to be gone", || alive(&pids).is_empty().then_some(()));
+}
+
 #[test]
 fn a_killed_guard_harms_no_job() {
     let home = home();
