@@ -65,6 +65,22 @@ pub fn read(path: &Path) -> io::Result<Vec<JournalRecord>> {
     }
 }
 
+/// The last records of a journal: enough for the attempt it carries now, however long it has grown.
+pub fn read_end(path: &Path) -> io::Result<Vec<JournalRecord>> {
+    use std::io::{Read, Seek, SeekFrom};
+    const END: u64 = 64 << 10;
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    // The first line may be half of one, which does not parse and is left out.
+    Ok(parse(&bytes))
+}
+
 /// What the records tell of attempt `attempt` of `run`.
 pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
     let mut trace = Trace::default();

@@ -1,5 +1,6 @@
-//! Truth without a daemon: when none is there, what runners wrote tells how their runs stand. The
-//! next daemon is started on the way, to write it down and carry the queue forward.
+//! The truth a moment before it is written down: what runners put into their journals tells how
+//! their runs stand, also when no daemon is there or one is just coming up. Where none is, the
+//! next is started on the way, to write it down and carry the queue forward.
 
 use crate::context::Context;
 use towline_core::Result;
@@ -7,39 +8,51 @@ use towline_core::event::RunEvent;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::retry::{Next, after};
 use towline_core::state::{Step, reduce};
+use towline_engine::history::History;
 use towline_runner::journal;
+use towline_wire::layout::StateFolder;
 
 /// Brings records of active runs up to date.
-pub(crate) fn freshen(context: &Context, records: &mut [RunRecord]) -> Result<()> {
+pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRecord]) -> Result<()> {
     if records.iter().all(|record| record.state.phase.is_ended()) {
         return Ok(());
     }
     let state = context.state()?;
-    if towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
-        return Ok(());
-    }
     for record in records.iter_mut().filter(|record| !record.state.phase.is_ended()) {
-        let Some(runner) = record.state.runner.clone() else { continue };
-        let path = state.runner_journal(&runner);
-        let alive = towline_host::lock::is_held(&path).unwrap_or(false);
-        let records = journal::read(&path).unwrap_or_default();
-        let trace = journal::trace(&records, &record.id, record.state.attempt);
-        let attempt = record.state.attempt;
-        if let Some(at) = trace.started {
-            step(record, &RunEvent::AttemptStarted { attempt });
-            record.started = Some(at);
+        freshen_one(state, history, record)?;
+    }
+    if !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
+        let _ = towline_backends::local::client::start(state);
+    }
+    Ok(())
+}
+
+fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -> Result<()> {
+    let Some(runner) = record.state.runner.clone() else { return Ok(()) };
+    let path = state.runner_journal(&runner);
+    let alive = towline_host::lock::is_held(&path).unwrap_or(false);
+    let trace = journal::trace(&journal::read_end(&path).unwrap_or_default(), &record.id, record.state.attempt);
+    let attempt = record.state.attempt;
+    if let Some(at) = trace.started {
+        step(record, &RunEvent::AttemptStarted { attempt });
+        record.started = Some(at);
+    }
+    let Some((at, ending)) = trace.end else {
+        if !alive {
+            let since = trace.started.or(trace.claimed).unwrap_or(record.created);
+            record.freshness = Freshness::Stale { since, why: "its runner is gone".into() };
         }
-        if let Some((at, ending)) = trace.end {
-            // Whether another attempt follows is the next daemon's to say.
-            if after(None, &ending, u32::MAX, record.state.cancel_requested) == Next::End {
-                step(record, &RunEvent::Ended { attempt, ending });
-                record.ended = Some(at);
-            }
-        } else if !alive {
-            record.freshness = Freshness::Stale { since: trace.started.or(trace.claimed).unwrap_or(record.created), why: "its runner is gone".into() };
+        return Ok(());
+    };
+    // The same rule as the daemon's: an attempt that another follows is not the end of the run.
+    let policy = history.submission_of(&record.id)?.and_then(|submission| submission.plan.resolved.retry);
+    match after(policy.as_ref(), &ending, record.state.counted_starts, record.state.cancel_requested) {
+        Next::Requeue { counted } => step(record, &RunEvent::AttemptEnded { attempt, ending, counted }),
+        Next::End => {
+            step(record, &RunEvent::Ended { attempt, ending });
+            record.ended = Some(at);
         }
     }
-    let _ = towline_backends::local::client::start(state);
     Ok(())
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn run() -> Outcome {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             failed.push(campaign);
         }
-        let facts: Vec<&str> = text.lines().filter(|line| line.contains("none lost") || line.contains("every byte") || line.starts_with("load:")).collect();
+        let is_fact = |line: &&str| line.contains("none lost") || line.contains("every byte") || line.contains("load: ");
+        let facts: Vec<&str> = text.lines().filter(is_fact).map(|line| line.rsplit(" ... ").next().unwrap_or(line)).collect();
         let result = if output.status.success() { facts.join("; ") } else { "FAILED".to_owned() };
         let _ = writeln!(report, "| {campaign} | {} s | {result} |", begun.elapsed().as_secs());
     }

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let record = one_run(history.find_to_read(&args.run)?)?;
     let mut records = [record];
-    freshen(context, &mut records)?;
+    freshen(context, &history, &mut records)?;
     let [record] = records;
     let view = View {
         run: record.id.clone(),

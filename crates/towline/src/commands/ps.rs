@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello"));
     };
     let mut records = history.list(&filter)?;
-    freshen(context, &mut records)?;
+    freshen(context, &history, &mut records)?;
     // What ended meanwhile may not fit any more.
     records.retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
     let more = filter.limit.is_some_and(|limit| records.len() >= limit);

@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let Some(text) = &args.run else { return ps::run(context, &ps::Args::everything()) };
     let history = context.history()?;
     let mut records = [logs::one_run(history.find_to_read(text)?)?];
-    freshen(context, &mut records)?;
+    freshen(context, &history, &mut records)?;
     let [record] = records;
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
     std::fs::create_dir_all(&folder).map_err(|error| Error::refused(format!("{} cannot be made", folder.display())).source_error(error))?;

@@ -40,7 +40,7 @@ struct Shown {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
-    freshen(context, &mut records)?;
+    freshen(context, &history, &mut records)?;
     let [record] = records;
     let submission = history.submission_of(&record.id)?;
     let resolved = submission.as_ref().map(|submission| &submission.plan.resolved);

@@ -47,7 +47,7 @@ struct Why {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
-    freshen(context, &mut records)?;
+    freshen(context, &history, &mut records)?;
     let [record] = records;
     let why = match record.state.phase {
         Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
