@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test environment that cannot be made fails the test")]
 
+pub mod ability;
 pub mod contract;
 pub mod fake;
 mod home;

@@ -77,8 +77,7 @@ fn a_full_disk_refuses_and_changes_nothing() {
         .unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(99) || stderr.contains("unshare:") {
-        println!("not run: a full disk, for this user may not make namespaces");
-        return;
+        return towline_testkit::ability::not_run("a full disk, for this user may not make namespaces");
     }
     assert!(stdout.contains("submit 123\n"), "{stdout}{stderr}");
     assert!(stderr.contains("is full") && stderr.contains("nothing was changed"), "{stderr}");
