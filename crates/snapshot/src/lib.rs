@@ -1,1 +1,26 @@
 //! The content-addressed engine: walk a tree, keep what is new of it, lay it out again, verified.
+//!
+//! A snapshot is a [`manifest::Manifest`] whose digest is its id. Its content lies in packs of a
+//! [`store::BlobStore`], each chunk once, and one root object per snapshot says where. Nothing that
+//! was stored is ever replaced.
+
+pub mod check;
+mod codec;
+mod content;
+pub mod digest;
+#[cfg(test)]
+mod hostile_tests;
+mod index;
+pub mod layout;
+pub mod manifest;
+mod pack;
+pub mod problem;
+pub mod progress;
+pub mod prune;
+pub mod renew;
+pub mod root;
+pub mod rules;
+mod stat_cache;
+pub mod store;
+pub mod take;
+pub mod walk;

@@ -1,0 +1,219 @@
+//! What a store is known to hold: which chunk lies where. Only a memory: it may know less than the
+//! store has, and then content is stored again; packs that were given up are struck from it.
+
+use crate::codec::{Malformed, Reader, put_bytes, put_number};
+use crate::digest::Digest;
+use crate::pack::{Frame, Pack, Part};
+use crate::problem::{Problem, Result};
+use crate::root::{Root, put_frame, read_frame};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const SEAL: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    file: PathBuf,
+    /// Frames with their pack.
+    frames: Vec<(Digest, Frame)>,
+    chunks: HashMap<Digest, (u32, u32)>,
+    /// Lists of given-up packs that were heeded.
+    dooms: HashMap<Digest, HashSet<Digest>>,
+    /// What the file holds is not worth reading again.
+    rewrite: bool,
+    records: Vec<(Digest, Vec<u8>)>,
+}
+
+impl Index {
+    /// Reads what is whole; a torn or damaged end is left out.
+    pub(crate) fn load(file: &Path) -> Result<Self> {
+        let mut index = Self { file: file.to_owned(), frames: Vec::new(), chunks: HashMap::new(), dooms: HashMap::new(), rewrite: false, records: Vec::new() };
+        let bytes = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
+            Err(error) => return Err(Problem::file(file, "read", error)),
+        };
+        let mut reader = Reader::new(&bytes);
+        while !reader.is_empty() {
+            if index.read_record(&mut reader).is_err() {
+                index.rewrite = true;
+                break;
+            }
+        }
+        Ok(index)
+    }
+
+    fn read_record(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        let payload = reader.bytes()?;
+        if reader.take(SEAL)? != &Digest::of(payload).0[..SEAL] {
+            return Err(Malformed::Other("a damaged record"));
+        }
+        let mut record = Reader::new(payload);
+        let name = record.digest()?;
+        let count = record.number()?;
+        if count == 0 {
+            let packs = (0..record.count()?).map(|_| record.digest()).collect::<Result<_, _>>()?;
+            self.dooms.insert(name, packs);
+            return record.end();
+        }
+        for _ in 0..count {
+            let frame = read_frame(&mut record)?;
+            let mut parts = Vec::new();
+            let mut offset = 0u32;
+            for _ in 0..record.count()? {
+                let digest = record.digest()?;
+                let length = u32::try_from(record.number()?).map_err(|_| Malformed::Number)?;
+                parts.push(Part { digest, offset, length });
+                offset = offset.checked_add(length).ok_or(Malformed::Number)?;
+            }
+            self.insert(name, frame, &parts);
+        }
+        record.end()
+    }
+
+    fn insert(&mut self, pack: Digest, frame: Frame, parts: &[Part]) {
+        let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        self.frames.push((pack, frame));
+        for part in parts {
+            self.chunks.entry(part.digest).or_insert((number, part.offset));
+        }
+    }
+
+    pub(crate) fn get(&self, digest: &Digest) -> Option<(&Digest, &Frame, u32)> {
+        let (frame, offset) = self.chunks.get(digest)?;
+        let (pack, frame) = self.frames.get(*frame as usize)?;
+        Some((pack, frame, *offset))
+    }
+
+    pub(crate) fn has(&self, digest: &Digest) -> bool {
+        self.chunks.contains_key(digest)
+    }
+
+    pub(crate) fn knows_doom(&self, name: &Digest) -> bool {
+        self.dooms.contains_key(name)
+    }
+
+    /// Whether a pack of that name was ever given up: it may be about to go.
+    pub(crate) fn is_doomed(&self, pack: &Digest) -> bool {
+        self.dooms.values().any(|packs| packs.contains(pack))
+    }
+
+    /// A pack that is in the store by now.
+    pub(crate) fn add(&mut self, pack: &Pack) {
+        let mut payload = pack.digest.0.to_vec();
+        put_number(&mut payload, pack.frames.len() as u64);
+        for (frame, parts) in &pack.frames {
+            put_frame(&mut payload, frame);
+            put_number(&mut payload, parts.len() as u64);
+            for part in parts {
+                payload.extend_from_slice(&part.digest.0);
+                put_number(&mut payload, u64::from(part.length));
+            }
+            self.insert(pack.digest, frame.clone(), parts);
+        }
+        self.records.push((pack.digest, payload));
+    }
+
+    /// Strikes packs that were given up.
+    pub(crate) fn doom(&mut self, name: Digest, packs: HashSet<Digest>) {
+        let frames = &self.frames;
+        self.chunks.retain(|_, (frame, _)| frames.get(*frame as usize).is_some_and(|(pack, _)| !packs.contains(pack)));
+        self.dooms.insert(name, packs);
+        self.rewrite = true;
+    }
+
+    /// Everything a root tells: how a lost index comes back.
+    pub(crate) fn learn(&mut self, root: &Root) {
+        let mut parts: HashMap<u32, Vec<Part>> = HashMap::new();
+        for (digest, (place, length)) in root.chunks() {
+            if !self.has(&digest) {
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                parts.entry(place.frame).or_default().push(Part { digest, offset: place.offset, length });
+            }
+        }
+        for (number, parts) in parts {
+            if let Some((pack, frame)) = root.frames.get(number as usize)
+                && let Some(pack) = root.packs.get(*pack as usize)
+            {
+                self.insert(*pack, frame.clone(), &parts);
+            }
+        }
+    }
+
+    /// Writes what is new; all of it anew where that is called for.
+    pub(crate) fn save(&mut self) -> Result<()> {
+        if self.records.is_empty() && !self.rewrite {
+            return Ok(());
+        }
+        let failed = |error| Problem::file(&self.file, "written", error);
+        if let Some(folder) = self.file.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut out = Vec::new();
+        if self.rewrite {
+            self.write_whole(&mut out);
+            let part = self.file.with_extension(format!("part-{}", std::process::id()));
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut file| file.write_all(&out)).map_err(failed)?;
+            fs::rename(&part, &self.file).map_err(failed)?;
+        } else {
+            for (_, payload) in &self.records {
+                put_record(&mut out, payload);
+            }
+            // One write at the end of the file: two who add at once do not mix.
+            fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file).and_then(|mut file| file.write_all(&out)).map_err(failed)?;
+        }
+        self.records.clear();
+        self.rewrite = false;
+        Ok(())
+    }
+
+    fn write_whole(&self, out: &mut Vec<u8>) {
+        for (name, packs) in &self.dooms {
+            let mut payload = name.0.to_vec();
+            put_number(&mut payload, 0);
+            put_number(&mut payload, packs.len() as u64);
+            packs.iter().for_each(|pack| payload.extend_from_slice(&pack.0));
+            put_record(out, &payload);
+        }
+        let mut parts: HashMap<u32, Vec<(u32, Digest)>> = HashMap::new();
+        for (digest, (frame, offset)) in &self.chunks {
+            parts.entry(*frame).or_default().push((*offset, *digest));
+        }
+        for (number, (pack, frame)) in self.frames.iter().enumerate() {
+            let Some(mut chunks) = u32::try_from(number).ok().and_then(|number| parts.remove(&number)) else { continue };
+            chunks.sort_unstable();
+            let mut payload = pack.0.to_vec();
+            put_number(&mut payload, 1);
+            put_frame(&mut payload, frame);
+            put_parts(&mut payload, &chunks, frame.raw);
+            put_record(out, &payload);
+        }
+    }
+}
+
+/// Gaps between chunks that are not known any more are kept as chunks nobody asks for.
+fn put_parts(payload: &mut Vec<u8>, chunks: &[(u32, Digest)], raw: u32) {
+    let mut rows: Vec<(Digest, u32)> = Vec::new();
+    let mut at = 0;
+    for (number, (offset, digest)) in chunks.iter().enumerate() {
+        if *offset > at {
+            rows.push((Digest::default(), offset - at));
+        }
+        let end = chunks.get(number + 1).map_or(raw, |(next, _)| *next);
+        rows.push((*digest, end.saturating_sub(*offset)));
+        at = end;
+    }
+    put_number(payload, rows.len() as u64);
+    for (digest, length) in rows {
+        payload.extend_from_slice(&digest.0);
+        put_number(payload, u64::from(length));
+    }
+}
+
+fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
+    put_bytes(out, payload);
+    out.extend_from_slice(&Digest::of(payload).0[..SEAL]);
+}

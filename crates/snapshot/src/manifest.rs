@@ -1,0 +1,264 @@
+//! What a snapshot holds: every entry of the tree in one order and one spelling, so that the
+//! digest of the text is the identity of the tree.
+
+use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
+use crate::digest::Digest;
+use crate::problem::{Problem, Result};
+use std::collections::HashSet;
+
+/// Bits of a mode that travel: who may read, write and execute, and the sticky bit. Never set-uid
+/// or set-gid.
+pub const MODE_BITS: u32 = 0o1777;
+
+/// The longest path, in bytes: what Linux takes.
+const LONGEST_PATH: usize = 4095;
+const LONGEST_NAME: usize = 255;
+
+/// A part of a file's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Chunk {
+        digest: Digest,
+        length: u64,
+    },
+    /// Nothing but zeros, that take no room on disk.
+    Hole {
+        length: u64,
+    },
+}
+
+impl Piece {
+    pub const fn length(&self) -> u64 {
+        match self {
+            Self::Chunk { length, .. } | Self::Hole { length } => *length,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    Folder,
+    File(Vec<Piece>),
+    /// Its target, exactly as it is.
+    Link(Box<[u8]>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Below the root, parts joined by `/`; any bytes but zero.
+    pub path: Box<[u8]>,
+    pub mode: u32,
+    pub kind: Kind,
+    /// Nanoseconds since 1970. Not part of the identity: the same tree has the same id wherever
+    /// and whenever it was checked out.
+    pub modified: i64,
+}
+
+impl Entry {
+    pub fn size(&self) -> u64 {
+        match &self.kind {
+            Kind::File(pieces) => pieces.iter().map(Piece::length).sum(),
+            _ => 0,
+        }
+    }
+    pub fn chunks(&self) -> impl Iterator<Item = (&Digest, u64)> {
+        let pieces: &[Piece] = match &self.kind {
+            Kind::File(pieces) => pieces,
+            _ => &[],
+        };
+        pieces.iter().filter_map(|piece| match piece {
+            Piece::Chunk { digest, length } => Some((digest, *length)),
+            Piece::Hole { .. } => None,
+        })
+    }
+}
+
+/// The entries of a tree, sorted by path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Manifest {
+    pub entries: Vec<Entry>,
+}
+
+impl Manifest {
+    pub fn id(&self) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        let mut text = Vec::with_capacity(1 << 16);
+        self.write_tree(&mut text, |text| {
+            hasher.update(text);
+            text.clear();
+        });
+        hasher.update(&text);
+        Digest(*hasher.finalize().as_bytes())
+    }
+
+    pub fn files(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_))).count()
+    }
+
+    /// Bytes of content, holes included.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(Entry::size).sum()
+    }
+
+    /// The identity's text. `flush` is called whenever a good deal has gathered.
+    pub(crate) fn write_tree(&self, out: &mut Vec<u8>, mut flush: impl FnMut(&mut Vec<u8>)) {
+        out.extend_from_slice(b"towline tree 1\n");
+        put_number(out, self.entries.len() as u64);
+        let mut last: &[u8] = &[];
+        for entry in &self.entries {
+            let shared = last.iter().zip(&*entry.path).take_while(|(a, b)| a == b).count();
+            put_number(out, shared as u64);
+            put_bytes(out, &entry.path[shared..]);
+            last = &entry.path;
+            put_number(out, u64::from(entry.mode));
+            write_kind(out, &entry.kind);
+            if out.len() > 1 << 15 {
+                flush(out);
+            }
+        }
+    }
+
+    pub(crate) fn read_tree(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        if reader.take(15)? != b"towline tree 1\n" {
+            return Err(Malformed::Other("it is not a tree of this version"));
+        }
+        let count = reader.count()?;
+        let mut entries: Vec<Entry> = Vec::with_capacity(count.min(1 << 16));
+        for _ in 0..count {
+            let last: &[u8] = entries.last().map_or(&[], |entry| &entry.path);
+            let shared = usize::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
+            let rest = reader.bytes()?;
+            let start = last.get(..shared).ok_or(Malformed::Short)?;
+            // The longest shared beginning, or there would be two spellings.
+            if last.get(shared).is_some_and(|byte| rest.first() == Some(byte)) || shared + rest.len() > LONGEST_PATH {
+                return Err(Malformed::Spelling);
+            }
+            let path = [start, rest].concat().into();
+            let mode = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
+            let kind = read_kind(&mut reader)?;
+            entries.push(Entry { path, mode, kind, modified: 0 });
+        }
+        reader.end()?;
+        Ok(Self { entries })
+    }
+
+    pub(crate) fn write_times(&self, out: &mut Vec<u8>) {
+        let mut last = 0;
+        for entry in &self.entries {
+            put_signed(out, entry.modified.wrapping_sub(last));
+            last = entry.modified;
+        }
+    }
+
+    pub(crate) fn read_times(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let mut reader = Reader::new(bytes);
+        let mut last = 0i64;
+        for entry in &mut self.entries {
+            last = last.wrapping_add(reader.signed()?);
+            entry.modified = last;
+        }
+        reader.end()
+    }
+
+    /// Refuses what no walk of ours makes: paths that leave the root or go through something that
+    /// is no folder, names twice, strange modes, impossible sizes.
+    pub fn validate(&self) -> Result<()> {
+        let mut folders: HashSet<&[u8]> = HashSet::new();
+        folders.insert(&[]);
+        let mut last: Option<&[u8]> = None;
+        let mut total = 0u64;
+        for entry in &self.entries {
+            let shown = || String::from_utf8_lossy(&entry.path).into_owned();
+            check_path(&entry.path).map_err(|why| Problem::hostile(format!("`{}` {why}", shown().escape_debug())))?;
+            if last.is_some_and(|last| last >= &*entry.path) {
+                return Err(Problem::hostile(format!("`{}` is there twice or out of order", shown())));
+            }
+            let parent = entry.path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |at| &entry.path[..at]);
+            if !folders.contains(parent) {
+                return Err(Problem::hostile(format!("`{}` lies in something that is no folder", shown())));
+            }
+            if entry.mode & !MODE_BITS != 0 {
+                return Err(Problem::hostile(format!("`{}` has the mode {:o}", shown(), entry.mode)));
+            }
+            match &entry.kind {
+                Kind::Folder => {
+                    folders.insert(&entry.path);
+                }
+                Kind::Link(target) if target.is_empty() || target.len() > LONGEST_PATH || target.contains(&0) => {
+                    return Err(Problem::hostile(format!("the link `{}` has no possible target", shown())));
+                }
+                Kind::Link(_) => {}
+                Kind::File(pieces) => {
+                    for piece in pieces {
+                        total = total.checked_add(piece.length()).ok_or_else(|| Problem::hostile("its size is impossible"))?;
+                    }
+                }
+            }
+            last = Some(&entry.path);
+        }
+        if total > i64::MAX.unsigned_abs() { Err(Problem::hostile("its size is impossible")) } else { Ok(()) }
+    }
+}
+
+fn check_path(path: &[u8]) -> Result<(), &'static str> {
+    if path.is_empty() || path.len() > LONGEST_PATH {
+        return Err("is no path");
+    }
+    if path.contains(&0) {
+        return Err("holds a zero byte");
+    }
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" => return Err("is absolute or has an empty part"),
+            b"." | b".." => return Err("has a `.` or `..` part"),
+            part if part.len() > LONGEST_NAME => return Err("has a part that is too long"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn write_kind(out: &mut Vec<u8>, kind: &Kind) {
+    match kind {
+        Kind::Folder => out.push(0),
+        Kind::Link(target) => {
+            out.push(1);
+            put_bytes(out, target);
+        }
+        Kind::File(pieces) => {
+            out.push(2);
+            put_number(out, pieces.len() as u64);
+            for piece in pieces {
+                match piece {
+                    Piece::Chunk { digest, length } => {
+                        put_number(out, length << 1);
+                        out.extend_from_slice(&digest.0);
+                    }
+                    Piece::Hole { length } => put_number(out, length << 1 | 1),
+                }
+            }
+        }
+    }
+}
+
+fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, Malformed> {
+    match reader.byte()? {
+        0 => Ok(Kind::Folder),
+        1 => Ok(Kind::Link(reader.bytes()?.into())),
+        2 => {
+            let count = reader.count()?;
+            let mut pieces = Vec::with_capacity(count.min(1 << 12));
+            for _ in 0..count {
+                let number = reader.number()?;
+                let length = number >> 1;
+                if length == 0 {
+                    return Err(Malformed::Other("a piece of a file is empty"));
+                }
+                pieces.push(if number & 1 == 0 { Piece::Chunk { digest: reader.digest()?, length } } else { Piece::Hole { length } });
+            }
+            Ok(Kind::File(pieces))
+        }
+        _ => Err(Malformed::Other("an entry is neither folder, file nor link")),
+    }
+}

@@ -1,0 +1,59 @@
+//! What can go wrong here, and what it means to whoever asked.
+
+use crate::digest::Digest;
+use std::io;
+use std::path::{Path, PathBuf};
+use towline_core::Error;
+
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("{path} cannot be {doing}")]
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    /// Stored bytes are not what they were when they were stored.
+    #[error("{what} is damaged: {how}")]
+    Damaged { what: String, how: String },
+    /// A manifest that no walk of ours can have made.
+    #[error("the snapshot is refused: {0}")]
+    Hostile(String),
+    #[error("there is no snapshot {}", .0.short())]
+    NoSnapshot(Digest),
+    #[error("pack {} of the snapshot is gone", .0.short())]
+    NoPack(Digest),
+    #[error("the snapshot needs {needed} bytes and {free} are free at {}", at.display())]
+    NoRoom { needed: u64, free: u64, at: PathBuf },
+    /// The store said no.
+    #[error("{0}")]
+    Store(#[source] Box<Error>),
+}
+
+impl Problem {
+    pub fn file(path: &Path, doing: &'static str, source: impl Into<io::Error>) -> Self {
+        Self::File { path: path.to_owned(), doing, source: source.into() }
+    }
+    pub fn damaged(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into(), how: how.into() }
+    }
+    pub fn hostile(why: impl Into<String>) -> Self {
+        Self::Hostile(why.into())
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Store(error) => *error,
+            Problem::File { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Self::refused(problem.to_string()).hint("leave it out: add it to `.towignore` or to `code.ignore`").source_error(problem)
+            }
+            Problem::File { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::refused(problem.to_string()).hint("the disk is full: `tow prune` and `tow snapshot prune` make room").source_error(problem)
+            }
+            Problem::NoSnapshot(_) | Problem::NoPack(_) => Self::not_found(problem.to_string()).hint("`tow snapshot ls` lists them"),
+            Problem::Damaged { .. } => Self::refused(problem.to_string()).hint("`tow snapshot check` says what it touches; submit again from the folder"),
+            Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint("`tow prune` and `tow snapshot prune` make room"),
+            other => Self::refused(other.to_string()).source_error(other),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Dropping snapshots: a plan first, then the act. A pack goes only when no snapshot that stays
+//! needs any part of it.
+//!
+//! Where others use the store, packs are first put on a list of the doomed, and deleted by a later
+//! prune if nobody has come to need them: whoever takes a snapshot reads these lists and does not
+//! build on what is on them.
+
+use crate::digest::Digest;
+use crate::problem::{Problem, Result};
+use crate::root::read_root;
+use crate::store::{Blob, BlobKind, BlobStore};
+use std::collections::HashSet;
+
+/// What would go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrunePlan {
+    /// Snapshots with the size of their roots.
+    pub snapshots: Vec<(Digest, u64)>,
+    /// Packs to delete now.
+    pub packs: Vec<(Digest, u64)>,
+    /// Packs to put on the list: deleted by a later prune.
+    pub doomed: Vec<(Digest, u64)>,
+    /// Snapshots that stay.
+    pub kept: usize,
+}
+
+impl PrunePlan {
+    /// Bytes that are free afterwards.
+    pub fn frees(&self) -> u64 {
+        self.snapshots.iter().chain(&self.packs).map(|(_, size)| size).sum()
+    }
+    pub const fn is_empty(&self) -> bool {
+        self.snapshots.is_empty() && self.packs.is_empty() && self.doomed.is_empty()
+    }
+}
+
+/// What the plan goes by.
+pub struct Policy<'a> {
+    /// Whether a snapshot stays: its id and when it was stored, in milliseconds.
+    pub keep: &'a dyn Fn(&Digest, Option<i64>) -> bool,
+    /// How long packs stay on the list before they go, in milliseconds; `None` where nobody else
+    /// can be at work, because we hold the lock.
+    pub grace: Option<i64>,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+impl std::fmt::Debug for Policy<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policy").field("grace", &self.grace).finish_non_exhaustive()
+    }
+}
+
+/// What a prune would do. A snapshot that should stay and cannot be read stops it: what it needs is
+/// not known.
+pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
+    let mut plan = PrunePlan::default();
+    let mut needed: HashSet<Digest> = HashSet::new();
+    for stored in store.list(BlobKind::Root)? {
+        let Blob::Root(id) = stored.blob else { continue };
+        if (policy.keep)(&id, stored.changed) {
+            needed.extend(read_root(store, &id)?.packs);
+            plan.kept += 1;
+        } else {
+            plan.snapshots.push((id, stored.size));
+        }
+    }
+    let doomed = doomed_since(store, policy)?;
+    for stored in store.list(BlobKind::Pack)? {
+        let Blob::Pack(digest) = stored.blob else { continue };
+        if needed.contains(&digest) {
+            continue;
+        }
+        let Some(grace) = policy.grace else {
+            plan.packs.push((digest, stored.size));
+            continue;
+        };
+        // Somebody may be about to name it: it is younger than any upload takes.
+        if stored.changed.is_none_or(|changed| policy.now - changed < grace) {
+            continue;
+        }
+        match doomed.get(&digest) {
+            Some(since) if policy.now - since >= grace => plan.packs.push((digest, stored.size)),
+            Some(_) => {}
+            None => plan.doomed.push((digest, stored.size)),
+        }
+    }
+    Ok(plan)
+}
+
+fn doomed_since(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<std::collections::HashMap<Digest, i64>> {
+    let mut doomed = std::collections::HashMap::new();
+    if policy.grace.is_none() {
+        return Ok(doomed);
+    }
+    for list in store.list(BlobKind::Doom)? {
+        let Blob::Doom(at, _) = list.blob else { continue };
+        let bytes = store.get(&list.blob)?.unwrap_or_default();
+        for part in bytes.chunks_exact(32) {
+            let pack = Digest(part.try_into().map_err(|_| Problem::damaged("a list of packs", "odd length"))?);
+            doomed.entry(pack).or_insert(at);
+        }
+    }
+    Ok(doomed)
+}
+
+/// Carries a plan out. Roots go first: what is interrupted leaves packs that nobody needs, which
+/// the next prune finds, and never a snapshot without its content.
+pub fn carry_out(store: &dyn BlobStore, plan: &PrunePlan, policy: &Policy<'_>) -> Result<()> {
+    let gone: Vec<Digest> = plan.packs.iter().chain(&plan.doomed).map(|(pack, _)| *pack).collect();
+    if !gone.is_empty() {
+        let bytes: Vec<u8> = gone.iter().flat_map(|pack| pack.0).collect();
+        store.put(&Blob::Doom(policy.now, Digest::of(&bytes)), &bytes)?;
+    }
+    store.delete(&plan.snapshots.iter().map(|(id, _)| Blob::Root(*id)).collect::<Vec<_>>())?;
+    store.delete(&plan.packs.iter().map(|(pack, _)| Blob::Pack(*pack)).collect::<Vec<_>>())
+}

@@ -1,0 +1,178 @@
+//! What of a tree does not travel, and why: our own rules, then the tree's ignore files, then the
+//! job's `code.ignore`. The later word counts, so `!assets` in an ignore file brings it back.
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use towline_core::{Error, Result};
+
+/// Ours, read instead of `.gitignore` where the root has one.
+pub const OWN_FILE: &str = ".towignore";
+const GIT_FILE: &str = ".gitignore";
+
+/// Why something was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// What every tree leaves out: what it is called.
+    BuiltIn(&'static str),
+    /// A pattern, and the file it stands in (`code.ignore` for the job's).
+    Pattern { pattern: String, from: String },
+    /// A folder that `folders:` maps to a datastore.
+    Mapped,
+    /// Neither file, folder nor link.
+    Special(&'static str),
+}
+
+impl Why {
+    /// Whether a run on this machine gets a link to it. Caches are not shared: an interpreter that
+    /// trusts modification times would take another version's compiled code from there.
+    pub fn is_linked(&self) -> bool {
+        !matches!(self, Self::BuiltIn("cache" | "query results" | "desktop file") | Self::Special(_))
+    }
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn(what) => write!(f, "built in: {what}"),
+            Self::Pattern { pattern, from } => write!(f, "`{pattern}` in {from}"),
+            Self::Mapped => f.write_str("mapped to a datastore"),
+            Self::Special(what) => write!(f, "is a {what}"),
+        }
+    }
+}
+
+/// The rules of one tree. Those of its folders join while it is walked.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    root: PathBuf,
+    /// The name of the ignore files that count.
+    file: &'static str,
+    job: Option<Arc<Gitignore>>,
+    /// Folders below the root that are data.
+    mapped: Arc<BTreeSet<PathBuf>>,
+    /// From above the root, up to the repository's.
+    above: Option<Arc<Chain>>,
+}
+
+/// The ignore file of a folder, and those above it.
+#[derive(Debug)]
+pub struct Chain {
+    rules: Gitignore,
+    above: Option<Arc<Self>>,
+}
+
+impl Rules {
+    /// `job` are the patterns of `code.ignore`, `mapped` the names under `folders:`.
+    pub fn new(root: &Path, job: &[String], mapped: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
+        let file = if root.join(OWN_FILE).is_file() { OWN_FILE } else { GIT_FILE };
+        let mut own = GitignoreBuilder::new(root);
+        for pattern in job {
+            own.add_line(Some("code.ignore".into()), pattern)
+                .map_err(|error| Error::config(format!("`code.ignore`: `{pattern}` is no pattern: {}", reason(&error))))?;
+        }
+        let own = own.build().map_err(|error| Error::config(format!("`code.ignore`: {}", reason(&error))))?;
+        Ok(Self {
+            root: root.to_owned(),
+            file,
+            job: (!own.is_empty()).then(|| Arc::new(own)),
+            mapped: Arc::new(mapped.into_iter().collect()),
+            above: if file == GIT_FILE { above(root) } else { None },
+        })
+    }
+
+    pub(crate) const fn above(&self) -> Option<&Arc<Chain>> {
+        self.above.as_ref()
+    }
+
+    /// The name that a listing of a folder looks for.
+    pub(crate) const fn file_name(&self) -> &'static str {
+        self.file
+    }
+
+    /// The rules in force inside `folder`, which has an ignore file.
+    pub(crate) fn enter(&self, folder: &Path, above: Option<&Arc<Chain>>) -> Option<Arc<Chain>> {
+        read(folder, self.file).map(|rules| Arc::new(Chain { rules, above: above.cloned() }))
+    }
+
+    /// Whether an entry is left out. `path` is absolute, below the root.
+    pub(crate) fn judge(&self, path: &Path, name: &[u8], is_folder: bool, chain: Option<&Arc<Chain>>) -> Option<Why> {
+        if let Some(job) = &self.job
+            && let Some(verdict) = verdict(job.matched(path, is_folder))
+        {
+            return verdict;
+        }
+        let mut link = chain;
+        while let Some(chain) = link {
+            if !chain.rules.is_empty()
+                && let Some(verdict) = verdict(chain.rules.matched(path, is_folder))
+            {
+                return verdict;
+            }
+            link = chain.above.as_ref();
+        }
+        if !self.mapped.is_empty() && path.strip_prefix(&self.root).is_ok_and(|below| self.mapped.contains(below)) {
+            return Some(Why::Mapped);
+        }
+        built_in(path, name, is_folder, &self.root).map(Why::BuiltIn)
+    }
+}
+
+/// `Some(None)`: a pattern says it belongs to the tree.
+fn verdict(found: Match<&ignore::gitignore::Glob>) -> Option<Option<Why>> {
+    match found {
+        Match::None => None,
+        Match::Whitelist(_) => Some(None),
+        Match::Ignore(glob) => {
+            let from = glob.from().map_or_else(|| "code.ignore".to_owned(), |file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            Some(Some(Why::Pattern { pattern: glob.original().to_owned(), from }))
+        }
+    }
+}
+
+fn built_in(path: &Path, name: &[u8], is_folder: bool, root: &Path) -> Option<&'static str> {
+    match name {
+        b".git" | b".hg" | b".svn" | b".jj" => Some("version control"),
+        b".DS_Store" => Some("desktop file"),
+        _ if !is_folder => (name.ends_with(b".pyc") || name.ends_with(b".pyo")).then_some("cache"),
+        b"__pycache__" | b".mypy_cache" | b".pytest_cache" | b".ruff_cache" | b".ipynb_checkpoints" | b".hypothesis" => Some("cache"),
+        b".cache" => Some("downloads"),
+        b".tox" | b".nox" | b".venv" => Some("virtual environment"),
+        b"node_modules" => Some("packages"),
+        b"assets" => (path.parent() == Some(root)).then_some("query results"),
+        b"venv" | b"env" | b".env" | b"conda" | b"virtualenv" => {
+            (path.join("pyvenv.cfg").exists() || path.join("conda-meta").exists()).then_some("virtual environment")
+        }
+        _ => None,
+    }
+}
+
+/// The ignore files of the folders between the repository's root and ours.
+fn above(root: &Path) -> Option<Arc<Chain>> {
+    if root.join(".git").exists() {
+        return None;
+    }
+    let repository = root.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
+    let mut folders: Vec<&Path> = root.ancestors().skip(1).take_while(|folder| folder.starts_with(repository)).collect();
+    folders.reverse();
+    folders.into_iter().fold(None, |above, folder| match read(folder, GIT_FILE) {
+        Some(rules) => Some(Arc::new(Chain { rules, above })),
+        None => above,
+    })
+}
+
+/// Lines that are no pattern are passed over, as git does.
+fn read(folder: &Path, file: &str) -> Option<Gitignore> {
+    let path = folder.join(file);
+    path.is_file().then(|| {
+        let mut builder = GitignoreBuilder::new(folder);
+        let _ = builder.add(path);
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    })
+}
+
+fn reason(error: &ignore::Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,300 @@
+//! The seam to where snapshots are kept: bytes by name, written once, never replaced.
+
+use crate::digest::Digest;
+use crate::problem::{Problem, Result};
+use rustix::fs::{AtFlags, CWD, RenameFlags};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is kept, and under which name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Blob {
+    /// Content, named by the digest of its bytes.
+    Pack(Digest),
+    /// A manifest with the places of its content, named by the snapshot's id.
+    Root(Digest),
+    /// A list of packs that are given up, named by its moment and the digest of its bytes.
+    Doom(i64, Digest),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlobKind {
+    Pack,
+    Root,
+    Doom,
+}
+
+impl BlobKind {
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Self::Pack => "packs",
+            Self::Root => "snapshots",
+            Self::Doom => "doomed",
+        }
+    }
+}
+
+impl Blob {
+    pub fn path(&self) -> String {
+        match self {
+            Self::Pack(digest) => {
+                let digest = digest.to_string();
+                format!("packs/{}/{digest}", &digest[..2])
+            }
+            Self::Root(digest) => format!("snapshots/{digest}"),
+            Self::Doom(at, digest) => format!("doomed/{at:020}-{digest}"),
+        }
+    }
+
+    pub fn parse(path: &str) -> Option<Self> {
+        let (folder, rest) = path.split_once('/')?;
+        let blob = match folder {
+            "packs" => Self::Pack(Digest::parse(rest.split_once('/')?.1)?),
+            "snapshots" => Self::Root(Digest::parse(rest)?),
+            "doomed" => {
+                let (at, digest) = rest.split_once('-')?;
+                Self::Doom(at.parse().ok()?, Digest::parse(digest)?)
+            }
+            _ => return None,
+        };
+        (blob.path() == path).then_some(blob)
+    }
+}
+
+/// One thing that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    pub blob: Blob,
+    pub size: u64,
+    /// Milliseconds since 1970.
+    pub changed: Option<i64>,
+}
+
+/// Where snapshots are kept. Calls block, may be made from many threads, and may be repeated.
+pub trait BlobStore: Send + Sync {
+    /// For messages.
+    fn place(&self) -> String;
+
+    fn has(&self, blob: &Blob) -> Result<bool>;
+
+    /// Keeps `bytes`, whole or not at all; what is there already stays. Once this returns, they
+    /// are there for good.
+    fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()>;
+
+    /// All of it, or `None` where there is no such thing.
+    fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>>;
+
+    /// Exactly that part.
+    fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> Result<Vec<u8>>;
+
+    fn list(&self, kind: BlobKind) -> Result<Vec<Stored>>;
+
+    /// What is not there is fine.
+    fn delete(&self, blobs: &[Blob]) -> Result<()>;
+
+    /// How many calls of [`Self::put`] and [`Self::get_range`] at once make it fastest.
+    fn parallel(&self) -> usize {
+        2
+    }
+}
+
+/// A folder of this machine, mode 0700.
+#[derive(Debug)]
+pub struct FolderStore {
+    root: PathBuf,
+    next: AtomicU64,
+    /// Packs that are being read stay open: a layout reads them in many parts.
+    open: Mutex<Vec<(Digest, std::sync::Arc<File>)>>,
+}
+
+/// Packs kept open at once.
+const OPEN_PACKS: usize = 64;
+
+impl FolderStore {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), next: AtomicU64::new(0), open: Mutex::new(Vec::new()) }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn file(&self, blob: &Blob) -> PathBuf {
+        self.root.join(blob.path())
+    }
+
+    fn make_folder(path: &Path) -> Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| Problem::file(path, "made", error))
+    }
+
+    fn opened(&self, digest: Digest) -> Result<std::sync::Arc<File>> {
+        let lock = || self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, file)) = lock().iter().find(|(known, _)| *known == digest) {
+            return Ok(file.clone());
+        }
+        let path = self.file(&Blob::Pack(digest));
+        let file = match File::open(&path) {
+            Ok(file) => std::sync::Arc::new(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Problem::NoPack(digest)),
+            Err(error) => return Err(Problem::file(&path, "read", error)),
+        };
+        let mut open = lock();
+        if open.len() >= OPEN_PACKS {
+            open.remove(0);
+        }
+        open.push((digest, file.clone()));
+        Ok(file)
+    }
+
+    /// Written beside, synced, then given its name if nobody has it.
+    fn put_file(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
+        let incoming = self.root.join("incoming");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&incoming)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let part = incoming.join(format!("{}-{number}-{:p}", std::process::id(), self));
+        let written = (|| {
+            let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o400).open(&part)?;
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {
+                Err(rustix::io::Errno::EXIST) => Ok(()),
+                // Some file systems cannot: a hard link refuses to replace as well.
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match fs::hard_link(&part, target) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                    _ => Ok(()),
+                },
+                other => other.map_err(Into::into),
+            }
+        })();
+        let _ = rustix::fs::unlinkat(CWD, &part, AtFlags::empty());
+        written?;
+        match target.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl BlobStore for FolderStore {
+    fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn has(&self, blob: &Blob) -> Result<bool> {
+        let path = self.file(blob);
+        path.try_exists().map_err(|error| Problem::file(&path, "looked at", error))
+    }
+
+    fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()> {
+        let target = self.file(blob);
+        if let Some(folder) = target.parent() {
+            Self::make_folder(folder)?;
+        }
+        if target.exists() {
+            return Ok(());
+        }
+        self.put_file(&target, bytes).map_err(|error| Problem::file(&target, "written", error))
+    }
+
+    fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>> {
+        let path = self.file(blob);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Problem::file(&path, "read", error)),
+        }
+    }
+
+    fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> Result<Vec<u8>> {
+        let Blob::Pack(digest) = blob else { return Err(Problem::damaged(blob.path(), "it is not read in parts")) };
+        let file = self.opened(*digest)?;
+        let mut bytes = vec![0; length];
+        match file.read_exact_at(&mut bytes, offset) {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Problem::damaged(format!("pack {}", digest.short()), "it is cut short")),
+            Err(error) => Err(Problem::file(&self.file(blob), "read", error)),
+        }
+    }
+
+    fn list(&self, kind: BlobKind) -> Result<Vec<Stored>> {
+        let folder = self.root.join(kind.folder());
+        let mut stored = Vec::new();
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Problem::file(&folder, "read", error)),
+            };
+            for entry in entries {
+                let entry = entry.map_err(|error| Problem::file(&folder, "read", error))?;
+                let path = entry.path();
+                let Ok(meta) = entry.metadata() else { continue };
+                if meta.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let blob = path.strip_prefix(&self.root).ok().and_then(|below| below.to_str()).and_then(Blob::parse);
+                let changed = Stamped(&meta).millis();
+                stored.extend(blob.map(|blob| Stored { blob, size: meta.len(), changed }));
+            }
+        }
+        stored.sort_by_key(|stored| stored.blob);
+        Ok(stored)
+    }
+
+    fn delete(&self, blobs: &[Blob]) -> Result<()> {
+        for blob in blobs {
+            let path = self.file(blob);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Problem::file(&path, "removed", error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Stamped<'a>(&'a fs::Metadata);
+
+impl Stamped<'_> {
+    fn millis(&self) -> Option<i64> {
+        use std::os::unix::fs::MetadataExt;
+        self.0.mtime().checked_mul(1000).and_then(|millis| millis.checked_add(self.0.mtime_nsec() / 1_000_000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_nothing_else_does() {
+        let digest = Digest::of(b"x");
+        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Doom(1_700_000_000_000, digest)] {
+            assert_eq!(Blob::parse(&blob.path()), Some(blob));
+        }
+        for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {
+            assert_eq!(Blob::parse(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FolderStore::new(folder.path().join("store"));
+        let blob = Blob::Root(Digest::of(b"x"));
+        assert!(!store.has(&blob).expect("asks"));
+        store.put(&blob, b"first").expect("put");
+        store.put(&blob, b"second").expect("put again");
+        assert_eq!(store.get(&blob).expect("read").as_deref(), Some(&b"first"[..]));
+        assert_eq!(store.list(BlobKind::Root).expect("listed").len(), 1);
+        assert_eq!(fs::read_dir(folder.path().join("store/incoming")).expect("there").count(), 0);
+        store.delete(&[blob, blob]).expect("deleted");
+        assert_eq!(store.get(&blob).expect("read"), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! Taking a snapshot: walk, recall what is known, read what is not, keep what is new, write the root.
+
+use crate::content;
+use crate::digest::Digest;
+use crate::index::Index;
+use crate::manifest::{Entry, Kind, Manifest, Piece};
+use crate::pack::{Pack, Packer};
+use crate::problem::{Problem, Result};
+use crate::progress::Progress;
+use crate::root::{About, Place, Root, read_root};
+use crate::rules::Rules;
+use crate::stat_cache::{self, Known};
+use crate::store::{Blob, BlobKind, BlobStore};
+use crate::walk::{Found, FoundKind, LeftOut, Limits, Walked, join, walk};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+/// Files that a worker takes at once: neighbours compress well together.
+const BATCH: usize = 16;
+
+/// Where and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub limits: Limits,
+    /// Of zstd.
+    pub level: i32,
+    /// What the snapshot is of, for people.
+    pub name: String,
+    /// Nanoseconds since 1970.
+    pub now: i64,
+    /// What was in each file of this tree when it was last read.
+    pub stat_cache: PathBuf,
+    /// What the store is known to hold.
+    pub index: PathBuf,
+}
+
+/// A snapshot that is in the store, and what it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    pub id: Digest,
+    pub files: usize,
+    pub bytes: u64,
+    /// Files that had to be read.
+    pub read: usize,
+    /// Bytes that went to the store.
+    pub stored: u64,
+    pub left_out: Vec<LeftOut>,
+    /// Files that kept changing while they were read.
+    pub unsteady: Vec<String>,
+    /// It was there already.
+    pub was_there: bool,
+}
+
+/// Takes a snapshot of what a walk found. Once this returns, all of it is in the store.
+pub fn take(root: &Path, rules: &Rules, store: &dyn BlobStore, options: &Options, progress: &Progress) -> Result<Taken> {
+    let walked = walk(root, rules, options.limits)?;
+    take_walked(root, walked, store, options, progress)
+}
+
+pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: &Options, progress: &Progress) -> Result<Taken> {
+    let Walked { found, left_out, .. } = walked;
+    let recalled = stat_cache::recall(stat_cache::load(&options.stat_cache), &found);
+    let unread = found.iter().zip(&recalled).filter(|(found, pieces)| found.kind == FoundKind::File && pieces.is_none()).count();
+    let done = |manifest: &Manifest, left_out| Taken {
+        id: manifest.id(),
+        files: manifest.files(),
+        bytes: manifest.bytes(),
+        read: 0,
+        stored: 0,
+        left_out,
+        unsteady: Vec::new(),
+        was_there: true,
+    };
+    if unread == 0 {
+        let manifest = make_manifest(root, &found, recalled.clone())?;
+        if store.has(&Blob::Root(manifest.id()))? {
+            return Ok(done(&manifest, left_out));
+        }
+    }
+    let index = open_index(store, &options.index)?;
+    let reading = Reading::new(root, &found, recalled, store, index, options, progress);
+    let Read { pieces, stamps, index, stored, unsteady, read } = reading.run()?;
+    remember(&options.stat_cache, &found, &pieces, &stamps, options.now)?;
+    let manifest = make_manifest(root, &found, pieces)?;
+    let mut taken = Taken { read, stored, unsteady, was_there: false, ..done(&manifest, left_out) };
+    let about = About { taken: options.now / 1_000_000, name: options.name.clone() };
+    let bytes = make_root(manifest, about, &index)?.encode()?;
+    taken.stored += bytes.len() as u64;
+    store.put(&Blob::Root(taken.id), &bytes)?;
+    Ok(taken)
+}
+
+/// The index of a store, without what was given up since; rebuilt from the store when it is lost.
+fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
+    let mut index = Index::load(file)?;
+    let is_new = !file.exists();
+    for doomed in store.list(BlobKind::Doom)? {
+        let Blob::Doom(_, name) = doomed.blob else { continue };
+        if index.knows_doom(&name) {
+            continue;
+        }
+        let bytes = store.get(&doomed.blob)?.unwrap_or_default();
+        index.doom(name, bytes.chunks_exact(32).filter_map(|part| part.try_into().ok().map(Digest)).collect());
+    }
+    if is_new {
+        // The newest few tell most of what is there.
+        let mut roots = store.list(BlobKind::Root)?;
+        roots.sort_by_key(|root| std::cmp::Reverse(root.changed));
+        for root in roots.iter().take(8) {
+            if let Blob::Root(id) = root.blob
+                && let Ok(root) = read_root(store, &id)
+            {
+                index.learn(&root);
+            }
+        }
+    }
+    Ok(index)
+}
+
+/// What was read, settled and stored.
+struct Read {
+    pieces: Vec<Option<Vec<Piece>>>,
+    /// Of the files that were read, as they were then.
+    stamps: HashMap<usize, crate::walk::Stamp>,
+    index: Index,
+    stored: u64,
+    unsteady: Vec<String>,
+    read: usize,
+}
+
+struct Reading<'a> {
+    root: &'a Path,
+    found: &'a [Found],
+    store: &'a dyn BlobStore,
+    options: &'a Options,
+    progress: &'a Progress,
+    /// Files to be read, by their place in `found`.
+    todo: Vec<usize>,
+    next: AtomicUsize,
+    recalled: Vec<Option<Vec<Piece>>>,
+    index: Mutex<Index>,
+    /// Chunks that somebody is keeping already.
+    claimed: Mutex<HashSet<Digest>>,
+    problem: Mutex<Option<Problem>>,
+}
+
+type FileRead = (usize, content::Content);
+
+impl<'a> Reading<'a> {
+    fn new(
+        root: &'a Path,
+        found: &'a [Found],
+        recalled: Vec<Option<Vec<Piece>>>,
+        store: &'a dyn BlobStore,
+        index: Index,
+        options: &'a Options,
+        progress: &'a Progress,
+    ) -> Self {
+        let is_kept = |pieces: &Vec<Piece>| {
+            pieces.iter().all(|piece| match piece {
+                Piece::Chunk { digest, .. } => index.has(digest),
+                Piece::Hole { .. } => true,
+            })
+        };
+        let todo: Vec<usize> =
+            (0..found.len()).filter(|number| found[*number].kind == FoundKind::File && !recalled[*number].as_ref().is_some_and(is_kept)).collect();
+        progress.expect(todo.len() as u64, todo.iter().map(|number| found[*number].stamp.size).sum());
+        Self {
+            root,
+            found,
+            store,
+            options,
+            progress,
+            todo,
+            next: AtomicUsize::new(0),
+            recalled,
+            index: Mutex::new(index),
+            claimed: Mutex::new(HashSet::new()),
+            problem: Mutex::new(None),
+        }
+    }
+
+    fn run(self) -> Result<Read> {
+        let workers = std::thread::available_parallelism().map_or(1, |count| count.get().min(8)).min(self.todo.len().div_ceil(BATCH)).max(1);
+        let keepers = self.store.parallel().max(1);
+        let (send, receive) = sync_channel::<Pack>(1);
+        let receive = Mutex::new(receive);
+        let stored = Mutex::new(0u64);
+        let mut files: Vec<FileRead> = Vec::new();
+        std::thread::scope(|scope| {
+            for _ in 0..keepers {
+                scope.spawn(|| self.keep_packs(&receive, &stored));
+            }
+            let others: Vec<_> = (1..workers)
+                .map(|_| {
+                    let send = send.clone();
+                    scope.spawn(|| self.work(send))
+                })
+                .collect();
+            files.extend(self.work(send));
+            for other in others {
+                files.extend(other.join().unwrap_or_default());
+            }
+        });
+        let Self { found, recalled, index, problem, .. } = self;
+        if let Some(problem) = problem.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(problem);
+        }
+        let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+        index.save()?;
+        let mut read = Read {
+            pieces: recalled,
+            stamps: HashMap::new(),
+            index,
+            stored: stored.into_inner().unwrap_or_else(PoisonError::into_inner),
+            unsteady: Vec::new(),
+            read: files.len(),
+        };
+        for (number, content) in files {
+            if content.unsteady {
+                read.unsteady.push(String::from_utf8_lossy(&found[number].path).into_owned());
+            } else {
+                read.stamps.insert(number, content.stamp);
+            }
+            read.pieces[number] = Some(content.pieces);
+        }
+        Ok(read)
+    }
+
+    fn is_over(&self) -> bool {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn give_up(&self, problem: Problem) {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
+    }
+
+    /// Reads files until there are none left.
+    #[expect(clippy::needless_pass_by_value, reason = "the keepers stop when the last sender is dropped")]
+    fn work(&self, send: SyncSender<Pack>) -> Vec<FileRead> {
+        let mut files = Vec::new();
+        let outcome = Packer::new(self.options.level).and_then(|mut packer| {
+            let mut buffer = Vec::new();
+            while !self.is_over() {
+                let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
+                let Some(batch) = self.todo.get(first..self.todo.len().min(first + BATCH)).filter(|batch| !batch.is_empty()) else { break };
+                for number in batch {
+                    files.push((*number, self.read_file(*number, &mut packer, &mut buffer, &send)?));
+                }
+            }
+            if let Some(pack) = packer.finish()? {
+                let _ = send.send(pack);
+            }
+            Ok(())
+        });
+        if let Err(problem) = outcome {
+            self.give_up(problem);
+        }
+        files
+    }
+
+    fn read_file(&self, number: usize, packer: &mut Packer, buffer: &mut Vec<u8>, send: &SyncSender<Pack>) -> Result<content::Content> {
+        let path = join(self.root, &self.found[number].path);
+        let mut problem = None;
+        let read = content::read(&path, buffer, &mut |digest, chunk| {
+            self.progress.add_bytes(chunk.len() as u64);
+            if self.index.lock().unwrap_or_else(PoisonError::into_inner).has(&digest)
+                || !self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(digest)
+            {
+                return Ok(());
+            }
+            match packer.add(digest, chunk) {
+                Ok(Some(pack)) => send.send(pack).map_err(|_| io::Error::other("the store failed")),
+                Ok(None) => Ok(()),
+                Err(error) => {
+                    problem = Some(error);
+                    Err(io::Error::other("packing failed"))
+                }
+            }
+        });
+        self.progress.add_file();
+        read.map_err(|error| problem.unwrap_or_else(|| Problem::file(&path, "read", error)))
+    }
+
+    fn keep_packs(&self, receive: &Mutex<Receiver<Pack>>, stored: &Mutex<u64>) {
+        loop {
+            let next = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(mut pack) = next else { return };
+            if self.is_over() {
+                continue;
+            }
+            if self.index.lock().unwrap_or_else(PoisonError::into_inner).is_doomed(&pack.digest) {
+                // One of that name may be deleted any moment.
+                pack.rename(self.options.now);
+            }
+            let kept = self.store.put(&Blob::Pack(pack.digest), &pack.bytes).and_then(|()| {
+                *stored.lock().unwrap_or_else(PoisonError::into_inner) += pack.bytes.len() as u64;
+                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                index.add(&pack);
+                // At once: whoever goes on after a kill does not store it again.
+                index.save()
+            });
+            if let Err(problem) = kept {
+                self.give_up(problem);
+            }
+        }
+    }
+}
+
+fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps: &HashMap<usize, crate::walk::Stamp>, now: i64) -> Result<()> {
+    let known: Vec<Known> = found
+        .iter()
+        .zip(pieces)
+        .enumerate()
+        .filter(|(_, (found, _))| found.kind == FoundKind::File)
+        .filter_map(|(number, (found, pieces))| {
+            let stamp = stamps.get(&number).copied();
+            // What was recalled was settled; what was read is judged by how old it is.
+            let settled = stamp.as_ref().is_none_or(|stamp| stat_cache::is_settled(stamp, now));
+            Some(Known { path: found.path.clone(), stamp: stamp.unwrap_or(found.stamp), pieces: pieces.clone()?, settled })
+        })
+        .collect();
+    stat_cache::save(file, &known)
+}
+
+fn make_manifest(root: &Path, found: &[Found], pieces: Vec<Option<Vec<Piece>>>) -> Result<Manifest> {
+    let mut entries = Vec::with_capacity(found.len());
+    for (found, pieces) in found.iter().zip(pieces) {
+        let kind = match found.kind {
+            FoundKind::Folder => Kind::Folder,
+            FoundKind::File => Kind::File(pieces.ok_or_else(|| Problem::damaged(String::from_utf8_lossy(&found.path), "it was not read"))?),
+            FoundKind::Link => {
+                let path = join(root, &found.path);
+                let target = rustix::fs::readlink(&path, Vec::new()).map_err(|error| Problem::file(&path, "read", error))?;
+                Kind::Link(target.into_bytes().into())
+            }
+        };
+        // The modes of links mean nothing.
+        let mode = if found.kind == FoundKind::Link { 0o777 } else { found.mode };
+        entries.push(Entry { path: found.path.clone(), mode, kind, modified: found.stamp.modified });
+    }
+    Ok(Manifest { entries })
+}
+
+fn make_root(manifest: Manifest, about: About, index: &Index) -> Result<Root> {
+    let mut packs: HashMap<Digest, u32> = HashMap::new();
+    let mut frames: HashMap<(Digest, u64), u32> = HashMap::new();
+    let mut seen: HashSet<Digest> = HashSet::new();
+    let mut root = Root { about, ..Root::default() };
+    let number = |count: usize| u32::try_from(count).map_err(|_| Problem::hostile("too many parts"));
+    for (digest, _) in manifest.entries.iter().flat_map(Entry::chunks) {
+        if !seen.insert(*digest) {
+            continue;
+        }
+        let (pack, frame, offset) = index.get(digest).ok_or_else(|| Problem::damaged("the index", "content that was just stored is not in it"))?;
+        let pack_number = match packs.get(pack) {
+            Some(number) => *number,
+            None => {
+                let next = number(root.packs.len())?;
+                root.packs.push(*pack);
+                packs.insert(*pack, next);
+                next
+            }
+        };
+        let place = match frames.get(&(*pack, frame.offset)) {
+            Some(number) => *number,
+            None => {
+                let next = number(root.frames.len())?;
+                root.frames.push((pack_number, frame.clone()));
+                frames.insert((*pack, frame.offset), next);
+                next
+            }
+        };
+        root.places.push(Place { frame: place, offset });
+    }
+    root.manifest = manifest;
+    Ok(root)
+}

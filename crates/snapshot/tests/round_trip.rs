@@ -1,0 +1,196 @@
+//! What goes in comes out: every byte, mode, time, link and odd name.
+
+mod support;
+
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::Barrier;
+use support::{Bench, look, noise, odd};
+
+#[test]
+fn odd_trees_come_back_exactly() {
+    let bench = Bench::new();
+    bench.write("plain.txt", "hello\n");
+    bench.write("empty", "");
+    bench.write("deep/er/and/deeper/still", "x");
+    bench.write("large.bin", noise(1, 9_000_000));
+    bench.write("zeros", vec![0; 3_000_000]);
+    bench.write("same-1", noise(2, 5000));
+    bench.write("same-2", noise(2, 5000));
+    bench.write("with space/and \"quotes\"\n and newline", "odd");
+    bench.write(".hidden/.dot", "dot");
+    fs::write(bench.tree().join(odd(b"not-\xff\xfe-utf8")), "bytes").expect("written");
+    fs::create_dir(bench.tree().join("hollow")).expect("made");
+    bench.link("link", "plain.txt");
+    bench.link("dangling", "/nowhere/at all");
+    bench.link("up", "../..");
+    bench.link("folder-link", "deep");
+    bench.write("run.sh", "#!/bin/sh\n");
+    fs::set_permissions(bench.tree().join("run.sh"), fs::Permissions::from_mode(0o755)).expect("set");
+    fs::set_permissions(bench.tree().join("plain.txt"), fs::Permissions::from_mode(0o400)).expect("set");
+    bench.write("locked/inside", "x");
+    fs::set_permissions(bench.tree().join("locked"), fs::Permissions::from_mode(0o555)).expect("set");
+    let taken = bench.take();
+    assert_eq!((taken.files, taken.was_there), (12, false));
+    bench.round_trip(&taken.id, "out");
+}
+
+#[test]
+fn sparse_files_stay_sparse_and_are_not_read_through() {
+    let bench = Bench::new();
+    let path = bench.tree().join("sparse");
+    let file = fs::File::create(&path).expect("made");
+    file.set_len(20 << 30).expect("long");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"island", 7 << 30).expect("written");
+    drop(file);
+    let taken = bench.take();
+    assert!(taken.stored < 100_000, "{} bytes stored", taken.stored);
+    let out = bench.lay(&taken.id, "out").expect("laid out").join("sparse");
+    let meta = fs::metadata(&out).expect("there");
+    assert_eq!(meta.len(), 20 << 30);
+    assert!(meta.blocks() * 512 < 1 << 20, "{} blocks", meta.blocks());
+    let mut island = [0; 6];
+    std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(out).expect("open"), &mut island, 7 << 30).expect("read");
+    assert_eq!(&island, b"island");
+}
+
+#[test]
+fn an_unchanged_tree_is_not_read_and_a_changed_file_only_itself() {
+    let bench = Bench::new();
+    for number in 0..50 {
+        bench.write(&format!("f{number}"), noise(number, 3000));
+    }
+    let later = |options: &mut towline_snapshot::take::Options| options.now += 10_000_000_000;
+    let mut options = bench.options();
+    later(&mut options);
+    let first = bench.take_with(&options).expect("taken");
+    assert_eq!(first.read, 50);
+    let second = bench.take_with(&options).expect("taken");
+    assert_eq!((second.read, second.stored, second.was_there, second.id), (0, 0, true, first.id));
+    bench.write("f7", noise(99, 3000));
+    let third = bench.take_with(&options).expect("taken");
+    assert_eq!(third.read, 1);
+    assert_ne!(third.id, first.id);
+    assert!(third.stored < 3000 + 4000, "{}", third.stored);
+    bench.round_trip(&third.id, "out");
+}
+
+#[test]
+fn a_file_changed_at_once_after_it_was_read_is_read_again() {
+    let bench = Bench::new();
+    bench.write("f", "one");
+    let first = bench.take();
+    // The same size, and the time set back to what it was: only what cannot be set back tells.
+    let path = bench.tree().join("f");
+    let before = fs::metadata(&path).expect("there").modified().expect("a time");
+    fs::write(&path, "two").expect("written");
+    fs::File::options().write(true).open(&path).expect("open").set_modified(before).expect("set");
+    let second = bench.take();
+    assert_ne!(first.id, second.id);
+    bench.round_trip(&second.id, "out");
+}
+
+#[test]
+fn the_same_tree_has_the_same_id_wherever_and_whenever() {
+    let (one, two) = (Bench::new(), Bench::new());
+    for bench in [&one, &two] {
+        bench.write("a/b", "x");
+        bench.write("c", noise(3, 2_500_000));
+    }
+    fs::File::options().write(true).open(two.tree().join("c")).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+    assert_eq!(one.take().id, two.take().id);
+    fs::set_permissions(two.tree().join("c"), fs::Permissions::from_mode(0o755)).expect("set");
+    assert_ne!(one.take().id, two.take().id);
+}
+
+#[test]
+fn a_change_in_the_middle_of_a_large_file_stores_little() {
+    let bench = Bench::new();
+    let mut bytes = noise(5, 30_000_000);
+    bench.write("large", &bytes);
+    bench.take();
+    bytes.splice(15_000_000..15_000_000, b"inserted".iter().copied());
+    bench.write("large", &bytes);
+    let taken = bench.take();
+    assert!(taken.stored < 9_000_000, "{} stored", taken.stored);
+    bench.round_trip(&taken.id, "out");
+}
+
+#[test]
+fn many_take_and_lay_out_at_once() {
+    let bench = Bench::new();
+    for number in 0..300 {
+        bench.write(&format!("d{}/f{number}", number % 7), noise(number, 2000 + number as usize * 37));
+    }
+    let barrier = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (bench, barrier) = (&bench, &barrier);
+            scope.spawn(move || {
+                let mut options = bench.options();
+                options.stat_cache = bench.folder.path().join(format!("stat-{number}"));
+                barrier.wait();
+                let taken = bench.take_with(&options).expect("taken");
+                bench.round_trip(&taken.id, &format!("out-{number}"));
+            });
+        }
+    });
+}
+
+/// A path of one to three parts from a small alphabet, so that trees clash and nest.
+fn part() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::sample::select(vec![b"a".to_vec(), b"b".to_vec(), b"A".to_vec(), b"a b".to_vec(), b"-x".to_vec(), b"~".to_vec()]),
+        proptest::collection::vec(any::<u8>().prop_filter("a name", |byte| *byte != 0 && *byte != b'/'), 1..12)
+            .prop_filter("a name", |name| name != b"." && name != b".." && name != b".git"),
+    ]
+}
+
+#[derive(Debug, Clone)]
+enum Made {
+    File(Vec<u8>, u32),
+    Link(Vec<u8>),
+    Folder,
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    prop_oneof![
+        4 => (proptest::collection::vec(any::<u8>(), 0..2000), proptest::sample::select(vec![0o644, 0o755, 0o400, 0o600, 0o666])).prop_map(|(bytes, mode)| Made::File(bytes, mode)),
+        1 => part().prop_map(Made::Link),
+        1 => Just(Made::Folder),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tree_comes_back_exactly(entries in proptest::collection::vec((proptest::collection::vec(part(), 1..4), made()), 0..25)) {
+        let bench = Bench::new();
+        for (parts, made) in entries {
+            let path = parts.iter().fold(bench.tree(), |path, part| path.join(odd(part)));
+            let folder = path.parent().expect("a parent");
+            // What clashes with an earlier entry is not part of this tree.
+            if fs::create_dir_all(folder).is_err() || !folder.canonicalize().is_ok_and(|folder| folder.starts_with(bench.tree().canonicalize().expect("there"))) {
+                continue;
+            }
+            match made {
+                Made::File(bytes, mode) => {
+                    if !path.exists() && fs::symlink_metadata(&path).is_err() && fs::write(&path, bytes).is_ok() {
+                        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+                    }
+                }
+                Made::Link(target) => drop(std::os::unix::fs::symlink(odd(&target), &path)),
+                Made::Folder => drop(fs::create_dir(&path)),
+            }
+        }
+        // Ignore files among them would leave things out, which is another test's subject.
+        let rules_free = look(&bench.tree()).keys().all(|path| !path.ends_with(b".gitignore"));
+        prop_assume!(rules_free);
+        let taken = bench.take();
+        let kept: Vec<_> = taken.left_out.iter().map(|left| left.path.clone()).collect();
+        prop_assume!(kept.is_empty());
+        bench.round_trip(&taken.id, "out");
+    }
+}
