@@ -82,6 +82,27 @@ pub struct Resolved {
     pub hold_on_failure: Option<Span>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitState>,
+    /// What travels; without it the run starts in `workdir` itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<FrozenCode>,
+}
+
+/// The code of a run, as it was when it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FrozenCode {
+    /// The snapshot's id; absent in a plan that was not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// The folder it was taken of.
+    pub root: String,
+    /// Where commands start, below it; empty for the root itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workdir: String,
+    pub files: u64,
+    pub bytes: u64,
+    /// What the ignore rules left out and a run on this machine gets a link to, below the root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
 }
 
 impl Resolved {
@@ -102,6 +123,7 @@ impl Resolved {
             retry: self.retry.clone(),
             hold_on_failure: self.hold_on_failure,
             git: self.git.clone(),
+            code: self.code.clone(),
         }
     }
 }
@@ -112,6 +134,9 @@ pub struct GitState {
     pub commit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// Whether tracked files differ from the commit; absent where git could not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<bool>,
 }
 
 /// What only the submitter's machine can tell.
@@ -121,6 +146,7 @@ pub struct Surroundings {
     pub workdir: String,
     pub umask: u32,
     pub git: Option<GitState>,
+    pub code: Option<FrozenCode>,
     /// Whether the job inherits the environment: only on the submitter's own machine.
     pub inherit: bool,
     /// Values the keyring had for names under `secrets`.
@@ -151,6 +177,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         retry: job.retry.clone(),
         hold_on_failure: job.hold_on_failure,
         git: around.git,
+        code: around.code,
     };
     if let Some(RetryPolicy { max: 0, .. }) = resolved.retry {
         return Err(Error::config("`retry.max` counts every start, so it is at least 1"));

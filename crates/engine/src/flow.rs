@@ -108,13 +108,21 @@ fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
     Ok(())
 }
 
-/// Where commands start: `code.workdir` below the code root, or the current folder.
-pub fn workdir(job: &Job, current: &Path) -> Result<PathBuf> {
+/// Where the code of a job lies and where its commands start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodePlace {
+    pub root: PathBuf,
+    /// The root or a folder below it; absolute.
+    pub workdir: PathBuf,
+}
+
+/// `code.root`, else the code root around `current`; `code.workdir` below it, else `current`.
+pub fn code_place(job: &Job, current: &Path) -> Result<CodePlace> {
     let root = match &job.code.root {
         Some(root) => current.join(root),
         None => crate::surroundings::code_root(current),
     };
-    let folder = match &job.code.workdir {
+    let workdir = match &job.code.workdir {
         Some(workdir) => {
             let below = Path::new(workdir);
             if below.is_absolute() || below.components().any(|part| part == std::path::Component::ParentDir) {
@@ -122,11 +130,26 @@ pub fn workdir(job: &Job, current: &Path) -> Result<PathBuf> {
             }
             root.join(below)
         }
-        None if job.code.root.is_some() => root,
+        None if job.code.root.is_some() => root.clone(),
         None => current.to_owned(),
     };
+    Ok(CodePlace { root: real_folder(&root)?, workdir: real_folder(&workdir)? })
+}
+
+fn real_folder(folder: &Path) -> Result<PathBuf> {
     if !folder.is_dir() {
         return Err(Error::config(format!("the folder {} does not exist", folder.display())).hint("see `code.root` and `code.workdir` in the job file"));
     }
     folder.canonicalize().map_err(|error| Error::config(format!("the folder {} cannot be used", folder.display())).source_error(error))
+}
+
+/// Why no code travels from here: it is everything the user has, or everything there is.
+pub fn too_wide(root: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let home = home.and_then(|home| home.canonicalize().ok());
+    match home {
+        _ if root == Path::new("/") => Some("the root of the file system"),
+        Some(home) if root == home => Some("your home folder"),
+        Some(home) if home.starts_with(root) => Some("a folder that holds your home folder"),
+        _ => None,
+    }
 }

@@ -52,6 +52,11 @@ pub fn code_root(folder: &Path) -> PathBuf {
     upward(crate::layers::PROJECT_FILE).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
 }
 
+/// The commit of the repository that a folder lies in.
+pub fn git_around(folder: &Path) -> Option<GitState> {
+    git_state(folder.ancestors().find(|folder| folder.join(".git").exists())?)
+}
+
 /// The commit that is checked out, read from git's own files: no program is started.
 pub fn git_state(root: &Path) -> Option<GitState> {
     let dot_git = root.join(".git");
@@ -62,7 +67,7 @@ pub fn git_state(root: &Path) -> Option<GitState> {
     };
     let head = fs::read_to_string(git.join("HEAD")).ok()?;
     let Some(reference) = head.trim().strip_prefix("ref: ") else {
-        return Some(GitState { commit: head.trim().to_owned(), branch: None });
+        return Some(GitState { commit: head.trim().to_owned(), branch: None, dirty: None });
     };
     let branch = reference.strip_prefix("refs/heads/").map(str::to_owned);
     let common = fs::read_to_string(git.join("commondir")).map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
@@ -71,7 +76,16 @@ pub fn git_state(root: &Path) -> Option<GitState> {
         let text = fs::read_to_string(common.join("packed-refs")).ok()?;
         text.lines().find_map(|line| line.strip_suffix(reference).map(|commit| commit.trim().to_owned()))
     };
-    loose.or_else(packed).map(|commit| GitState { commit, branch })
+    loose.or_else(packed).map(|commit| GitState { commit, branch, dirty: None })
+}
+
+/// Whether tracked files differ from the commit, as git itself tells; `None` where it cannot.
+pub fn is_dirty(root: &Path) -> Option<bool> {
+    let mut command = Command::new("git");
+    // Looking must not write: other programs may hold the index.
+    command.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root).args(["status", "--porcelain", "--untracked-files=no"]);
+    let output = command.output().ok()?;
+    output.status.success().then_some(!output.stdout.is_empty())
 }
 
 /// The umask of this process, without changing it.

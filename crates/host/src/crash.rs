@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every point, by process: what the crash campaign walks through.
 pub const POINTS: &[&str] = &[
+    "client.snapshot.taken",
     "client.submit.before",
     "client.submit.sent",
     "client.submit.answered",
@@ -34,6 +35,8 @@ pub const POINTS: &[&str] = &[
     "daemon.adopt.done",
     "runner.assigned",
     "runner.claimed",
+    "runner.layout.before",
+    "runner.layout.done",
     "runner.spawned",
     "runner.started",
     "runner.rank.exited",

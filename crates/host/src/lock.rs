@@ -39,3 +39,23 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
         Err(error) => Err(error.into()),
     }
 }
+
+/// Waits for the lock that many may hold at once, and that keeps [`lock_alone`] out.
+pub fn lock_shared(file: impl AsFd) -> io::Result<()> {
+    wait_for(file, FlockOperation::LockShared)
+}
+
+/// Waits until nobody else holds the lock.
+pub fn lock_alone(file: impl AsFd) -> io::Result<()> {
+    wait_for(file, FlockOperation::LockExclusive)
+}
+
+fn wait_for(file: impl AsFd, operation: FlockOperation) -> io::Result<()> {
+    loop {
+        match flock(file.as_fd(), operation) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,9 +1,11 @@
 //! One attempt from its claim to its end, as a machine that is woken: by an ended process, by the
 //! daemon, by the clock.
 
+use crate::code::Layout;
 use crate::launch::{Launch, LaunchError, Process, free_port};
 use crate::memory::MemoryGroup;
 use rustix::process::{Pid, Signal, WaitStatus};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::backend::LogSource;
@@ -17,6 +19,8 @@ const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// The code is being laid out.
+    Layout,
     SetUp,
     Ranks,
     /// The ranks have ended; what they left behind is being ended.
@@ -30,6 +34,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
+    SetUpStarted,
     RanksStarted,
     Held { until: Moment },
     Done,
@@ -44,6 +49,7 @@ pub(crate) struct Attempt {
     memory: Vec<MemoryGroup>,
     pub(crate) processes: Vec<Process>,
     stage: Stage,
+    layout: Option<Layout>,
     /// Decided once; the first cause stays.
     ending: Option<Ending>,
     kill_at: Option<Instant>,
@@ -65,7 +71,8 @@ impl Attempt {
             port: free_port(),
             memory,
             processes: Vec::new(),
-            stage: Stage::SetUp,
+            stage: Stage::Layout,
+            layout: None,
             ending: None,
             kill_at: None,
             time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
@@ -75,14 +82,56 @@ impl Attempt {
         }
     }
 
-    /// Starts set-up, or the ranks where there is none.
+    /// Lays the code out, if there is any to lay out; then set-up, then the ranks.
     pub(crate) fn begin(&mut self) -> Change {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(self.assignment.umask & 0o777));
+        let Some(order) = self.assignment.code.clone() else { return self.set_up() };
+        match Layout::begin(order, self.assignment.attempt) {
+            Ok(layout) => {
+                self.layout = Some(layout);
+                Change::Nothing
+            }
+            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
+        }
+    }
+
+    /// Starts set-up, or the ranks where there is none.
+    fn set_up(&mut self) -> Change {
+        self.stage = Stage::SetUp;
         if self.assignment.setup.is_empty() {
             return self.start_ranks();
         }
         let started = self.launch().set_up();
-        self.started(started, Change::Nothing)
+        self.started(started, Change::SetUpStarted)
+    }
+
+    fn not_started(&mut self, why: &str) -> Change {
+        self.ending.get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
+        self.stage = Stage::CleanUp;
+        self.wake()
+    }
+
+    /// `None` while there is nothing to wait for any more.
+    fn wake_layout(&mut self) -> Option<Change> {
+        let layout = self.layout.as_ref()?;
+        if self.ending.is_some() {
+            layout.stop();
+        }
+        if !layout.is_over() {
+            return Some(Change::Nothing);
+        }
+        let outcome = self.layout.take()?.finish();
+        Some(match outcome {
+            _ if self.ending.is_some() => self.finish(),
+            Ok(()) => self.set_up(),
+            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
+        })
+    }
+
+    /// What wakes us, beside the clock and the daemon.
+    pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let processes = self.processes.iter().filter_map(|process| process.watch.as_ref().map(AsFd::as_fd));
+        processes.chain(self.layout.as_ref().map(Layout::watch))
     }
 
     fn launch(&self) -> Launch<'_> {
@@ -171,6 +220,9 @@ impl Attempt {
         if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && self.stage != Stage::CleanUp {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
             self.terminate();
+        }
+        if let Some(change) = self.wake_layout() {
+            return change;
         }
         if self.kill_at.is_some_and(|moment| now >= moment) {
             kill_all_descendants();

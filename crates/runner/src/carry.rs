@@ -79,8 +79,7 @@ impl Runner {
         }
         let timeout = self.attempt.as_ref().map(Attempt::timeout);
         if let Some(attempt) = &self.attempt {
-            let watched = attempt.processes.iter().filter_map(|process| process.watch.as_ref());
-            descriptors.extend(watched.map(|watch| PollFd::new(watch, PollFlags::IN)));
+            descriptors.extend(attempt.watches().map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
         }
         let timeout = timeout.map(timespec);
         match poll(&mut descriptors, timeout.as_ref()) {
@@ -153,9 +152,6 @@ impl Runner {
         let change = current.begin();
         self.attempt = Some(current);
         crash::pass("runner.spawned");
-        if change == Change::Nothing {
-            self.ranks_started();
-        }
         self.changed(change)
     }
 
@@ -170,7 +166,7 @@ impl Runner {
     fn changed(&mut self, change: Change) -> io::Result<()> {
         match change {
             Change::Nothing => {}
-            Change::RanksStarted => self.ranks_started(),
+            Change::SetUpStarted | Change::RanksStarted => self.ranks_started(),
             Change::Held { until } => self.held(until)?,
             Change::Done => self.end()?,
         }

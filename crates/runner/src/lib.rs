@@ -7,6 +7,7 @@
 
 mod attempt;
 mod carry;
+mod code;
 mod control;
 mod guard;
 pub mod journal;

@@ -23,13 +23,17 @@ pub enum Why {
     Mapped,
     /// Neither file, folder nor link.
     Special(&'static str),
+    /// A link that leads out of the tree: anywhere else it would lead nowhere.
+    Outside,
+    /// Where Towline itself keeps its state.
+    Own,
 }
 
 impl Why {
     /// Whether a run on this machine gets a link to it. Caches are not shared: an interpreter that
     /// trusts modification times would take another version's compiled code from there.
     pub fn is_linked(&self) -> bool {
-        !matches!(self, Self::BuiltIn("cache" | "query results" | "desktop file") | Self::Special(_))
+        !matches!(self, Self::BuiltIn("cache" | "query results" | "desktop file") | Self::Special(_) | Self::Own)
     }
 }
 
@@ -40,6 +44,8 @@ impl std::fmt::Display for Why {
             Self::Pattern { pattern, from } => write!(f, "`{pattern}` in {from}"),
             Self::Mapped => f.write_str("mapped to a datastore"),
             Self::Special(what) => write!(f, "is a {what}"),
+            Self::Outside => f.write_str("is a link that leads out of the tree"),
+            Self::Own => f.write_str("is Towline's own state"),
         }
     }
 }
@@ -53,6 +59,8 @@ pub struct Rules {
     job: Option<Arc<Gitignore>>,
     /// Folders below the root that are data.
     mapped: Arc<BTreeSet<PathBuf>>,
+    /// Our own state folder.
+    own: Option<PathBuf>,
     /// From above the root, up to the repository's.
     above: Option<Arc<Chain>>,
 }
@@ -79,8 +87,16 @@ impl Rules {
             file,
             job: (!own.is_empty()).then(|| Arc::new(own)),
             mapped: Arc::new(mapped.into_iter().collect()),
+            own: None,
             above: if file == GIT_FILE { above(root) } else { None },
         })
+    }
+
+    /// Leaves that folder out, whatever the rules say.
+    #[must_use]
+    pub fn without(mut self, own: PathBuf) -> Self {
+        self.own = Some(own);
+        self
     }
 
     pub(crate) const fn above(&self) -> Option<&Arc<Chain>> {
@@ -99,6 +115,9 @@ impl Rules {
 
     /// Whether an entry is left out. `path` is absolute, below the root.
     pub(crate) fn judge(&self, path: &Path, name: &[u8], is_folder: bool, chain: Option<&Arc<Chain>>) -> Option<Why> {
+        if is_folder && self.own.as_deref() == Some(path) {
+            return Some(Why::Own);
+        }
         if let Some(job) = &self.job
             && let Some(verdict) = verdict(job.matched(path, is_folder))
         {

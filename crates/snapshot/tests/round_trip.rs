@@ -24,7 +24,7 @@ fn odd_trees_come_back_exactly() {
     fs::create_dir(bench.tree().join("hollow")).expect("made");
     bench.link("link", "plain.txt");
     bench.link("dangling", "/nowhere/at all");
-    bench.link("up", "../..");
+    bench.link("deep/er/up", "../..");
     bench.link("folder-link", "deep");
     bench.write("run.sh", "#!/bin/sh\n");
     fs::set_permissions(bench.tree().join("run.sh"), fs::Permissions::from_mode(0o755)).expect("set");

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cli;
+mod code;
 mod commands;
 mod context;
 mod diagnose;
@@ -9,6 +10,7 @@ mod follow;
 mod freshen;
 mod logfiles;
 mod output;
+mod progress;
 mod table;
 
 use std::ffi::OsString;

@@ -49,6 +49,26 @@ impl StateFolder {
     pub fn log(&self, run: &RunId, attempt: u32, source: LogSource) -> PathBuf {
         self.run(run).join(log_name(attempt, source))
     }
+    /// The tree a run starts in.
+    pub fn code(&self, run: &RunId) -> PathBuf {
+        self.run(run).join("code")
+    }
+    /// Content and manifests of frozen code; a per-node cache that all runs share.
+    pub fn snapshots(&self) -> PathBuf {
+        self.0.join("snapshots")
+    }
+    /// Held by many who take snapshots, and alone by whoever drops some.
+    pub fn snapshots_lock(&self) -> PathBuf {
+        self.0.join("snapshots.lock")
+    }
+    /// What was in each file of a tree when it was last read, by the name of its root.
+    pub fn stat_cache(&self, tree: &str) -> PathBuf {
+        self.0.join("trees").join(tree)
+    }
+    /// What a store is known to hold, by its name.
+    pub fn store_index(&self, store: &str) -> PathBuf {
+        self.0.join("indexes").join(store)
+    }
     pub fn secrets(&self) -> PathBuf {
         self.0.join("secrets")
     }

@@ -21,6 +21,20 @@ impl fmt::Debug for Variables {
     }
 }
 
+/// The code of an attempt: which snapshot, and where it is laid out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeOrder {
+    pub snapshot: String,
+    /// The folder that holds snapshots.
+    pub store: String,
+    /// Becomes the tree.
+    pub target: String,
+    /// The folder it was taken of, where links lead to.
+    pub root: String,
+    #[serde(default)]
+    pub links: Vec<String>,
+}
+
 /// One attempt, complete: what a runner needs to carry it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
@@ -48,6 +62,8 @@ pub struct Assignment {
     #[serde(default)]
     pub memory: Option<u64>,
     pub grace_millis: u64,
+    #[serde(default)]
+    pub code: Option<CodeOrder>,
     /// The intent is on disk already, so the claim need not be before the start.
     #[serde(default)]
     pub intent_is_durable: bool,

@@ -74,6 +74,7 @@ impl Backend for LocalBackend {
             preempts: true,
             time_limit: true,
             several_nodes: true,
+            snapshots: true,
             secrets: true,
             hold: true,
             connect: true,

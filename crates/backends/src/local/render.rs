@@ -1,5 +1,6 @@
 //! What a job needs of this machine, and whether it can ever have it.
 
+use std::path::Path;
 use towline_core::backend::Facts;
 use towline_core::plan::Request;
 use towline_core::quantity::Memory;
@@ -55,6 +56,15 @@ pub fn machine(facts: &Facts) -> Need {
     })
 }
 
+/// The first few by name.
+fn shown_links(links: &[String]) -> String {
+    let mut text = links.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+    if links.len() > 6 {
+        text += &format!(" and {} more", links.len() - 6);
+    }
+    text
+}
+
 /// The request as text: what the runner will start, where and with what.
 pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
     use std::fmt::Write;
@@ -67,7 +77,16 @@ pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
         let _ = writeln!(text, "{name:<9} {value}");
     };
     line("starts", resolved.program.display());
-    line("in", resolved.workdir.clone());
+    match &resolved.code {
+        None => line("in", format!("{} itself", resolved.workdir)),
+        Some(code) => {
+            line("in", Path::new("code of the run").join(&code.workdir).display().to_string().trim_end_matches('/').to_owned());
+            line("code", format!("{} file{}, {} from {}", code.files, if code.files == 1 { "" } else { "s" }, Memory(code.bytes), code.root));
+            if !code.links.is_empty() {
+                line("linked", shown_links(&code.links));
+            }
+        }
+    }
     line("ranks", format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes)));
     let memory = if need.memory > 0 { format!(", {} memory", Memory(need.memory)) } else { String::new() };
     line("takes", format!("{} CPU{}, {} GPU{}{memory}", need.cpus, plural(need.cpus), need.gpus, plural(need.gpus)));

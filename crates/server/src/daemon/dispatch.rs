@@ -3,16 +3,18 @@
 use super::{Daemon, Message, Then, log, now};
 use crate::schedule::{Capacity, Decision, Waiting, decide};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::backend::GpuMake;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};
+use towline_core::resolve::Resolved;
 use towline_core::template;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::crash;
-use towline_wire::runner::{Assignment, Stop, ToRunner, Variables};
+use towline_wire::runner::{Assignment, CodeOrder, Stop, ToRunner, Variables};
 
 impl Daemon {
     pub(super) fn schedule(&mut self) {
@@ -114,15 +116,20 @@ impl Daemon {
         for (name, value) in &resolved.env {
             variables.insert(name.clone(), fill(value)?);
         }
+        let (code, workdir) = self.code_of(&run.id, resolved)?;
+        if let Some(code) = &code {
+            move_into(&mut variables, code, &workdir);
+        }
         Ok(Assignment {
             run: run.id.clone(),
             attempt: run.state.attempt,
             shape: resolved.shape.clone(),
             program: resolved.program.try_map(fill)?,
             setup: resolved.setup.iter().map(|line| fill(line)).collect::<Result<_>>()?,
-            workdir: resolved.workdir.clone(),
+            workdir,
             umask: resolved.umask,
             variables: Variables(variables),
+            code,
             gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),
             time: run.time,
@@ -131,6 +138,23 @@ impl Daemon {
             grace_millis: self.grace_millis,
             intent_is_durable: run.state.claim_may_be_lost,
         })
+    }
+
+    /// What is laid out for a run, and where it starts: in its own tree, or in the folder itself.
+    fn code_of(&self, run: &RunId, resolved: &Resolved) -> Result<(Option<CodeOrder>, String)> {
+        let Some(code) = &resolved.code else { return Ok((None, resolved.workdir.clone())) };
+        let text = |path: PathBuf| path.into_os_string().into_string().map_err(|_| Error::refused("the state folder has a name that is not UTF-8"));
+        let target = self.state.code(run);
+        let order = CodeOrder {
+            snapshot: code.snapshot.clone().ok_or_else(|| Error::bug("the plan names no snapshot"))?,
+            store: text(self.state.snapshots())?,
+            target: text(target.clone())?,
+            root: code.root.clone(),
+            links: code.links.clone(),
+        };
+        // An empty part would leave a slash at the end.
+        let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };
+        Ok((Some(order), text(workdir)?))
     }
 
     /// A machine with GPUs hides them from a run that asked for none.
@@ -168,5 +192,21 @@ impl Daemon {
         let Some(runner) = run.state.runner.clone() else { return };
         let stop = ToRunner::Stop { run: run.id.clone(), attempt: run.state.attempt, why };
         self.runners.send(&runner, stop);
+    }
+}
+
+/// The submitter's shell names its own folder; the run has another.
+fn move_into(variables: &mut BTreeMap<String, String>, code: &CodeOrder, workdir: &str) {
+    if variables.contains_key("PWD") {
+        variables.insert("PWD".to_owned(), workdir.to_owned());
+    }
+    variables.remove("OLDPWD");
+    // Python looks there before anywhere else: the frozen modules, not today's.
+    if let Some(path) = variables.get_mut("PYTHONPATH") {
+        let moved = |entry: &str| match Path::new(entry).strip_prefix(&code.root) {
+            Ok(below) if Path::new(entry).is_absolute() => Path::new(&code.target).join(below).to_string_lossy().trim_end_matches('/').to_owned(),
+            _ => entry.to_owned(),
+        };
+        *path = path.split(':').map(moved).collect::<Vec<_>>().join(":");
     }
 }

@@ -1,5 +1,6 @@
 //! `tow resubmit`: the same again.
 
+use super::submit::{CodeChoice, Origin};
 use super::{Report, abort, submit};
 use crate::context::Context;
 use serde::Serialize;
@@ -11,16 +12,18 @@ use towline_core::resolve::Resolved;
 use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
+use towline_engine::flow::CodePlace;
 use towline_engine::history::Target;
 use towline_host::crash;
 
-/// Submit the same command, size and environment again; the old run is aborted first.
+/// Submit the same command, code, size and environment again; the old run is aborted first.
 ///
 /// Of a sweep, only the runs that failed are done again, as one new sweep.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow resubmit 60ce2fc7
   tow resubmit @ -n 4            with four GPUs
+  tow resubmit @ --latest-code   with what lies in its folder now
   tow resubmit 60ce --to lab     on another cluster")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN", required = true)]
@@ -28,7 +31,7 @@ pub(crate) struct Args {
     /// Another cluster.
     #[arg(long, value_name = "CLUSTER")]
     to: Option<String>,
-    /// Today's code instead of the run's. On this machine runs are in place for now, so it always is.
+    /// Today's code instead of the run's.
     #[arg(long)]
     latest_code: bool,
     /// GPUs in all.
@@ -63,27 +66,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         let cluster = args.to.clone().unwrap_or(plan.cluster);
         let total = args.gpus;
-        let folder = PathBuf::from(&plan.resolved.workdir);
-        if !folder.is_dir() {
-            return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), folder.display()))
-                .hint("submit it from another folder with `tow submit --from`"));
-        }
         if args.to.is_some() {
             job.cluster = towline_core::job::Words::One(cluster.clone());
         }
-        let environment = same_environment(context, &plan.resolved)?;
-        let new = submit::plan_in(context, job, &cluster, total, Some(target.id().clone()), folder, environment)?;
+        let origin = origin(context, &target, &plan.resolved, args.latest_code)?;
+        let new = submit::plan_for(context, job, &cluster, total, origin)?;
         prepared.push((target, again, new));
     }
     let mut text = String::new();
     let mut rows = Vec::new();
-    for (target, again, new) in prepared {
+    for (target, again, mut new) in prepared {
         let active: Vec<RunId> = again.iter().filter(|run| !run.state.phase.is_ended()).map(|run| run.id.clone()).collect();
         if !active.is_empty() {
             abort::abort_and_wait(context, &active)?;
         }
         crash::pass("client.resubmit.cancelled");
-        submit::send(&new)?;
+        submit::send(context, &mut new)?;
         text += &format!("{}\n", new.plan.id);
         rows.push(Resubmitted { from: target.id().clone(), id: new.plan.id.clone(), runs: new.plan.runs.iter().map(|run| run.id.clone()).collect() });
     }
@@ -93,6 +91,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         None => String::new(),
     };
     Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint))
+}
+
+/// Where the same run comes from: its own frozen code, or what lies in its folder now.
+fn origin(context: &Context, target: &Target, resolved: &Resolved, latest_code: bool) -> Result<Origin> {
+    let environment = same_environment(context, resolved)?;
+    let (root, code) = match &resolved.code {
+        Some(code) if latest_code => (PathBuf::from(&code.root), CodeChoice::Today { any_size: true }),
+        Some(code) => (PathBuf::from(&code.root), CodeChoice::SameAs(code.clone(), resolved.git.clone())),
+        None => (PathBuf::from(&resolved.workdir), CodeChoice::InPlace),
+    };
+    let workdir = PathBuf::from(&resolved.workdir);
+    let needs_folder = !matches!(code, CodeChoice::SameAs(..));
+    if needs_folder && !workdir.is_dir() {
+        return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), workdir.display()))
+            .hint("submit it from another folder with `tow submit --from`"));
+    }
+    Ok(Origin { place: CodePlace { root, workdir }, environment, resubmits: Some(target.id().clone()), code })
 }
 
 /// The environment of the first submission. Secrets were not kept: they are read anew.

@@ -1,6 +1,7 @@
 //! `tow submit` and `tow run`.
 
 use super::{Report, logs};
+use crate::code::{self, LocalStore, Survey, Wish};
 use crate::context::{Context, block_on};
 use crate::follow::{Followed, View, follow};
 use crate::output;
@@ -13,11 +14,14 @@ use towline_core::job::{Job, Launch, Tier, Words};
 use towline_core::plan::Plan;
 use towline_core::quantity::{Memory, Span};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::Surroundings;
+use towline_core::resolve::{FrozenCode, GitState, Surroundings};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
+use towline_engine::flow::CodePlace;
 use towline_engine::{flow, surroundings};
 use towline_host::crash;
+use towline_snapshot::digest::Digest;
+use towline_snapshot::store::{Blob, BlobStore};
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -109,9 +113,12 @@ pub(crate) struct JobArgs {
     /// Keep the nodes this long for `tow ssh` when a rank fails.
     #[arg(long, value_name = "TIME")]
     pub(crate) hold_on_failure: Option<Span>,
-    /// Run in this folder itself. On this machine that is how every run is made for now.
+    /// Run in this folder itself instead of a frozen copy of the code.
     #[arg(long)]
     pub(crate) in_place: bool,
+    /// Freeze the code however many files it has and however large it is.
+    #[arg(long, conflicts_with = "in_place")]
+    pub(crate) any_size: bool,
     /// The command and its words.
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -131,6 +138,26 @@ pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) secrets: SecretSet,
     pub(crate) backend: towline_backends::local::LocalBackend,
+    /// The code to take before anything is sent.
+    survey: Option<Survey>,
+}
+
+/// What a plan is made from, beside the job.
+pub(crate) struct Origin {
+    pub(crate) place: CodePlace,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) resubmits: Option<RunId>,
+    pub(crate) code: CodeChoice,
+}
+
+/// Which code a run gets.
+pub(crate) enum CodeChoice {
+    /// What lies there now.
+    Today { any_size: bool },
+    /// What another run had.
+    SameAs(FrozenCode, Option<GitState>),
+    /// None: the run starts in the folder itself.
+    InPlace,
 }
 
 #[derive(Serialize)]
@@ -145,11 +172,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         return run_and_follow(context, RunArgs { job: args.job });
     }
     let dry_run = args.job.dry_run;
-    let prepared = prepare(context, args.job)?;
+    let mut prepared = prepare(context, args.job)?;
     if dry_run {
         return Ok(dry_run_report(&prepared.plan));
     }
-    send(&prepared)?;
+    send(context, &mut prepared)?;
     submitted_report(context, &prepared.plan)
 }
 
@@ -189,8 +216,13 @@ fn dry_run_report(plan: &Plan) -> Report {
     Report { text, json: Some(shown), ..Report::default() }
 }
 
-/// Sends the plan. When this returns, the runs happen.
-pub(crate) fn send(prepared: &Prepared) -> Result<()> {
+/// Freezes the code, then sends the plan. When this returns, the runs happen.
+pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
+    // Held until the history names the snapshot: nobody prunes it in between.
+    let _store = match &mut prepared.plan.resolved.code {
+        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take())?),
+        None => None,
+    };
     crash::pass("client.submit.before");
     block_on(prepared.backend.submit(&prepared.plan, &prepared.secrets, &Staged::default()))
         .map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
@@ -198,15 +230,37 @@ pub(crate) fn send(prepared: &Prepared) -> Result<()> {
     Ok(())
 }
 
+fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>) -> Result<LocalStore> {
+    let store = code::local_store(context.state()?)?;
+    match survey {
+        Some(survey) => {
+            let taken = code::take_here(context, survey, &store)?;
+            frozen.snapshot = Some(taken.id.to_string());
+        }
+        None => check_kept(frozen, &store)?,
+    }
+    crash::pass("client.snapshot.taken");
+    Ok(store)
+}
+
+fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> {
+    let id = frozen.snapshot.as_deref().and_then(Digest::parse);
+    if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
+        return Ok(());
+    }
+    Err(Error::refused("the code of that run was pruned").hint("`--latest-code` takes what lies in its folder now"))
+}
+
 pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report> {
     if args.job.dry_run {
         return run(context, Args { job: args.job, follow: false });
     }
-    let prepared = prepare(context, args.job)?;
+    let mut prepared = prepare(context, args.job)?;
     let [one] = prepared.plan.runs.as_slice() else {
         return Err(Error::usage("`tow run` shows one run; this is a sweep of several").hint("use `tow submit`, then `tow wait @`"));
     };
-    send(&prepared)?;
+    let one = one.clone();
+    send(context, &mut prepared)?;
     for note in &prepared.plan.notes {
         output::hint(note);
     }
@@ -237,34 +291,49 @@ pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     let mut job = base_job(context, &args)?;
     let total_gpus = args.gpus;
     let cluster_option = args.cluster.clone();
+    let (in_place, any_size) = (args.in_place, args.any_size);
     overlay(&mut job, args)?;
     let cluster = choose_cluster(context, cluster_option.as_deref(), &job)?;
     if cluster_option.is_some() {
         job.cluster = Words::One(cluster.clone());
     }
-    plan_for(context, job, &cluster, total_gpus, None)
+    let place = flow::code_place(&job, context.folder()?)?;
+    let code = if in_place { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
+    let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code };
+    plan_for(context, job, &cluster, total_gpus, origin)
 }
 
-pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, resubmits: Option<RunId>) -> Result<Prepared> {
-    let workdir = flow::workdir(&job, context.folder()?)?;
-    plan_in(context, job, cluster, total_gpus, resubmits, workdir, context.environment().to_vec())
-}
-
-pub(crate) fn plan_in(
-    context: &Context,
-    job: Job,
-    cluster: &str,
-    total_gpus: Option<u32>,
-    resubmits: Option<RunId>,
-    workdir: PathBuf,
-    environment: Vec<(String, String)>,
-) -> Result<Prepared> {
+/// Makes the plan; the code is only looked at.
+pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
     let backend = context.cluster(cluster)?;
+    let Origin { place, environment, resubmits, code } = origin;
+    let mut notes = Vec::new();
+    let (survey, frozen, git) = match code {
+        CodeChoice::SameAs(frozen, git) => {
+            check_kept(&frozen, &code::local_store(context.state()?)?)?;
+            (None, Some(frozen), git)
+        }
+        CodeChoice::InPlace => (None, None, surroundings::git_around(&place.root)),
+        CodeChoice::Today { any_size } => match code::stays(&place) {
+            Some(why) => {
+                notes.push(why);
+                (None, None, surroundings::git_around(&place.root))
+            }
+            None => {
+                let wish = Wish { ignore: &job.code.ignore, large: any_size };
+                let (survey, git) = look_around(context, &place, &wish)?;
+                let frozen = survey.frozen()?;
+                (Some(survey), Some(frozen), git)
+            }
+        },
+    };
     let around = Surroundings {
-        git: surroundings::git_state(&surroundings::code_root(&workdir)),
+        git,
+        code: frozen,
         keyring: surroundings::keyring(&job.environment.secrets, &environment),
         environment,
-        workdir: workdir
+        workdir: place
+            .workdir
             .into_os_string()
             .into_string()
             .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
@@ -274,8 +343,21 @@ pub(crate) fn plan_in(
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
     let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
-    let (plan, secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
-    Ok(Prepared { plan, secrets, backend })
+    let (mut plan, secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
+    plan.notes.extend(notes);
+    Ok(Prepared { plan, secrets, backend, survey })
+}
+
+/// The tree and git's word on it, side by side: neither waits for the other.
+fn look_around(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<(Survey, Option<GitState>)> {
+    let Some(mut git) = surroundings::git_around(&place.root) else { return Ok((code::survey(context, place, wish)?, None)) };
+    let survey = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| surroundings::is_dirty(&place.root));
+        let survey = code::survey(context, place, wish);
+        git.dirty = asked.join().ok().flatten();
+        survey
+    })?;
+    Ok((survey, Some(git)))
 }
 
 fn base_job(context: &Context, args: &JobArgs) -> Result<Job> {

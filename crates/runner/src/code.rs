@@ -1,0 +1,106 @@
+//! The code of an attempt: laid out beside the runner's own work, so that a stop is heard meanwhile.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use towline_core::{Error, Result};
+use towline_host::crash;
+use towline_snapshot::digest::Digest;
+use towline_snapshot::layout::lay_out;
+use towline_snapshot::progress::Progress;
+use towline_snapshot::renew::renew;
+use towline_snapshot::root::read_root;
+use towline_snapshot::store::FolderStore;
+use towline_wire::runner::CodeOrder;
+
+/// A layout that is under way.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Readable once it is over.
+    done: OwnedFd,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+/// Tells when its thread is over, however that comes.
+struct Bell(OwnedFd);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+impl Layout {
+    pub(crate) fn begin(order: CodeOrder, attempt: u32) -> io::Result<Self> {
+        let done = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let bell = Bell(done.try_clone()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let heard = stop.clone();
+        let thread = std::thread::Builder::new().name("layout".into()).spawn(move || {
+            let _bell = bell;
+            prepare(&order, attempt, &heard)
+        })?;
+        Ok(Self { done, stop, thread })
+    }
+
+    pub(crate) fn watch(&self) -> BorrowedFd<'_> {
+        self.done.as_fd()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(Error::bug("the layout of the code broke down")))
+    }
+}
+
+/// A fresh tree for the first attempt; for a later one the same tree, its code as it was.
+fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
+    crash::pass("runner.layout.before");
+    let id = Digest::parse(&order.snapshot).ok_or_else(|| Error::bug(format!("`{}` names no snapshot", order.snapshot)))?;
+    let store = FolderStore::new(&order.store);
+    let target = Path::new(&order.target);
+    let root = read_root(&store, &id)?;
+    if target.is_dir() {
+        let aside = target.with_file_name("changed").join(format!("attempt-{}", attempt.saturating_sub(1)));
+        renew(&root, &store, target, &aside, stop)?;
+    } else {
+        remove_parts(target);
+        lay_out(&root, &store, target, &Progress::default(), stop)?;
+    }
+    for link in &order.links {
+        make_link(&Path::new(&order.root).join(link), &target.join(link));
+    }
+    crash::pass("runner.layout.done");
+    Ok(())
+}
+
+/// What a runner that was killed left half laid out.
+fn remove_parts(target: &Path) {
+    let Some((folder, name)) = target.parent().zip(target.file_name()) else { return };
+    let start = format!(".{}.part-", name.to_string_lossy());
+    let parts = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&start));
+    for part in parts.map(|entry| entry.path()).collect::<Vec<PathBuf>>() {
+        let _ = fs::remove_dir_all(part);
+    }
+}
+
+/// What was there at submission and is gone by now is no reason not to start.
+fn make_link(original: &Path, link: &Path) {
+    if original.symlink_metadata().is_ok() && link.symlink_metadata().is_err() {
+        let _ = symlink(original, link);
+    }
+}
