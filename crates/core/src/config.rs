@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub struct Config {
     pub default_cluster: Option<String>,
+    /// Local runs start in the folder itself unless told otherwise.
+    pub in_place: bool,
     pub clusters: BTreeMap<String, Cluster>,
     pub datastores: BTreeMap<String, Datastore>,
     pub folders: BTreeMap<String, Folder>,

@@ -51,3 +51,27 @@ mod tests {
         assert_eq!(super::name_of(0x0102_1994), None, "tmpfs");
     }
 }
+
+/// Removes a folder with all below it, also what its owner may not write; links are not followed.
+pub fn remove_tree(folder: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn open_up(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}

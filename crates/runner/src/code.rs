@@ -94,7 +94,7 @@ fn remove_parts(target: &Path) {
     let start = format!(".{}.part-", name.to_string_lossy());
     let parts = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&start));
     for part in parts.map(|entry| entry.path()).collect::<Vec<PathBuf>>() {
-        let _ = fs::remove_dir_all(part);
+        let _ = towline_host::filesystem::remove_tree(&part);
     }
 }
 

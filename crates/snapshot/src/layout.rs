@@ -16,6 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use towline_host::filesystem::remove_tree;
 
 /// One place of a file that a part of a frame fills.
 struct Use {
@@ -35,29 +36,16 @@ pub fn lay_out(root: &Root, store: &dyn BlobStore, target: &Path, progress: &Pro
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let part = target.with_file_name(format!(".{name}.part-{}", std::process::id()));
     let failed = |error: io::Error| Problem::file(&part, "made", error);
-    let _ = fs::remove_dir_all(&part);
+    let _ = remove_tree(&part);
     fs::DirBuilder::new().mode(0o700).create(&part).map_err(failed)?;
     let outcome = fill(root, store, &part, progress, stop).and_then(|()| {
         rustix::fs::renameat_with(rustix::fs::CWD, &part, rustix::fs::CWD, target, rustix::fs::RenameFlags::NOREPLACE)
             .map_err(|error| Problem::file(target, "made", error))
     });
     if outcome.is_err() {
-        let _ = make_removable(&part).and_then(|()| fs::remove_dir_all(&part));
+        let _ = remove_tree(&part);
     }
     outcome
-}
-
-/// Folders without the right to write keep their content from being removed.
-fn make_removable(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            make_removable(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 fn fill(root: &Root, store: &dyn BlobStore, target: &Path, progress: &Progress, stop: &AtomicBool) -> Result<()> {

@@ -22,7 +22,7 @@ pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, st
     }
     let paths: std::collections::HashSet<&[u8]> = changed.iter().map(|entry| &*entry.path).collect();
     let fresh = target.with_file_name(".renewed");
-    let _ = fs::remove_dir_all(&fresh);
+    let _ = towline_host::filesystem::remove_tree(&fresh);
     lay_out(&root.only(|entry| paths.contains(&*entry.path)), store, &fresh, &Progress::default(), stop)?;
     for entry in &changed {
         let (from, to) = (join(&fresh, &entry.path), join(target, &entry.path));
@@ -35,7 +35,7 @@ pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, st
         }
         fs::rename(&from, &to).map_err(|error| Problem::file(&to, "renewed", error))?;
     }
-    let _ = fs::remove_dir_all(&fresh);
+    let _ = towline_host::filesystem::remove_tree(&fresh);
     Ok(changed.iter().map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect())
 }
 

@@ -87,6 +87,9 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
     remember(&options.stat_cache, &found, &pieces, &stamps, options.now)?;
     let manifest = make_manifest(root, &found, pieces)?;
     let mut taken = Taken { read, stored, unsteady, was_there: false, ..done(&manifest, left_out) };
+    if stored == 0 && store.has(&Blob::Root(taken.id))? {
+        return Ok(Taken { was_there: true, ..taken });
+    }
     let about = About { taken: options.now / 1_000_000, name: options.name.clone() };
     let bytes = make_root(manifest, about, &index)?.encode()?;
     taken.stored += bytes.len() as u64;

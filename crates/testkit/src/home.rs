@@ -49,11 +49,19 @@ impl Home {
     pub fn new(built: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("tow-test-").tempdir().unwrap();
         let binary = std::env::var_os("TOW_TEST_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from);
-        let home = Self { folder, binary, variables: vec![("TOW_GRACE_MILLIS".into(), "1500".into())] };
+        let home = Self { folder, binary, variables: vec![("TOW_GRACE_MILLIS".into(), "1500".into()), ("TOW_IN_PLACE".into(), "true".into())] };
         for name in ["project", "state", "config/towline", "home"] {
             fs::create_dir_all(home.path(name)).unwrap();
         }
         home
+    }
+
+    /// Runs get frozen code, as they do for users. Without it they start in the project's folder,
+    /// so that a test can talk to them through files there.
+    #[must_use]
+    pub fn freezing(mut self) -> Self {
+        self.unset("TOW_IN_PLACE");
+        self
     }
 
     /// A variable for every `tow` from here on.

@@ -1,7 +1,8 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, clusters, completions, config, daemon, diff, doctor, get, history, logs, nodes, prune, ps, query, resubmit, show, ssh, submit, wait, why,
+    abort, clusters, completions, config, daemon, diff, doctor, get, history, init, logs, nodes, prune, ps, query, resubmit, show, snapshot, ssh, submit, wait,
+    why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -49,6 +50,8 @@ pub(crate) enum Verb {
     Wait(wait::Args),
     Diff(diff::Args),
     History(history::Args),
+    Init(init::Args),
+    Snapshot(snapshot::Args),
     Prune(prune::Args),
     Ssh(ssh::Args),
     Clusters(clusters::Args),

@@ -82,9 +82,8 @@ fn check_size(root: &Path, walked: &Walked, limits: Limits) -> Result<()> {
 impl Survey {
     /// As the plan has it, without a snapshot yet.
     pub(crate) fn frozen(&self) -> Result<FrozenCode> {
-        let text = |path: &Path| {
-            path.to_str().map(str::to_owned).ok_or_else(|| Error::refused(format!("the folder {} has a name that is not UTF-8", path.display())))
-        };
+        let text =
+            |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| Error::refused(format!("the folder {} has a name that is not UTF-8", path.display())));
         let linked = self.walked.left_out.iter().filter(|left| left.why.is_linked()).filter_map(|left| std::str::from_utf8(&left.path).ok());
         Ok(FrozenCode {
             snapshot: None,

@@ -59,7 +59,7 @@ struct Campaign {
 
 impl Campaign {
     fn new() -> Self {
-        let mut home = Home::new(env!("CARGO_BIN_EXE_tow"));
+        let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
         home.configure("clusters:\n  local: {kind: local, cpus: 2}\n");
         home.write("job.sh", JOB);
         let ledger = home.path("ledger").display().to_string();

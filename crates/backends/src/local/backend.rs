@@ -128,11 +128,20 @@ impl Backend for LocalBackend {
     }
 
     async fn forget(&self, handle: &Handle) -> Result<()> {
-        match self.ask(&|| Ask::Forget { runs: vec![handle.run.clone()] })? {
-            Reply::Forgotten { .. } => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+        forget(&self.state, std::slice::from_ref(&handle.run)).map(|_| ())
     }
+}
+
+/// Strikes ended runs from the history, then removes their folders. Gives those that went.
+pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
+    let (reply, _) = client::ask(state, &|| Ask::Forget { runs: runs.to_vec() })?;
+    let Reply::Forgotten { runs } = reply else { return Err(unexpected(&reply)) };
+    for run in &runs {
+        let folder = state.run(run);
+        towline_host::filesystem::remove_tree(&folder)
+            .map_err(|error| Error::refused(format!("{} cannot be removed", folder.display())).source_error(error))?;
+    }
+    Ok(runs)
 }
 
 /// Bytes of a log from a place on. A log that is not there yet is empty.

@@ -6,4 +6,4 @@ pub mod client;
 pub mod gpus;
 pub mod render;
 
-pub use backend::{LocalBackend, machine_size, read_log};
+pub use backend::{LocalBackend, forget, machine_size, read_log};

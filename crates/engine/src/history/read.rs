@@ -46,6 +46,20 @@ pub struct ActiveRun {
 }
 
 impl History {
+    /// How many runs each snapshot has, by its id.
+    pub fn runs_by_snapshot(&self) -> Result<std::collections::HashMap<String, usize>> {
+        let collect = || {
+            self.connection
+                .prepare(
+                    "SELECT json_extract(submissions.plan, '$.resolved.code.snapshot') AS snapshot, count(*) FROM runs
+                     JOIN submissions ON submissions.id = runs.submission WHERE snapshot IS NOT NULL GROUP BY snapshot",
+                )?
+                .query_map([], |row| Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0))))?
+                .collect::<rusqlite::Result<_>>()
+        };
+        collect().map_err(|error| self.failed(&error))
+    }
+
     fn query<T>(&self, run: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T> {
         run(&self.connection).map_err(|error| self.failed(&error))
     }

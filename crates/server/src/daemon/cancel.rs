@@ -59,15 +59,12 @@ impl Daemon {
         self.ledger.write(writes, true, move |result| Message::Forgotten { runs, replies, result });
     }
 
-    pub(super) fn forgotten(&self, runs: Vec<RunId>, replies: &Replies, result: Result<Vec<Written>>) {
+    pub(super) fn forgotten(runs: Vec<RunId>, replies: &Replies, result: Result<Vec<Written>>) {
         match result {
             Ok(written) => {
                 let gone = runs.into_iter().zip(written).filter(|(_, written)| matches!(written, Written::Forgotten(true))).map(|(run, _)| run);
-                let gone: Vec<RunId> = gone.collect();
-                for run in &gone {
-                    let _ = std::fs::remove_dir_all(self.state.run(run));
-                }
-                let _ = replies.send(Reply::Forgotten { runs: gone });
+                // Their folders are the asker's to remove: trees of thousands of files take their time.
+                let _ = replies.send(Reply::Forgotten { runs: gone.collect() });
             }
             Err(error) => refuse_with(replies, &error),
         }

@@ -180,7 +180,7 @@ impl Daemon {
             Message::HungUp { connection } => self.hung_up(connection),
             Message::Submitted { plan, first, replies, result } => self.submitted(&plan, first, &replies, result),
             Message::CancelWritten { cancelled, replies, result } => self.cancel_written(cancelled, &replies, result),
-            Message::Forgotten { runs, replies, result } => self.forgotten(runs, &replies, result),
+            Message::Forgotten { runs, replies, result } => Self::forgotten(runs, &replies, result),
             Message::Recorded { events, result, then } => self.recorded(events, result, then),
             Message::PlanRead { key, plan } => self.plan_read(key, plan),
             Message::WatchStates { connection, replies, states } => self.watch_states(connection, replies, states),

@@ -26,7 +26,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let record = logs::one_run(history.find_to_read(&args.run)?)?;
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
-    let roots = [PathBuf::from(&submission.plan.resolved.workdir), context.state()?.run(&record.id)];
+    let resolved = &submission.plan.resolved;
+    let state = context.state()?;
+    let roots = match &resolved.code {
+        Some(code) => vec![state.code(&record.id).join(&code.workdir), state.code(&record.id), state.run(&record.id)],
+        None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
+    };
     let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
     // All are found before any is copied.
     let found = args.paths.iter().map(|path| find(&roots, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;

@@ -9,6 +9,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod prune;
@@ -16,6 +17,7 @@ pub(crate) mod ps;
 pub(crate) mod query;
 pub(crate) mod resubmit;
 pub(crate) mod show;
+pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod wait;
@@ -111,6 +113,8 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Wait(args) => wait::run(context, &args),
         Verb::Diff(args) => diff::run(context, &args),
         Verb::History(args) => history::run(context, &args),
+        Verb::Init(args) => init::run(context, &args),
+        Verb::Snapshot(args) => snapshot::run(context, &args),
         Verb::Prune(args) => prune::run(context, &args),
         Verb::Ssh(args) => ssh::run(context, &args),
         Verb::Clusters(args) => clusters::run(context, &args),

@@ -4,12 +4,11 @@ use super::Report;
 use crate::context::Context;
 use std::fs;
 use std::path::Path;
-use towline_backends::local::client;
+use towline_backends::local::forget;
 use towline_core::quantity::{Memory, Span};
-use towline_core::{Error, Result, RunId};
-use towline_wire::daemon::{Reply, Request};
+use towline_core::{Result, RunId};
 
-/// Remove old ended runs with their logs. Shows the plan; `--yes` carries it out.
+/// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow prune                              what would go: ended more than 30 days ago
@@ -42,14 +41,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.yes {
         drop(history);
         for part in runs.chunks(1000) {
-            match client::ask(state, &|| Request::Forget { runs: part.to_vec() })?.0 {
-                Reply::Forgotten { .. } => {}
-                _ => return Err(Error::bug("the daemon gave an answer to another question")),
-            }
+            forget(state, part)?;
         }
     }
     let verb = if args.yes { "removed" } else { "would remove" };
-    let mut text = format!("{verb} {} run(s), {} of logs\n", runs.len(), Memory(bytes));
+    let mut text = format!("{verb} {} run(s), {}\n", runs.len(), Memory(bytes));
     rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, row.ended));
     if rows.len() > 20 {
         text += &format!("  … and {} more\n", rows.len() - 20);
@@ -58,13 +54,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
 }
 
+/// What a run's folder holds; links lead elsewhere and do not count.
 fn size(folder: &Path) -> u64 {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.metadata().ok())
-        .filter(fs::Metadata::is_file)
-        .map(|metadata| metadata.len())
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) if meta.is_file() => meta.len(),
+            _ => 0,
+        })
         .sum()
 }

@@ -28,8 +28,14 @@ struct Shown {
     #[serde(flatten)]
     run: Run,
     folder: String,
+    /// Where it was submitted.
     workdir: Option<String>,
+    /// The tree it runs in, where it has one of its own.
+    code: Option<String>,
+    snapshot: Option<String>,
     commit: Option<String>,
+    /// Tracked files differed from the commit.
+    dirty: Option<bool>,
     secrets: Vec<String>,
     job: Option<Job>,
     attempts: Vec<Attempt>,
@@ -44,11 +50,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let [record] = records;
     let submission = history.submission_of(&record.id)?;
     let resolved = submission.as_ref().map(|submission| &submission.plan.resolved);
+    let frozen = resolved.and_then(|resolved| resolved.code.as_ref());
     let state = context.state()?;
     let shown = Shown {
         run: Run::from(&record),
         folder: state.run(&record.id).display().to_string(),
         workdir: resolved.map(|resolved| resolved.workdir.clone()),
+        code: frozen.map(|_| state.code(&record.id).display().to_string()),
+        snapshot: frozen.and_then(|code| code.snapshot.clone()),
+        dirty: resolved.and_then(|resolved| resolved.git.as_ref()).and_then(|git| git.dirty),
         commit: resolved.and_then(|resolved| resolved.git.as_ref()).map(|git| git.commit.clone()),
         secrets: resolved.map(|resolved| resolved.secrets.clone()).unwrap_or_default(),
         job: submission.as_ref().map(|submission| submission.plan.job.clone()),
@@ -91,8 +101,11 @@ fn page(shown: &Shown, state: &str) -> String {
     line("created", &run.created);
     line("started", run.started.as_deref().unwrap_or_default());
     line("ended", run.ended.as_deref().unwrap_or_default());
-    line("starts in", shown.workdir.as_deref().unwrap_or_default());
-    line("commit", shown.commit.as_deref().unwrap_or_default());
+    line(if shown.code.is_some() { "from" } else { "starts in" }, shown.workdir.as_deref().unwrap_or_default());
+    line("code", shown.code.as_deref().unwrap_or_default());
+    line("snapshot", shown.snapshot.as_deref().unwrap_or_default());
+    let dirty = if shown.dirty == Some(true) { " and changes on top" } else { "" };
+    line("commit", &shown.commit.as_deref().map(|commit| format!("{commit}{dirty}")).unwrap_or_default());
     line("secrets", &shown.secrets.join(", "));
     line("folder", &shown.folder);
     for attempt in &shown.attempts {

@@ -298,7 +298,7 @@ pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
         job.cluster = Words::One(cluster.clone());
     }
     let place = flow::code_place(&job, context.folder()?)?;
-    let code = if in_place { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
+    let code = if in_place || context.layers()?.config.in_place { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
     let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code };
     plan_for(context, job, &cluster, total_gpus, origin)
 }

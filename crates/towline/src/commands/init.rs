@@ -1,0 +1,120 @@
+//! `tow init`: the snapshot, ahead of time.
+
+use super::Report;
+use crate::code::{self, Survey, Wish};
+use crate::context::Context;
+use crate::output::Paint;
+use crate::table::Table;
+use serde::Serialize;
+use towline_core::job::Job;
+use towline_core::quantity::Memory;
+use towline_core::{Error, Result};
+use towline_engine::flow;
+use towline_snapshot::take::Taken;
+
+/// Snapshot the code now, so that the next submission has nothing left to send.
+///
+/// A submission takes its own snapshot in any case; runs that are queued keep theirs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow init                     into this machine's store
+  tow init --to research       into a datastore
+  tow init --explain           what would travel, what not, and why")]
+pub(crate) struct Args {
+    /// A datastore to keep it in [default: this machine].
+    #[arg(long, value_name = "DATASTORE")]
+    to: Option<String>,
+    /// Say what is left out and why; take nothing.
+    #[arg(long)]
+    explain: bool,
+    /// However many files and however large.
+    #[arg(long)]
+    any_size: bool,
+    /// A pattern to leave out, as in `.gitignore`; may be repeated.
+    #[arg(long = "ignore", value_name = "PATTERN")]
+    ignore: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Made {
+    id: String,
+    root: String,
+    files: usize,
+    bytes: u64,
+    /// Files that had to be read.
+    read: usize,
+    /// Bytes that went to the store.
+    stored: u64,
+    was_there: bool,
+    left_out: usize,
+}
+
+#[derive(Serialize)]
+struct Left {
+    path: String,
+    why: String,
+    linked: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let place = flow::code_place(&Job::default(), context.folder()?)?;
+    if let Some(why) = code::stays(&place) {
+        return Err(Error::refused(why).hint("begin in a project's folder"));
+    }
+    // What is too large is to be explained, too.
+    let wish = Wish { ignore: &args.ignore, large: args.any_size || args.explain };
+    let survey = code::survey(context, &place, &wish)?;
+    if args.explain {
+        return Ok(explain(&survey));
+    }
+    let root = survey.root.display().to_string();
+    let taken = match &args.to {
+        None => code::take_here(context, survey, &code::local_store(context.state()?)?)?,
+        Some(name) => return Err(Error::refused(format!("the datastore `{name}` cannot be used yet"))),
+    };
+    Ok(made(root, &taken))
+}
+
+fn made(root: String, taken: &Taken) -> Report {
+    let made = Made {
+        id: taken.id.to_string(),
+        root,
+        files: taken.files,
+        bytes: taken.bytes,
+        read: taken.read,
+        stored: taken.stored,
+        was_there: taken.was_there,
+        left_out: taken.left_out.len(),
+    };
+    let what = if taken.was_there { "unchanged".to_owned() } else { format!("{} read, {} stored", taken.read, Memory(taken.stored)) };
+    let left = if made.left_out == 0 { String::new() } else { format!("; {} left out, `tow init --explain` says why", made.left_out) };
+    let hint = format!("{} files, {}: {what}{left}", taken.files, Memory(taken.bytes));
+    Report::new(format!("{}\n", taken.id), &made).hint(hint)
+}
+
+fn explain(survey: &Survey) -> Report {
+    let walked = &survey.walked;
+    let left: Vec<Left> = walked
+        .left_out
+        .iter()
+        .map(|left| Left {
+            path: format!("{}{}", String::from_utf8_lossy(&left.path), if left.is_folder { "/" } else { "" }),
+            why: left.why.to_string(),
+            linked: left.why.is_linked(),
+        })
+        .collect();
+    let mut text = format!("{}: {} files, {} travel\n", survey.root.display(), walked.files(), Memory(walked.bytes()));
+    for (files, bytes, name) in walked.largest().iter().take(5) {
+        text += &format!("  {name:<24} {files:>7} files {:>9}\n", Memory(*bytes).to_string());
+    }
+    if !left.is_empty() {
+        let mut table = Table::new(&["LEFT OUT", "WHY", "LOCAL RUN"]);
+        for row in &left {
+            let local = if row.linked { "linked" } else { "without" };
+            table.row(vec![(row.path.clone(), Paint::Bold), (row.why.clone(), Paint::Plain), (local.to_owned(), Paint::Quiet)]);
+        }
+        text += &table.render();
+    }
+    let json = serde_json::json!({ "root": survey.root.display().to_string(), "files": walked.files(), "bytes": walked.bytes(), "left_out": left });
+    Report::new(text, &json)
+}

@@ -1,0 +1,77 @@
+//! `tow snapshot check`.
+
+use super::{Report, find, with_store};
+use crate::context::Context;
+use crate::progress::Bar;
+use serde::Serialize;
+use towline_core::quantity::Memory;
+use towline_core::{ErrorKind, Result};
+use towline_snapshot::check::{Checked, check};
+use towline_snapshot::digest::Digest;
+use towline_snapshot::progress::Progress;
+
+/// Read all kept content again and say what is damaged and which files that touches.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow snapshot check
+  tow snapshot check 3f2a9c     only what that one needs")]
+pub(crate) struct Args {
+    /// Only these [default: all].
+    #[arg(value_name = "SNAPSHOT")]
+    snapshots: Vec<String>,
+    /// Of a datastore [default: this machine].
+    #[arg(long = "in", value_name = "DATASTORE")]
+    store: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    how: String,
+    touches: Vec<Touched>,
+}
+
+#[derive(Serialize)]
+struct Touched {
+    snapshot: String,
+    files: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let progress = Progress::default();
+    let checked = with_store(context, args.store.as_deref(), |store| {
+        let chosen = args.snapshots.iter().map(|text| find(store, text)).collect::<Result<Vec<Digest>>>()?;
+        let only = (!chosen.is_empty()).then_some(chosen.as_slice());
+        Ok(Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?)
+    })?;
+    Ok(report(checked))
+}
+
+fn report(checked: Checked) -> Report {
+    let Checked { snapshots, packs, bytes, damage } = checked;
+    let rows: Vec<Row> = damage
+        .into_iter()
+        .map(|damage| Row {
+            what: damage.what,
+            how: damage.how,
+            touches: damage.touches.into_iter().map(|(id, files)| Touched { snapshot: id.to_string(), files }).collect(),
+        })
+        .collect();
+    let mut text = format!("{snapshots} snapshots, {packs} packs, {} read\n", Memory(bytes));
+    for row in &rows {
+        text += &format!("damaged: {}: {}\n", row.what, row.how);
+        for touched in &row.touches {
+            let files = if touched.files.is_empty() { "all of it".to_owned() } else { shown(&touched.files) };
+            text += &format!("  touches {} {files}\n", &touched.snapshot[..12]);
+        }
+    }
+    let ok = rows.is_empty();
+    let json = serde_json::json!({ "ok": ok, "snapshots": snapshots, "packs": packs, "bytes": bytes, "damage": rows });
+    let report = Report::new(text, &json);
+    if ok { report.hint("all is as it was stored") } else { report.code(ErrorKind::Refused.exit_code()) }
+}
+
+fn shown(files: &[String]) -> String {
+    let first = files.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+    if files.len() > 10 { format!("{first} and {} more", files.len() - 10) } else { first }
+}

@@ -1,0 +1,44 @@
+//! `tow snapshot get`.
+
+use super::{Report, find, with_store};
+use crate::context::Context;
+use crate::progress::Bar;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use towline_core::quantity::Memory;
+use towline_core::{Error, Result};
+use towline_snapshot::layout::lay_out;
+use towline_snapshot::progress::Progress;
+use towline_snapshot::root::read_root;
+
+/// Lay a snapshot out as a folder, every byte verified.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow snapshot get 3f2a9c old-code
+  tow snapshot get 3f2a9c old-code --from research")]
+pub(crate) struct Args {
+    #[arg(value_name = "SNAPSHOT")]
+    snapshot: String,
+    /// The folder to make; it must not be there.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Of a datastore [default: this machine].
+    #[arg(long, value_name = "DATASTORE")]
+    from: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let target = context.folder()?.join(&args.folder);
+    if target.symlink_metadata().is_ok() {
+        return Err(Error::refused(format!("{} is there already", target.display())).hint("name a folder that is not"));
+    }
+    let progress = Progress::default();
+    let (id, files, bytes) = with_store(context, args.from.as_deref(), |store| {
+        let id = find(store, &args.snapshot)?;
+        let root = read_root(store, &id)?;
+        Bar::new("layout").watch(|| progress.read(), || lay_out(&root, store, &target, &progress, &AtomicBool::new(false)))?;
+        Ok((id, root.manifest.files(), root.manifest.bytes()))
+    })?;
+    let json = serde_json::json!({ "id": id.to_string(), "folder": target.display().to_string(), "files": files, "bytes": bytes });
+    Ok(Report::new(format!("{}\n", target.display()), &json).hint(format!("{files} files, {}", Memory(bytes))))
+}

@@ -1,0 +1,79 @@
+//! `tow snapshot ls`.
+
+use super::{Report, with_store};
+use crate::context::Context;
+use crate::output::Paint;
+use crate::table::Table;
+use serde::Serialize;
+use std::collections::HashMap;
+use towline_core::Result;
+use towline_core::quantity::Memory;
+use towline_core::time::Moment;
+use towline_snapshot::root::read_root;
+use towline_snapshot::store::{Blob, BlobKind};
+
+/// The snapshots that are kept, newest first, and how many runs each has.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow snapshot ls
+  tow snapshot ls --in research")]
+pub(crate) struct Args {
+    /// Of a datastore [default: this machine].
+    #[arg(long = "in", value_name = "DATASTORE")]
+    store: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    name: String,
+    taken: String,
+    files: usize,
+    bytes: u64,
+    runs: usize,
+    /// Why it cannot be used.
+    damage: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let runs: HashMap<String, usize> = context.maybe_history()?.map(|history| history.runs_by_snapshot()).transpose()?.unwrap_or_default();
+    let mut rows = with_store(context, args.store.as_deref(), |store| {
+        let mut rows = Vec::new();
+        for stored in store.list(BlobKind::Root)? {
+            let Blob::Root(id) = stored.blob else { continue };
+            let runs = runs.get(&id.to_string()).copied().unwrap_or(0);
+            rows.push(match read_root(store, &id) {
+                Ok(root) => Row {
+                    id: id.to_string(),
+                    name: root.about.name.clone(),
+                    taken: Moment(root.about.taken).to_string(),
+                    files: root.manifest.files(),
+                    bytes: root.manifest.bytes(),
+                    runs,
+                    damage: None,
+                },
+                Err(problem) => {
+                    Row { id: id.to_string(), name: String::new(), taken: String::new(), files: 0, bytes: 0, runs, damage: Some(problem.to_string()) }
+                }
+            });
+        }
+        Ok(rows)
+    })?;
+    rows.sort_by(|a, b| b.taken.cmp(&a.taken));
+    let mut table = Table::new(&["SNAPSHOT", "OF", "TAKEN", "FILES", "SIZE", "RUNS"]);
+    for row in &rows {
+        let name = row.damage.clone().unwrap_or_else(|| row.name.clone());
+        let paint = if row.damage.is_some() { Paint::Bad } else { Paint::Plain };
+        table.row(vec![
+            (row.id[..12].to_owned(), Paint::Bold),
+            (name, paint),
+            (row.taken.clone(), Paint::Plain),
+            (row.files.to_string(), Paint::Plain),
+            (Memory(row.bytes).to_string(), Paint::Plain),
+            (row.runs.to_string(), Paint::Plain),
+        ]);
+    }
+    let text = if rows.is_empty() { String::new() } else { table.render() };
+    let report = Report::new(text, &serde_json::json!({ "snapshots": rows }));
+    Ok(if rows.is_empty() { report.hint("none is kept yet: `tow init` or any submission takes one") } else { report })
+}

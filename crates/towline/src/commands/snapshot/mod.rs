@@ -1,0 +1,65 @@
+//! `tow snapshot`: what is kept of the code of runs.
+
+mod check;
+mod get;
+mod ls;
+mod prune;
+
+use super::Report;
+use crate::code;
+use crate::context::Context;
+use towline_core::{Error, Result};
+use towline_snapshot::digest::Digest;
+use towline_snapshot::store::{Blob, BlobKind, BlobStore};
+
+/// List, check, lay out or drop the snapshots that runs were made from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    #[command(visible_alias = "list")]
+    Ls(ls::Args),
+    Check(check::Args),
+    Get(get::Args),
+    Prune(prune::Args),
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    match &args.verb {
+        Verb::Ls(args) => ls::run(context, args),
+        Verb::Check(args) => check::run(context, args),
+        Verb::Get(args) => get::run(context, args),
+        Verb::Prune(args) => prune::run(context, args),
+    }
+}
+
+/// Runs `work` on the store of that name, or on this machine's own.
+fn with_store<T>(context: &Context, name: Option<&str>, work: impl FnOnce(&dyn BlobStore) -> Result<T>) -> Result<T> {
+    match name {
+        None => work(&code::local_store(context.state()?)?.store),
+        Some(name) => Err(Error::refused(format!("the datastore `{name}` cannot be used yet"))),
+    }
+}
+
+/// The one snapshot whose id begins so.
+fn find(store: &dyn BlobStore, text: &str) -> Result<Digest> {
+    if let Some(id) = Digest::parse(text) {
+        return Ok(id);
+    }
+    let wrong = || Error::not_found(format!("there is no snapshot `{text}`")).hint("`tow snapshot ls` lists them");
+    if text.len() < 4 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let ids = store.list(BlobKind::Root)?.into_iter().filter_map(|stored| if let Blob::Root(id) = stored.blob { Some(id) } else { None });
+    let found: Vec<Digest> = ids.filter(|id| id.to_string().starts_with(text)).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(wrong()),
+        several => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("`{text}` fits {} snapshots", several.len()))
+            .hint(several.iter().map(Digest::short).collect::<Vec<_>>().join(", "))),
+    }
+}

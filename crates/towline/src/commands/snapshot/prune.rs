@@ -1,0 +1,85 @@
+//! `tow snapshot prune`: a plan first.
+
+use super::{Report, with_store};
+use crate::code;
+use crate::context::Context;
+use std::collections::HashMap;
+use towline_core::quantity::{Memory, Span};
+use towline_core::{Error, Result};
+use towline_host::lock;
+use towline_snapshot::digest::Digest;
+use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
+use towline_snapshot::store::{BlobStore, FolderStore};
+
+/// In a store that others use, content that nobody needs waits this long before it goes.
+const GRACE: i64 = 24 * 3_600_000;
+
+/// Drop snapshots that no run needs, with their content. Shows the plan; `--yes` carries it out.
+///
+/// What a run in the history needs stays: `tow prune` removes old runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow snapshot prune                      what would go: taken more than 7 days ago, needed by no run
+  tow snapshot prune --older-than 1d --yes
+  tow snapshot prune --in research --older-than 90d")]
+pub(crate) struct Args {
+    /// Taken longer ago than this.
+    #[arg(long, default_value = "7d", value_name = "TIME")]
+    older_than: Span,
+    /// Of a datastore, where others may need what we do not know of [default: this machine].
+    #[arg(long = "in", value_name = "DATASTORE")]
+    store: Option<String>,
+    /// Only show the plan, as without `--yes`.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Carry it out.
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    match &args.store {
+        None => {
+            let state = context.state()?;
+            let lock = code::open_lock(state)?;
+            // Whoever takes a snapshot or is about to name one is waited for.
+            lock::lock_alone(&lock).map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
+            prune(context, args, &FolderStore::new(state.snapshots()), None)
+        }
+        Some(name) => with_store(context, Some(name), |store| prune(context, args, store, Some(GRACE))),
+    }
+}
+
+fn prune(context: &Context, args: &Args, store: &dyn BlobStore, grace: Option<i64>) -> Result<Report> {
+    let needed: HashMap<String, usize> = context.maybe_history()?.map(|history| history.runs_by_snapshot()).transpose()?.unwrap_or_default();
+    let now = towline_host::clock::now().0;
+    let before = now - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX);
+    let keep = |id: &Digest, stored: Option<i64>| needed.contains_key(&id.to_string()) || stored.is_none_or(|stored| stored >= before);
+    let policy = Policy { keep: &keep, grace, now };
+    let plan = plan(store, &policy)?;
+    if args.yes {
+        carry_out(store, &plan, &policy)?;
+    }
+    Ok(report(&plan, args.yes, grace.is_some()))
+}
+
+fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
+    let names = |rows: &[(Digest, u64)]| rows.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
+    let json = serde_json::json!({
+        "snapshots": names(&plan.snapshots), "packs": names(&plan.packs), "doomed": names(&plan.doomed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
+    });
+    if plan.is_empty() {
+        return Report::new("", &json).hint(format!("nothing to drop; {} kept", plan.kept));
+    }
+    let verb = if done { "dropped" } else { "would drop" };
+    let mut text = format!("{verb} {} snapshots and {} packs, {}; {} kept\n", plan.snapshots.len(), plan.packs.len(), Memory(plan.frees()), plan.kept);
+    plan.snapshots.iter().take(20).for_each(|(id, _)| text += &format!("  {}\n", id.short()));
+    if plan.snapshots.len() > 20 {
+        text += &format!("  … and {} more\n", plan.snapshots.len() - 20);
+    }
+    if shared && !plan.doomed.is_empty() {
+        text += &format!("{} packs are marked; a prune a day from now deletes them if nobody has come to need them\n", plan.doomed.len());
+    }
+    let report = Report::new(text, &json);
+    if done { report } else { report.hint("nothing was changed; --yes carries it out") }
+}

@@ -1,0 +1,14 @@
+//! Frozen code, as a user meets it: the shipped binary, real trees, real runs.
+#![allow(clippy::unwrap_used)]
+
+mod frozen;
+mod init;
+mod place;
+mod retry;
+mod snapshot;
+
+use towline_testkit::Home;
+
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_tow")).freezing()
+}
