@@ -85,6 +85,43 @@ pub struct Resolved {
     /// What travels; without it the run starts in `workdir` itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FrozenCode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
+}
+
+/// The image a run lives in, and what runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    pub runtime: Runtime,
+    /// Where the runtime's program was found.
+    pub program: String,
+    /// A name for the runtime, or the absolute path of a folder that is a root file system.
+    pub image: String,
+    /// Extra options for the runtime, as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runtime {
+    Podman,
+    Docker,
+    Apptainer,
+}
+
+impl Runtime {
+    /// In the order in which they are looked for.
+    pub const ALL: [Self; 3] = [Self::Podman, Self::Docker, Self::Apptainer];
+
+    /// Its program.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+            Self::Apptainer => "apptainer",
+        }
+    }
 }
 
 /// The code of a run, as it was when it was submitted.
@@ -124,6 +161,7 @@ impl Resolved {
             hold_on_failure: self.hold_on_failure,
             git: self.git.clone(),
             code: self.code.clone(),
+            container: self.container.clone(),
         }
     }
 }
@@ -147,6 +185,7 @@ pub struct Surroundings {
     pub umask: u32,
     pub git: Option<GitState>,
     pub code: Option<FrozenCode>,
+    pub container: Option<Container>,
     /// Whether the job inherits the environment: only on the submitter's own machine.
     pub inherit: bool,
     /// Values the keyring had for names under `secrets`.
@@ -178,6 +217,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         hold_on_failure: job.hold_on_failure,
         git: around.git,
         code: around.code,
+        container: around.container,
     };
     if let Some(RetryPolicy { max: 0, .. }) = resolved.retry {
         return Err(Error::config("`retry.max` counts every start, so it is at least 1"));

@@ -61,7 +61,8 @@ fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
         ("instance_type", resources.instance_type.is_some()),
         ("location", !resources.location.is_empty()),
         ("account", resources.account.is_some()),
-        ("native", !resources.native.is_empty()),
+        // With an image they are the container runtime's.
+        ("native", !resources.native.is_empty() && job.environment.image.is_none()),
     ];
     let unused: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given && !backend.caps().native_words).map(|(word, _)| word).collect();
     let mut notes = Vec::new();

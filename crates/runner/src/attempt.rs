@@ -2,6 +2,7 @@
 //! daemon, by the clock.
 
 use crate::code::Layout;
+use crate::inner::ending_file;
 use crate::launch::{Launch, LaunchError, Process, free_port};
 use crate::memory::MemoryGroup;
 use rustix::process::{Pid, Signal, WaitStatus};
@@ -12,10 +13,13 @@ use towline_core::backend::LogSource;
 use towline_core::reason::{Cause, Ending, RankFailure};
 use towline_core::time::Moment;
 use towline_host::process::{Reaped, descendants, kill_all_descendants, reap, signal};
+use towline_wire::layout::log_name;
 use towline_wire::runner::{Assignment, Stop};
 
 /// How long what the ranks left behind may take to leave by itself.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
+/// How long a container may take to be gone once what runs in it is.
+const CONTAINER_SLACK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -23,6 +27,8 @@ enum Stage {
     Layout,
     SetUp,
     Ranks,
+    /// All of it runs in a container, by a runner of its own.
+    Inside,
     /// The ranks have ended; what they left behind is being ended.
     CleanUp,
     /// A rank failed and the user asked to keep the nodes.
@@ -97,6 +103,11 @@ impl Attempt {
 
     /// Starts set-up, or the ranks where there is none.
     fn set_up(&mut self) -> Change {
+        if let Some(order) = self.assignment.container.clone() {
+            self.stage = Stage::Inside;
+            let started = self.launch().container(&order);
+            return self.started(started.map(|process| vec![process]), Change::RanksStarted);
+        }
         self.stage = Stage::SetUp;
         if self.assignment.setup.is_empty() {
             return self.start_ranks();
@@ -189,7 +200,9 @@ impl Attempt {
         if self.kill_at.is_some() {
             return;
         }
-        self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis));
+        // A runtime takes its own time to pass the word on and to clear away.
+        let slack = if self.stage == Stage::Inside { CONTAINER_SLACK } else { Duration::ZERO };
+        self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
         for process in self.processes.iter().filter(|process| process.status.is_none()) {
             if let Some(group) = Pid::from_raw(process.pid) {
                 let _ = rustix::process::kill_process_group(group, Signal::TERM);
@@ -225,6 +238,9 @@ impl Attempt {
             return change;
         }
         if self.kill_at.is_some_and(|moment| now >= moment) {
+            if let (Stage::Inside, Some(order)) = (self.stage, &self.assignment.container) {
+                self.launch().remove_container(order);
+            }
             kill_all_descendants();
             return self.finish();
         }
@@ -260,12 +276,41 @@ impl Attempt {
         process.status = Some(status);
         process.watch = None;
         let (source, node) = (process.source, process.node);
+        if self.stage == Stage::Inside {
+            return self.inside_ended(status);
+        }
         towline_host::crash::pass("runner.rank.exited");
         if status.exit_status() == Some(0) || self.ending.is_some() {
             return;
         }
         self.ending = Some(self.failure(source, node, status));
         self.terminate();
+    }
+
+    /// What the runner inside left as its ending; nothing, if it never came to that.
+    fn inside_ended(&mut self, status: WaitStatus) {
+        if let Some(order) = &self.assignment.container {
+            self.launch().remove_container(order);
+        }
+        let file = ending_file(&self.folder, self.assignment.attempt);
+        let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let _ = std::fs::remove_file(file);
+        match left {
+            _ if self.ending.is_some() => {}
+            Some(ending) if ending.cause.is_none() => {}
+            Some(ending) => self.ending = Some(ending),
+            None => {
+                let code = status.exit_status().or(status.terminating_signal().map(|number| 128 + number));
+                let said = self.last_line(LogSource::SetUp(0)).unwrap_or_else(|| "it said nothing".to_owned());
+                self.ending = Some(Ending { exit_code: code, ..Ending::cause(Cause::ImagePull) }.detail(said));
+            }
+        }
+    }
+
+    fn last_line(&self, source: LogSource) -> Option<String> {
+        let text = std::fs::read(self.folder.join(log_name(self.assignment.attempt, source))).ok()?;
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+        text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }
 
     fn failure(&self, source: LogSource, node: u32, status: WaitStatus) -> Ending {
@@ -303,7 +348,7 @@ impl Attempt {
         }
         let failed = matches!(
             self.ending.as_ref().and_then(|ending| ending.cause),
-            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted)
+            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull)
         );
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {

@@ -1,11 +1,13 @@
 //! Starting the processes of an attempt: set-up once per node, then the ranks.
 
+use crate::container::{self, User};
 use crate::memory::MemoryGroup;
 use crate::program::{self, Executable, NotExecutable};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, WaitStatus, pidfd_open};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use towline_core::backend::{GpuMake, LogSource};
 use towline_core::rank::{Gang, Place, node_variables, rank_variables};
+use towline_core::resolve::Runtime;
 use towline_wire::layout::log_name;
-use towline_wire::runner::Assignment;
+use towline_wire::runner::{Assignment, ContainerOrder};
 
 /// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
 #[derive(Debug)]
@@ -91,6 +94,43 @@ impl Launch<'_> {
             }
         }
         Ok(processes)
+    }
+
+    /// This program inside the image, with the attempt on its stdin: variables are in no word and
+    /// in no file.
+    pub(crate) fn container(&self, order: &ContainerOrder) -> Result<Process, LaunchError> {
+        let start_error = |source: io::Error| LaunchError::Start { folder: order.container.program.clone(), source };
+        let own = std::env::current_exe().map_err(start_error)?;
+        let user = User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() };
+        let words = container::words(order, self.assignment, &self.folder.to_string_lossy(), &own.to_string_lossy(), user);
+        let text = serde_json::to_vec(&container::inner(self.assignment)).map_err(|error| start_error(error.into()))?;
+        let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC).map_err(|error| start_error(error.into()))?;
+        let mut order_file = File::from(order_file);
+        order_file.write_all(&text).and_then(|()| order_file.rewind()).map_err(start_error)?;
+        let path = self.folder.join(log_name(self.assignment.attempt, LogSource::SetUp(0)));
+        let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
+        let errors = log.try_clone().map_err(log_error)?;
+        let mut command = Command::new(&order.container.program);
+        command.env_clear().envs(&order.variables.0);
+        command.args(words).stdin(Stdio::from(order_file)).stdout(Stdio::from(log)).stderr(Stdio::from(errors)).process_group(0);
+        let mut start = || command.spawn();
+        let spawned = match self.memory.first() {
+            Some(group) => group.within(&mut start).and_then(|spawned| spawned),
+            None => start(),
+        };
+        let pid = Pid::from_child(&spawned.map_err(start_error)?);
+        let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source: LogSource::SetUp(0), node: 0, status: None })
+    }
+
+    /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its client.
+    pub(crate) fn remove_container(&self, order: &ContainerOrder) {
+        if order.container.runtime != Runtime::Apptainer {
+            let mut command = Command::new(&order.container.program);
+            command.env_clear().envs(&order.variables.0).args(["rm", "--force", &container::name(self.assignment)]);
+            let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
     }
 
     fn workdir(&self) -> &Path {

@@ -8,8 +8,10 @@
 mod attempt;
 mod carry;
 mod code;
+mod container;
 mod control;
 mod guard;
+mod inner;
 pub mod journal;
 mod launch;
 mod memory;
@@ -18,6 +20,7 @@ pub mod spawn;
 
 pub use carry::runner_main;
 pub use guard::guard_main;
+pub use inner::{INNER_VERB, inner_main};
 
 /// The hidden verbs that start the two processes.
 pub const GUARD_VERB: &str = "__guard";

@@ -8,6 +8,7 @@ mod context;
 mod diagnose;
 mod follow;
 mod freshen;
+mod image;
 mod logfiles;
 mod output;
 mod progress;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     match (words.get(1).and_then(|word| word.to_str()), words.get(2).and_then(|word| word.to_str())) {
         (Some("--version" | "-V"), None) => return version(),
         (Some(towline_runner::GUARD_VERB), Some(name)) => return plainly(towline_runner::guard_main(name)),
+        (Some(towline_runner::INNER_VERB), Some(folder)) => return plainly(towline_runner::inner_main(folder.as_ref())),
         (Some(towline_runner::RUNNER_VERB), Some(name)) => return plainly(towline_runner::runner_main(name)),
         _ => {}
     }

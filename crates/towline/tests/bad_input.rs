@@ -61,7 +61,6 @@ const CASES: &[Case] = &[
     // What cannot be done: 123, with the reason.
     job("io, for now", "command: x\nio: {d: {datastore: s}}\n", 123, &["`io`"]),
     job("copy, for now", "command: x\ncopy: {datastore: s}\n", 123, &["`copy`"]),
-    job("an image, for now", "command: x\nenvironment: {image: ubuntu}\n", 123, &["`image`"]),
     job("a secret without a value", "command: x\nenvironment: {secrets: [NOT_THERE]}\n", 123, &["secret `NOT_THERE` has no value", "export NOT_THERE"]),
     job("more CPUs than there are", "command: x\nresources: {cpus_per_node: 4096}\n", 123, &["4096 CPUs", "there are"]),
     job("more memory than there is", "command: x\nresources: {memory: 900T}\n", 123, &["900T of memory"]),

@@ -35,6 +35,16 @@ pub struct CodeOrder {
     pub links: Vec<String>,
 }
 
+/// What an attempt lives in: everything of it runs inside, by a runner of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerOrder {
+    pub container: towline_core::resolve::Container,
+    /// Folders of this machine that are at the same place inside.
+    pub binds: Vec<String>,
+    /// For the runtime itself, as the submitter's shell has them; not for what runs inside.
+    pub variables: Variables,
+}
+
 /// One attempt, complete: what a runner needs to carry it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
@@ -64,6 +74,8 @@ pub struct Assignment {
     pub grace_millis: u64,
     #[serde(default)]
     pub code: Option<CodeOrder>,
+    #[serde(default)]
+    pub container: Option<ContainerOrder>,
     /// The intent is on disk already, so the claim need not be before the start.
     #[serde(default)]
     pub intent_is_durable: bool,

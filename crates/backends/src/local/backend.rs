@@ -75,6 +75,7 @@ impl Backend for LocalBackend {
             time_limit: true,
             several_nodes: true,
             snapshots: true,
+            containers: true,
             secrets: true,
             hold: true,
             connect: true,

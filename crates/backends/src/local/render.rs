@@ -87,6 +87,9 @@ pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
             }
         }
     }
+    if let Some(container) = &resolved.container {
+        line("image", format!("{} ({})", container.image, container.program));
+    }
     line("ranks", format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes)));
     let memory = if need.memory > 0 { format!(", {} memory", Memory(need.memory)) } else { String::new() };
     line("takes", format!("{} CPU{}, {} GPU{}{memory}", need.cpus, plural(need.cpus), need.gpus, plural(need.gpus)));

@@ -14,7 +14,7 @@ use towline_core::template;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::crash;
-use towline_wire::runner::{Assignment, CodeOrder, Stop, ToRunner, Variables};
+use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, Stop, ToRunner, Variables};
 
 impl Daemon {
     pub(super) fn schedule(&mut self) {
@@ -107,7 +107,8 @@ impl Daemon {
         let known: Vec<&str> = run.parameters.iter().map(|(name, _)| name.as_str()).collect();
         let fill = |text: &str| template::fill(text, value_of, &known);
         let resolved = &plan.resolved;
-        let mut variables: BTreeMap<String, String> = resolved.inherited.clone();
+        // The shell's own variables, PATH among them, mean nothing inside an image.
+        let mut variables: BTreeMap<String, String> = if resolved.container.is_some() { BTreeMap::new() } else { resolved.inherited.clone() };
         let secrets = self.secrets(&run.submission);
         if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
             return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
@@ -129,6 +130,7 @@ impl Daemon {
             workdir,
             umask: resolved.umask,
             variables: Variables(variables),
+            container: self.container_of(&run.id, resolved)?,
             code,
             gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),
@@ -155,6 +157,16 @@ impl Daemon {
         // An empty part would leave a slash at the end.
         let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };
         Ok((Some(order), text(workdir)?))
+    }
+
+    /// Inside, a run sees its own folder, its code, and where what is linked leads to.
+    fn container_of(&self, run: &RunId, resolved: &Resolved) -> Result<Option<ContainerOrder>> {
+        let Some(container) = &resolved.container else { return Ok(None) };
+        let own = self.state.run(run).into_os_string().into_string().map_err(|_| Error::refused("the state folder has a name that is not UTF-8"))?;
+        let code = resolved.code.as_ref().map_or_else(|| resolved.workdir.clone(), |code| code.root.clone());
+        // The folder may be gone by now; frozen code does not need it.
+        let binds = [own].into_iter().chain(Some(code).filter(|code| Path::new(code).is_dir())).collect();
+        Ok(Some(ContainerOrder { container: container.clone(), binds, variables: Variables(resolved.inherited.clone()) }))
     }
 
     /// A machine with GPUs hides them from a run that asked for none.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod frozen;
+mod image;
 mod init;
 mod place;
 mod retry;

@@ -1,0 +1,162 @@
+//! The words that start a container: this program inside the image, with the attempt on its stdin.
+
+use std::path::Path;
+use towline_core::backend::GpuMake;
+use towline_core::resolve::Runtime;
+use towline_wire::runner::{Assignment, ContainerOrder};
+
+/// Where this program lies inside.
+const INSIDE: &str = "/.towline-runner";
+
+/// Who runs it, on this machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct User {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+/// The words after the runtime's program.
+pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &str, program: &str, user: User) -> Vec<String> {
+    let container = &order.container;
+    let mut words: Vec<String> = Vec::new();
+    let gpus: Vec<u32> = assignment.gpus.concat();
+    match container.runtime {
+        Runtime::Podman | Runtime::Docker => {
+            words.extend(["run", "--rm", "-i", "--network", "host", "--ipc", "host", "--security-opt", "label=disable"].map(str::to_owned));
+            words.extend(["--name".to_owned(), name(assignment), "--workdir".to_owned(), "/".to_owned()]);
+            if container.runtime == Runtime::Podman {
+                // What it takes counts where we count, and ends with us.
+                words.push("--cgroups=disabled".to_owned());
+                if user.user != 0 {
+                    words.push("--userns=keep-id".to_owned());
+                }
+            } else if user.user != 0 {
+                words.extend(["--user".to_owned(), format!("{}:{}", user.user, user.group)]);
+            }
+            words.extend(gpu_words(container.runtime, assignment.gpu_make, &gpus));
+            for bind in &order.binds {
+                words.extend(["--volume".to_owned(), format!("{bind}:{bind}")]);
+            }
+            words.extend(["--volume".to_owned(), format!("{program}:{INSIDE}:ro"), "--entrypoint".to_owned(), String::new()]);
+            words.extend(container.options.iter().cloned());
+            if Path::new(&container.image).is_absolute() {
+                // A folder; what is written there is written beside it and gone at the end.
+                words.extend(["--rootfs".to_owned(), format!("{}:O", container.image)]);
+            } else {
+                words.push(container.image.clone());
+            }
+        }
+        Runtime::Apptainer => {
+            words.extend(["exec", "--no-home", "--writable-tmpfs", "--cleanenv", "--pwd", "/"].map(str::to_owned));
+            words.extend(gpu_words(container.runtime, assignment.gpu_make, &gpus));
+            for bind in &order.binds {
+                words.extend(["--bind".to_owned(), format!("{bind}:{bind}")]);
+            }
+            words.extend(["--bind".to_owned(), format!("{program}:{INSIDE}:ro")]);
+            words.extend(container.options.iter().cloned());
+            let is_local = Path::new(&container.image).is_absolute() || container.image.contains("://");
+            words.push(if is_local { container.image.clone() } else { format!("docker://{}", container.image) });
+        }
+    }
+    words.extend([INSIDE.to_owned(), crate::INNER_VERB.to_owned(), folder.to_owned()]);
+    words
+}
+
+/// The name under which the runtime knows it.
+pub(crate) fn name(assignment: &Assignment) -> String {
+    format!("tow-{}-{}", assignment.run, assignment.attempt)
+}
+
+fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {
+    let list = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    match (runtime, make) {
+        _ if gpus.is_empty() => Vec::new(),
+        (_, GpuMake::Declared) => Vec::new(),
+        (Runtime::Apptainer, GpuMake::Amd) => vec!["--rocm".into()],
+        (Runtime::Apptainer, GpuMake::Nvidia) => vec!["--nv".into()],
+        (_, GpuMake::Amd) => ["--device", "/dev/kfd", "--device", "/dev/dri"].map(str::to_owned).into(),
+        (Runtime::Docker, GpuMake::Nvidia) => vec!["--gpus".into(), format!("\"device={list}\"")],
+        (Runtime::Podman, GpuMake::Nvidia) => gpus.iter().flat_map(|gpu| ["--device".to_owned(), format!("nvidia.com/gpu={gpu}")]).collect(),
+    }
+}
+
+/// The attempt as it is inside: no code to lay out, no container, GPUs counted anew where only
+/// those of the run are there.
+pub(crate) fn inner(assignment: &Assignment) -> Assignment {
+    let mut inner = assignment.clone();
+    inner.code = None;
+    inner.memory = None;
+    inner.time = None;
+    inner.hold_on_failure = None;
+    if let Some(order) = inner.container.take() {
+        let renumbered = assignment.gpu_make == GpuMake::Nvidia && order.container.runtime != Runtime::Apptainer;
+        if renumbered {
+            let mut next = 0..;
+            inner.gpus = assignment.gpus.iter().map(|node| node.iter().map(|_| next.next().unwrap_or(0)).collect()).collect();
+        }
+    }
+    inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::RunId;
+    use towline_core::command::Program;
+    use towline_core::resolve::{Container, Shape};
+    use towline_wire::runner::Variables;
+
+    fn assignment(runtime: Runtime, image: &str) -> Assignment {
+        Assignment {
+            run: RunId::new("x", 1, 2),
+            attempt: 3,
+            shape: Shape { nodes: 2, ranks_per_node: 1, once: false, gpus_per_node: 1, cpus_per_node: None, memory: None },
+            program: Program::Words(vec!["true".into()]),
+            setup: Vec::new(),
+            workdir: "/w".into(),
+            umask: 0o022,
+            variables: Variables([("TOKEN".to_owned(), "canary".to_owned())].into()),
+            gpus: vec![vec![5], vec![7]],
+            gpu_make: GpuMake::Nvidia,
+            time: Some(1),
+            hold_on_failure: None,
+            memory: None,
+            grace_millis: 1,
+            code: None,
+            container: Some(ContainerOrder {
+                container: Container { runtime, program: "/usr/bin/x".into(), image: image.into(), options: vec!["--ulimit".into(), "nofile=1:1".into()] },
+                binds: vec!["/runs/a b".into()],
+                variables: Variables::default(),
+            }),
+            intent_is_durable: false,
+        }
+    }
+
+    fn line(runtime: Runtime, image: &str) -> String {
+        let assignment = assignment(runtime, image);
+        let order = assignment.container.clone().expect("a container");
+        words(&order, &assignment, "/runs/a b", "/bin/tow", User { user: 1000, group: 100 }).join(" ")
+    }
+
+    #[test]
+    fn each_runtime_is_spoken_to_in_its_own_words_and_no_variable_is_among_them() {
+        let podman = line(Runtime::Podman, "pytorch:2");
+        assert!(podman.contains("--userns=keep-id --device nvidia.com/gpu=5 --device nvidia.com/gpu=7 --volume /runs/a b:/runs/a b"), "{podman}");
+        assert!(podman.ends_with("--ulimit nofile=1:1 pytorch:2 /.towline-runner __inner /runs/a b"), "{podman}");
+        assert!(line(Runtime::Podman, "/roots/debian").contains("--rootfs /roots/debian:O"));
+        let docker = line(Runtime::Docker, "pytorch:2");
+        assert!(docker.contains("--user 1000:100 --gpus \"device=5,7\""), "{docker}");
+        let apptainer = line(Runtime::Apptainer, "pytorch:2");
+        assert!(apptainer.starts_with("exec ") && apptainer.contains("--nv") && apptainer.contains(" docker://pytorch:2 /.towline-runner"), "{apptainer}");
+        assert!(line(Runtime::Apptainer, "/images/x.sif").contains(" /images/x.sif "));
+        assert!(![podman, docker, apptainer].concat().contains("canary"));
+    }
+
+    #[test]
+    fn inside_the_gpus_of_the_run_are_all_there_are() {
+        let inside = inner(&assignment(Runtime::Podman, "x"));
+        assert_eq!(inside.gpus, [[0], [1]]);
+        assert!(inside.container.is_none() && inside.time.is_none());
+        assert_eq!(inner(&assignment(Runtime::Apptainer, "x")).gpus, [[5], [7]]);
+    }
+}

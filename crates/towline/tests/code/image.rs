@@ -1,0 +1,100 @@
+//! An `image` on this machine: podman, on a root file system made from a Debian package.
+
+use super::home;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use towline_testkit::{Home, until};
+
+/// A home whose `tow` sees control groups as podman's runtime takes them: its own mount namespace
+/// hides the second tree of a machine that has both.
+fn containers() -> Home {
+    let mut home = home();
+    let real = home.binary().canonicalize().unwrap();
+    let wrapper = home.path("tow");
+    let text = format!("#!/bin/sh\nexec unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"' {} \"$@\"\n", real.display());
+    fs::write(&wrapper, text).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    home.use_binary(&wrapper);
+    let root = home.path("root");
+    for folder in ["bin", "tmp", "proc", "dev", "sys", "etc", "run"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::copy("/bin/busybox", root.join("bin/busybox")).expect("Debian's busybox-static is installed");
+    for name in ["sh", "cat", "echo", "sleep", "ls", "true"] {
+        symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
+    home
+}
+
+/// Limits that this machine may raise no further.
+const NATIVE: &str = "native: [--ulimit, 'nofile=1024:1024', --ulimit, 'nproc=1000:1000']";
+
+fn job(home: &Home, more: &str) {
+    home.write("job.yaml", &format!("environment: {{image: {}, {more}\n", home.path("root").display()));
+}
+
+#[test]
+fn a_run_lives_in_its_image_with_its_code_set_up_ranks_and_secrets() {
+    let mut home = containers();
+    home.set("MY_TOKEN", "canary-in-the-image");
+    home.set("HOST_ONLY", "leaked");
+    home.write("code.txt", "frozen");
+    job(
+        &home,
+        &format!(
+            "setup: ['echo once >> /tmp/made'], env: {{A: '1'}}, secrets: [MY_TOKEN]}}\nresources: {{nodes: 2, {NATIVE}}}\nscript: |\n  #!/bin/sh\n  echo $RANK $A $MY_TOKEN [$HOST_ONLY]\n  cat code.txt /tmp/made\n  ls /\n  echo $RANK > out-$RANK\n"
+        ),
+    );
+    let id = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    home.tow(["wait", &id]).ok();
+    for rank in ["0", "1"] {
+        let log = home.tow(["logs", &id, "--rank", rank]).ok().stdout;
+        assert!(log.starts_with(&format!("{rank} 1 canary-in-the-image []\nfrozen")), "{log}");
+        // Busybox is all there is in that root, beside what is bound.
+        assert!(log.contains("once") && !log.contains("\nusr\n"), "{log}");
+        home.tow(["get", &id, &format!("out-{rank}"), "--to", "got"]).ok();
+        assert_eq!(home.read(&format!("got/out-{rank}")), format!("{rank}\n"));
+    }
+}
+
+#[test]
+fn failures_inside_are_told_as_they_are_and_outside_as_the_images() {
+    let home = containers();
+    job(&home, &format!("}}\nresources: {{{NATIVE}}}\nscript: |\n  #!/bin/sh\n  exit 7\n"));
+    assert_eq!(home.tow(["run", "-f", "job.yaml"]).code, 7);
+    let shown = home.show("@");
+    assert_eq!(shown["reason"], "exit_code");
+    home.write("job.yaml", &format!("environment: {{image: 'no-such-image:1'}}\nresources: {{{NATIVE}}}\ncommand: 'true'\n"));
+    let failed = home.tow(["run", "-f", "job.yaml"]);
+    assert_ne!(failed.code, 0);
+    assert_eq!(home.show("@")["reason"], "image_pull");
+    assert!(home.show("@")["detail"].as_str().unwrap().contains("no-such-image"), "{failed:?}");
+    home.write("job.yaml", "environment: {image: /no/such/root}\ncommand: 'true'\n");
+    assert_eq!(home.tow(["submit", "-f", "job.yaml"]).code, 123);
+}
+
+#[test]
+fn an_aborted_container_leaves_nothing_behind() {
+    let home = containers();
+    job(&home, &format!("}}\nresources: {{{NATIVE}}}\nscript: |\n  #!/bin/sh\n  echo begun\n  sleep 9{}\n", std::process::id()));
+    let id = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    until("it to run", || home.tow(["logs", &id]).stdout.contains("begun").then_some(()));
+    home.tow(["abort", &id]).ok();
+    assert_eq!(home.tow(["wait", &id]).code, 143);
+    let marker = format!("9{}", std::process::id());
+    let alive = || {
+        let words = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        words.filter(|words| String::from_utf8_lossy(words).contains(&format!("sleep\0{marker}"))).count()
+    };
+    assert_eq!(alive(), 0);
+}
+
+#[test]
+fn without_a_runtime_the_plan_is_refused() {
+    let mut home = home();
+    home.set("PATH", "/nowhere");
+    home.write("job.yaml", "environment: {image: 'pytorch:2'}\ncommand: 'true'\n");
+    let refused = home.tow(["submit", "-f", "job.yaml"]);
+    assert_eq!(refused.code, 123);
+    assert!(refused.stderr.contains("podman"), "{}", refused.stderr);
+}
