@@ -1,7 +1,7 @@
 //! The configuration, as a type. Layers and their origins are merged before it is decoded.
 
 use crate::quantity::Memory;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What stands after all layers: defaults < user file < `towline.yaml` < `TOW_*` < flags.
@@ -95,7 +95,7 @@ impl Cluster {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Datastore {
     pub kind: String,
     #[serde(default)]

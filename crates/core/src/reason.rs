@@ -18,6 +18,8 @@ pub enum Cause {
     NodeFailed,
     ImagePull,
     SetUp,
+    /// What it reads could not be brought, or what it wrote could not be collected.
+    Data,
     /// The program could not be started.
     NotStarted,
     Rejected,
@@ -35,6 +37,7 @@ impl Cause {
             Self::NodeFailed => "node_failed",
             Self::ImagePull => "image_pull",
             Self::SetUp => "set_up",
+            Self::Data => "data",
             Self::NotStarted => "not_started",
             Self::Rejected => "rejected",
             Self::ByUser => "by_user",
@@ -113,8 +116,9 @@ impl fmt::Display for Ending {
                 Cause::TimeLimit => "the time limit passed",
                 Cause::Preempted => "preempted",
                 Cause::NodeFailed => "the node or the runner failed",
-                Cause::ImagePull => "the image could not be pulled",
+                Cause::ImagePull => "the image could not be used",
                 Cause::SetUp => "set-up failed",
+                Cause::Data => "its data did not arrive",
                 Cause::NotStarted => "could not be started",
                 Cause::Rejected => "rejected by the cluster",
                 Cause::ByUser => "cancelled by the user",

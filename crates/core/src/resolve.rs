@@ -2,7 +2,8 @@
 //! into what may be stored and what may not. Pure; what the machine knows is handed in.
 
 use crate::command::Program;
-use crate::job::{Job, Launch, RetryPolicy, Tier};
+use crate::config::Datastore;
+use crate::job::{IoMode, Job, Launch, RetryPolicy, Tier};
 use crate::quantity::{Memory, Span};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::template;
@@ -87,7 +88,49 @@ pub struct Resolved {
     pub code: Option<FrozenCode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<IoPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyPlan>,
 }
+
+/// One datastore path of a run: the store as it was configured when the run was submitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IoPlan {
+    pub name: String,
+    pub store: NamedStore,
+    pub path: String,
+    pub mode: IoMode,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+impl IoPlan {
+    /// `TOW_IO_BLOBMNT`
+    pub fn variable(&self) -> String {
+        let name: String = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        format!("TOW_IO_{name}")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CopyPlan {
+    pub store: NamedStore,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subdirs: Vec<String>,
+}
+
+/// A datastore with its name. Credentials are references; what they lead to is held apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedStore {
+    pub name: String,
+    pub datastore: Datastore,
+}
+
+/// The name under which a secret set holds what a credential's reference leads to. No variable is
+/// called so.
+pub const STORE_SECRET: &str = "datastore ";
 
 /// The image a run lives in, and what runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +205,8 @@ impl Resolved {
             git: self.git.clone(),
             code: self.code.clone(),
             container: self.container.clone(),
+            io: self.io.clone(),
+            copy: self.copy.clone(),
         }
     }
 }
@@ -186,6 +231,8 @@ pub struct Surroundings {
     pub git: Option<GitState>,
     pub code: Option<FrozenCode>,
     pub container: Option<Container>,
+    pub io: Vec<IoPlan>,
+    pub copy: Option<CopyPlan>,
     /// Whether the job inherits the environment: only on the submitter's own machine.
     pub inherit: bool,
     /// Values the keyring had for names under `secrets`.
@@ -218,6 +265,8 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         git: around.git,
         code: around.code,
         container: around.container,
+        io: around.io,
+        copy: around.copy,
     };
     if let Some(RetryPolicy { max: 0, .. }) = resolved.retry {
         return Err(Error::config("`retry.max` counts every start, so it is at least 1"));

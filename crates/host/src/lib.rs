@@ -6,5 +6,6 @@ pub mod clock;
 pub mod crash;
 pub mod filesystem;
 pub mod lock;
+pub mod mounts;
 pub mod process;
 pub mod socket;

@@ -2,6 +2,7 @@
 //! daemon, by the clock.
 
 use crate::code::Layout;
+use crate::data::DataProcess;
 use crate::inner::ending_file;
 use crate::launch::{Launch, LaunchError, Process, free_port};
 use crate::memory::MemoryGroup;
@@ -14,7 +15,7 @@ use towline_core::reason::{Cause, Ending, RankFailure};
 use towline_core::time::Moment;
 use towline_host::process::{Reaped, descendants, kill_all_descendants, reap, signal};
 use towline_wire::layout::log_name;
-use towline_wire::runner::{Assignment, Stop};
+use towline_wire::runner::{Assignment, DataOrder, Stop};
 
 /// How long what the ranks left behind may take to leave by itself.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
@@ -25,12 +26,17 @@ const CONTAINER_SLACK: Duration = Duration::from_secs(5);
 enum Stage {
     /// The code is being laid out.
     Layout,
+    /// What is read is being brought.
+    Staging,
     SetUp,
     Ranks,
-    /// All of it runs in a container, by a runner of its own.
+    /// All of it runs by a runner of its own, below us: in a container, or because our data
+    /// process must outlive it.
     Inside,
     /// The ranks have ended; what they left behind is being ended.
     CleanUp,
+    /// Nothing of it is alive; what it wrote is being collected.
+    Collecting,
     /// A rank failed and the user asked to keep the nodes.
     Held,
     Done,
@@ -46,6 +52,11 @@ pub(crate) enum Change {
     Done,
 }
 
+/// Whether all of it runs by a runner of its own.
+const fn is_inside(assignment: &Assignment) -> bool {
+    assignment.container.is_some() || assignment.data.is_some()
+}
+
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) assignment: Assignment,
@@ -56,6 +67,9 @@ pub(crate) struct Attempt {
     pub(crate) processes: Vec<Process>,
     stage: Stage,
     layout: Option<Layout>,
+    data: Option<DataProcess>,
+    /// The runner inside came to its end, and nothing below it is alive.
+    left_an_ending: bool,
     /// Decided once; the first cause stays.
     ending: Option<Ending>,
     kill_at: Option<Instant>,
@@ -70,7 +84,12 @@ impl Attempt {
     pub(crate) fn new(assignment: Assignment, folder: &Path, runner: &str) -> Self {
         let nodes = assignment.shape.nodes;
         let group = |node: u32, bytes| MemoryGroup::create(&format!("{runner}-{node}"), bytes);
-        let memory = assignment.memory.and_then(|bytes| (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>()).unwrap_or_default();
+        let memory = match assignment.memory {
+            None => Vec::new(),
+            // One room for all of it.
+            Some(bytes) if is_inside(&assignment) => group(0, bytes * u64::from(nodes)).into_iter().collect(),
+            Some(bytes) => (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>().unwrap_or_default(),
+        };
         Self {
             folder: folder.to_owned(),
             hosts: vec!["127.0.0.1".to_owned(); nodes as usize],
@@ -79,6 +98,8 @@ impl Attempt {
             processes: Vec::new(),
             stage: Stage::Layout,
             layout: None,
+            data: None,
+            left_an_ending: false,
             ending: None,
             kill_at: None,
             time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
@@ -91,7 +112,7 @@ impl Attempt {
     /// Lays the code out, if there is any to lay out; then set-up, then the ranks.
     pub(crate) fn begin(&mut self) -> Change {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(self.assignment.umask & 0o777));
-        let Some(order) = self.assignment.code.clone() else { return self.set_up() };
+        let Some(order) = self.assignment.code.clone() else { return self.bring_data() };
         match Layout::begin(order, self.assignment.attempt) {
             Ok(layout) => {
                 self.layout = Some(layout);
@@ -103,9 +124,9 @@ impl Attempt {
 
     /// Starts set-up, or the ranks where there is none.
     fn set_up(&mut self) -> Change {
-        if let Some(order) = self.assignment.container.clone() {
+        if is_inside(&self.assignment) {
             self.stage = Stage::Inside;
-            let started = self.launch().container(&order);
+            let started = self.launch().inside();
             return self.started(started.map(|process| vec![process]), Change::RanksStarted);
         }
         self.stage = Stage::SetUp;
@@ -134,15 +155,100 @@ impl Attempt {
         let outcome = self.layout.take()?.finish();
         Some(match outcome {
             _ if self.ending.is_some() => self.finish(),
-            Ok(()) => self.set_up(),
+            Ok(()) => self.bring_data(),
             Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
         })
+    }
+
+    /// Starts what carries the data, if there is any; set-up waits for it.
+    fn bring_data(&mut self) -> Change {
+        let Some(order) = self.assignment.data.clone() else { return self.set_up() };
+        self.stage = Stage::Staging;
+        match DataProcess::begin(&order, &self.assignment, &self.folder) {
+            Ok(data) => {
+                self.data = Some(data);
+                Change::SetUpStarted
+            }
+            Err(error) => self.not_started(&format!("its data cannot be brought: {error}")),
+        }
+    }
+
+    fn wake_staging(&mut self) -> Change {
+        let Some(data) = &mut self.data else { return self.finish() };
+        data.hear();
+        match data.outcome() {
+            None if self.ending.is_some() => {
+                let late = self.kill_at.is_some_and(|moment| Instant::now() >= moment);
+                data.kill(if late { Signal::KILL } else { Signal::TERM });
+                Change::Nothing
+            }
+            None if data.is_ready() => self.set_up(),
+            None => Change::Nothing,
+            Some(outcome) => {
+                self.data = None;
+                let why = outcome.err().unwrap_or_else(|| "it ended before anything began".to_owned());
+                self.ending.get_or_insert(Ending::cause(Cause::Data).detail(why));
+                self.finish()
+            }
+        }
+    }
+
+    /// Everything that ran is gone. What carries the data ends last; if it was lost on the way,
+    /// another one collects.
+    fn collect(&mut self) -> Option<Change> {
+        let order = self.assignment.data.clone()?;
+        if self.stage == Stage::Collecting || self.stage == Stage::Staging || self.stage == Stage::Layout {
+            return None;
+        }
+        self.stage = Stage::Collecting;
+        self.kill_at = None;
+        match &mut self.data {
+            Some(data) if data.outcome().is_none() => data.finish(),
+            _ => {
+                let again = DataOrder { only_collect: true, ..order };
+                match DataProcess::begin(&again, &self.assignment, &self.folder) {
+                    Ok(mut data) => {
+                        data.finish();
+                        self.data = Some(data);
+                    }
+                    Err(error) => {
+                        self.data = None;
+                        self.ending.get_or_insert(Ending::cause(Cause::Data).detail(error.to_string()));
+                        return None;
+                    }
+                }
+            }
+        }
+        Some(Change::Nothing)
+    }
+
+    fn wake_collecting(&mut self) -> Change {
+        if let Some(data) = &mut self.data {
+            data.hear();
+            if self.kill_at.is_some_and(|moment| Instant::now() >= moment) {
+                data.kill(Signal::KILL);
+            }
+            match data.outcome() {
+                None => return Change::Nothing,
+                Some(Ok(())) => {}
+                // The first cause stays, but that something is missing is not kept quiet.
+                Some(Err(why)) => match &mut self.ending {
+                    None => self.ending = Some(Ending::cause(Cause::Data).detail(why)),
+                    Some(ending) => {
+                        let first = ending.detail.take().map(|detail| format!("{detail}; ")).unwrap_or_default();
+                        ending.detail = Some(format!("{first}its data was not collected: {why}"));
+                    }
+                },
+            }
+            self.data = None;
+        }
+        self.finish()
     }
 
     /// What wakes us, beside the clock and the daemon.
     pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let processes = self.processes.iter().filter_map(|process| process.watch.as_ref().map(AsFd::as_fd));
-        processes.chain(self.layout.as_ref().map(Layout::watch))
+        processes.chain(self.layout.as_ref().map(Layout::watch)).chain(self.data.iter().flat_map(DataProcess::watches))
     }
 
     fn launch(&self) -> Launch<'_> {
@@ -230,18 +336,24 @@ impl Attempt {
         }
         let now = Instant::now();
         let childless = self.reap_all();
-        if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && self.stage != Stage::CleanUp {
+        if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && !matches!(self.stage, Stage::CleanUp | Stage::Collecting) {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
             self.terminate();
         }
         if let Some(change) = self.wake_layout() {
             return change;
         }
+        match self.stage {
+            Stage::Staging => return self.wake_staging(),
+            Stage::Collecting => return self.wake_collecting(),
+            _ => {}
+        }
         if self.kill_at.is_some_and(|moment| now >= moment) {
-            if let (Stage::Inside, Some(order)) = (self.stage, &self.assignment.container) {
-                self.launch().remove_container(order);
-            }
+            self.launch().remove_container();
             kill_all_descendants();
+            if let Some(data) = &mut self.data {
+                data.has_ended(false);
+            }
             return self.finish();
         }
         match self.stage {
@@ -252,6 +364,15 @@ impl Attempt {
             }
             _ if self.processes.iter().any(|process| process.status.is_none()) => Change::Nothing,
             Stage::SetUp if self.ending.is_none() => self.start_ranks(),
+            // The runner inside leaves nothing behind; only the data process is below us.
+            Stage::Inside if self.data.is_some() && self.left_an_ending => self.finish(),
+            Stage::Inside if self.data.is_some() => {
+                kill_all_descendants();
+                if let Some(data) = &mut self.data {
+                    data.has_ended(false);
+                }
+                self.finish()
+            }
             _ if childless => self.finish(),
             _ => {
                 self.end_stragglers();
@@ -272,6 +393,9 @@ impl Attempt {
     }
 
     fn ended(&mut self, pid: i32, status: WaitStatus) {
+        if let Some(data) = self.data.as_mut().filter(|data| data.pid() == pid) {
+            return data.has_ended(status.exit_status() == Some(0));
+        }
         let Some(process) = self.processes.iter_mut().find(|process| process.pid == pid && process.status.is_none()) else { return };
         process.status = Some(status);
         process.watch = None;
@@ -289,16 +413,19 @@ impl Attempt {
 
     /// What the runner inside left as its ending; nothing, if it never came to that.
     fn inside_ended(&mut self, status: WaitStatus) {
-        if let Some(order) = &self.assignment.container {
-            self.launch().remove_container(order);
-        }
+        self.launch().remove_container();
         let file = ending_file(&self.folder, self.assignment.attempt);
         let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let _ = std::fs::remove_file(file);
+        self.left_an_ending = left.is_some();
         match left {
             _ if self.ending.is_some() => {}
             Some(ending) if ending.cause.is_none() => {}
             Some(ending) => self.ending = Some(ending),
+            None if self.assignment.container.is_none() => {
+                let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
+                self.ending = Some(Ending::cause(if ran_out { Cause::OutOfMemory } else { Cause::NodeFailed }));
+            }
             None => {
                 let code = status.exit_status().or(status.terminating_signal().map(|number| 128 + number));
                 let said = self.last_line(LogSource::SetUp(0)).unwrap_or_else(|| "it said nothing".to_owned());
@@ -343,12 +470,15 @@ impl Attempt {
     /// Nothing of the attempt is alive any more.
     fn finish(&mut self) -> Change {
         self.processes.clear();
+        if let Some(change) = self.collect() {
+            return change;
+        }
         for group in self.memory.drain(..) {
             group.remove();
         }
         let failed = matches!(
             self.ending.as_ref().and_then(|ending| ending.cause),
-            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull)
+            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull | Cause::Data)
         );
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {

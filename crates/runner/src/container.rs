@@ -85,6 +85,7 @@ fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {
 pub(crate) fn inner(assignment: &Assignment) -> Assignment {
     let mut inner = assignment.clone();
     inner.code = None;
+    inner.data = None;
     inner.memory = None;
     inner.time = None;
     inner.hold_on_failure = None;
@@ -128,6 +129,7 @@ mod tests {
                 binds: vec!["/runs/a b".into()],
                 variables: Variables::default(),
             }),
+            data: None,
             intent_is_durable: false,
         }
     }

@@ -47,6 +47,10 @@ fn settle(name: &str) -> io::Result<()> {
     let path = format!("{name}.journal");
     let records = journal::read(path.as_ref())?;
     let Some((run, attempt)) = journal::open_attempt(&records) else { return Ok(()) };
+    // The programs behind its mounts are gone; what hangs there would hang whoever looks.
+    if let Some(state) = std::env::current_dir()?.parent() {
+        towline_host::mounts::release_below(&state.join("runs").join(run.as_str()).join("io"));
+    }
     // A rank had failed and only the nodes were kept: that failure is the ending.
     let held = journal::trace(&records, &run, attempt).held.map(|(_, ending)| ending);
     let ending = held.unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the runner was killed"));

@@ -18,7 +18,7 @@ use towline_core::backend::{GpuMake, LogSource};
 use towline_core::rank::{Gang, Place, node_variables, rank_variables};
 use towline_core::resolve::Runtime;
 use towline_wire::layout::log_name;
-use towline_wire::runner::{Assignment, ContainerOrder};
+use towline_wire::runner::Assignment;
 
 /// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
 #[derive(Debug)]
@@ -96,13 +96,10 @@ impl Launch<'_> {
         Ok(processes)
     }
 
-    /// This program inside the image, with the attempt on its stdin: variables are in no word and
-    /// in no file.
-    pub(crate) fn container(&self, order: &ContainerOrder) -> Result<Process, LaunchError> {
-        let start_error = |source: io::Error| LaunchError::Start { folder: order.container.program.clone(), source };
-        let own = std::env::current_exe().map_err(start_error)?;
-        let user = User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() };
-        let words = container::words(order, self.assignment, &self.folder.to_string_lossy(), &own.to_string_lossy(), user);
+    /// This program once more, with the attempt on its stdin: in the image, or as it is. Variables
+    /// are in no word and in no file.
+    pub(crate) fn inside(&self) -> Result<Process, LaunchError> {
+        let start_error = |source: io::Error| LaunchError::Start { folder: self.assignment.workdir.clone(), source };
         let text = serde_json::to_vec(&container::inner(self.assignment)).map_err(|error| start_error(error.into()))?;
         let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC).map_err(|error| start_error(error.into()))?;
         let mut order_file = File::from(order_file);
@@ -111,9 +108,8 @@ impl Launch<'_> {
         let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
         let errors = log.try_clone().map_err(log_error)?;
-        let mut command = Command::new(&order.container.program);
-        command.env_clear().envs(&order.variables.0);
-        command.args(words).stdin(Stdio::from(order_file)).stdout(Stdio::from(log)).stderr(Stdio::from(errors)).process_group(0);
+        let mut command = self.inner_command().map_err(start_error)?;
+        command.stdin(Stdio::from(order_file)).stdout(Stdio::from(log)).stderr(Stdio::from(errors)).process_group(0);
         let mut start = || command.spawn();
         let spawned = match self.memory.first() {
             Some(group) => group.within(&mut start).and_then(|spawned| spawned),
@@ -124,9 +120,23 @@ impl Launch<'_> {
         Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source: LogSource::SetUp(0), node: 0, status: None })
     }
 
+    fn inner_command(&self) -> io::Result<Command> {
+        let Some(order) = &self.assignment.container else {
+            let mut command = Command::new("/proc/self/exe");
+            command.env_clear().arg0("tow").arg(crate::INNER_VERB).arg(self.folder);
+            return Ok(command);
+        };
+        let own = std::env::current_exe()?;
+        let user = User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() };
+        let mut command = Command::new(&order.container.program);
+        command.env_clear().envs(&order.variables.0);
+        command.args(container::words(order, self.assignment, &self.folder.to_string_lossy(), &own.to_string_lossy(), user));
+        Ok(command)
+    }
+
     /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its client.
-    pub(crate) fn remove_container(&self, order: &ContainerOrder) {
-        if order.container.runtime != Runtime::Apptainer {
+    pub(crate) fn remove_container(&self) {
+        if let Some(order) = self.assignment.container.as_ref().filter(|order| order.container.runtime != Runtime::Apptainer) {
             let mut command = Command::new(&order.container.program);
             command.env_clear().envs(&order.variables.0).args(["rm", "--force", &container::name(self.assignment)]);
             let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -10,6 +10,7 @@ mod carry;
 mod code;
 mod container;
 mod control;
+mod data;
 mod guard;
 mod inner;
 pub mod journal;
@@ -19,6 +20,7 @@ mod program;
 pub mod spawn;
 
 pub use carry::runner_main;
+pub use data::DATA_VERB;
 pub use guard::guard_main;
 pub use inner::{INNER_VERB, inner_main};
 

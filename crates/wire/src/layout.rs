@@ -53,6 +53,18 @@ impl StateFolder {
     pub fn code(&self, run: &RunId) -> PathBuf {
         self.run(run).join("code")
     }
+    /// Where one of its datastore paths is on this machine.
+    pub fn io(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run(run).join("io").join(name)
+    }
+    /// A dataset that runs share, by its name.
+    pub fn copy(&self, name: &str) -> PathBuf {
+        self.0.join("copies").join(name)
+    }
+    /// Journals of transfers that may be cut off.
+    pub fn transfers(&self) -> PathBuf {
+        self.0.join("transfers")
+    }
     /// Content and manifests of frozen code; a per-node cache that all runs share.
     pub fn snapshots(&self) -> PathBuf {
         self.0.join("snapshots")

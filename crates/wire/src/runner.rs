@@ -35,6 +35,48 @@ pub struct CodeOrder {
     pub links: Vec<String>,
 }
 
+/// The data of an attempt, for the process that carries it. On its stdin, as one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataOrder {
+    pub io: Vec<IoOrder>,
+    #[serde(default)]
+    pub copy: Option<CopyOrder>,
+    /// What the references of credentials lead to: `env:NAME` and so on.
+    #[serde(default)]
+    pub secrets: Variables,
+    /// Where journals of transfers are kept.
+    pub journals: String,
+    /// Seconds between collections while the run goes on.
+    pub collect_every: u64,
+    /// The ranks have been: only what they wrote is to be collected.
+    #[serde(default)]
+    pub only_collect: bool,
+}
+
+/// One datastore path of a run, and where it is on this node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IoOrder {
+    pub io: towline_core::resolve::IoPlan,
+    pub place: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CopyOrder {
+    pub copy: towline_core::resolve::CopyPlan,
+    pub place: String,
+}
+
+/// What the process that carries data says, one JSON value a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataWord {
+    /// Everything is in its place.
+    Ready,
+    Failed {
+        why: String,
+    },
+}
+
 /// What an attempt lives in: everything of it runs inside, by a runner of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerOrder {
@@ -76,6 +118,8 @@ pub struct Assignment {
     pub code: Option<CodeOrder>,
     #[serde(default)]
     pub container: Option<ContainerOrder>,
+    #[serde(default)]
+    pub data: Option<DataOrder>,
     /// The intent is on disk already, so the claim need not be before the start.
     #[serde(default)]
     pub intent_is_durable: bool,

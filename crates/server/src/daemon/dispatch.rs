@@ -9,12 +9,14 @@ use towline_core::backend::GpuMake;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};
-use towline_core::resolve::Resolved;
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};
 use towline_core::template;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::crash;
-use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, Stop, ToRunner, Variables};
+use towline_snapshot::digest::Digest;
+use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Stop, ToRunner, Variables};
 
 impl Daemon {
     pub(super) fn schedule(&mut self) {
@@ -103,19 +105,29 @@ impl Daemon {
 
     fn assignment(&self, key: RunKey, plan: &Plan) -> Result<Assignment> {
         let run = self.run_of(key).ok_or_else(|| Error::bug("the run is gone"))?;
-        let value_of = |wanted: &str| run.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-        let known: Vec<&str> = run.parameters.iter().map(|(name, _)| name.as_str()).collect();
-        let fill = |text: &str| template::fill(text, value_of, &known);
         let resolved = &plan.resolved;
+        let secrets = self.secrets(&run.submission);
+        let data = self.data_of(&run.id, resolved, &secrets)?;
+        let places: Vec<(&str, &str)> = data.iter().flat_map(|data| &data.io).map(|order| (order.io.name.as_str(), order.place.as_str())).collect();
+        let values = || run.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied());
+        let value_of = |wanted: &str| values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+        let known: Vec<&str> = values().map(|(name, _)| name).collect();
+        let fill = |text: &str| template::fill(text, value_of, &known);
         // The shell's own variables, PATH among them, mean nothing inside an image.
         let mut variables: BTreeMap<String, String> = if resolved.container.is_some() { BTreeMap::new() } else { resolved.inherited.clone() };
-        let secrets = self.secrets(&run.submission);
         if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
             return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
         }
-        variables.extend(secrets.0.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET));
+        variables.extend(own.map(|(name, value)| (name.clone(), value.expose().to_owned())));
         for (name, value) in &resolved.env {
             variables.insert(name.clone(), fill(value)?);
+        }
+        for order in data.iter().flat_map(|data| &data.io) {
+            variables.insert(order.io.variable(), order.place.clone());
+        }
+        if let Some(copy) = data.as_ref().and_then(|data| data.copy.as_ref()) {
+            variables.insert("TOW_COPY_DIR".to_owned(), copy.place.clone());
         }
         let (code, workdir) = self.code_of(&run.id, resolved)?;
         if let Some(code) = &code {
@@ -130,7 +142,8 @@ impl Daemon {
             workdir,
             umask: resolved.umask,
             variables: Variables(variables),
-            container: self.container_of(&run.id, resolved)?,
+            container: self.container_of(&run.id, resolved, data.as_ref())?,
+            data,
             code,
             gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),
@@ -159,13 +172,39 @@ impl Daemon {
         Ok((Some(order), text(workdir)?))
     }
 
+    /// What is brought, mounted and collected for a run, and where it lies on this machine.
+    fn data_of(&self, run: &RunId, resolved: &Resolved, secrets: &SecretSet) -> Result<Option<DataOrder>> {
+        if resolved.io.is_empty() && resolved.copy.is_none() {
+            return Ok(None);
+        }
+        let text = |path: PathBuf| path.into_os_string().into_string().map_err(|_| Error::refused("the state folder has a name that is not UTF-8"));
+        let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(self.state.io(run, &io.name))? });
+        let copy = resolved.copy.as_ref().map(|copy| {
+            let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
+            Ok::<_, Error>(CopyOrder { copy: copy.clone(), place: text(self.state.copy(&Digest::of(&name).short()))? })
+        });
+        let stores = secrets.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(STORE_SECRET)?.to_owned(), value.expose().to_owned())));
+        Ok(Some(DataOrder {
+            io: resolved.io.iter().map(order).collect::<Result<_>>()?,
+            copy: copy.transpose()?,
+            secrets: Variables(stores.collect()),
+            journals: text(self.state.transfers())?,
+            collect_every: self.collect_seconds,
+            only_collect: false,
+        }))
+    }
+
     /// Inside, a run sees its own folder, its code, and where what is linked leads to.
-    fn container_of(&self, run: &RunId, resolved: &Resolved) -> Result<Option<ContainerOrder>> {
+    fn container_of(&self, run: &RunId, resolved: &Resolved, data: Option<&DataOrder>) -> Result<Option<ContainerOrder>> {
         let Some(container) = &resolved.container else { return Ok(None) };
         let own = self.state.run(run).into_os_string().into_string().map_err(|_| Error::refused("the state folder has a name that is not UTF-8"))?;
         let code = resolved.code.as_ref().map_or_else(|| resolved.workdir.clone(), |code| code.root.clone());
         // The folder may be gone by now; frozen code does not need it.
-        let binds = [own].into_iter().chain(Some(code).filter(|code| Path::new(code).is_dir())).collect();
+        let folders = data.iter().flat_map(|data| &data.io).filter(|order| order.io.store.datastore.kind == "folder");
+        let copy = data.and_then(|data| data.copy.as_ref()).map(|copy| copy.place.clone());
+        let elsewhere = folders.filter_map(|order| order.io.store.datastore.path.clone()).chain([code]).filter(|folder| Path::new(folder).is_dir());
+        let binds: BTreeSet<String> = [own].into_iter().chain(elsewhere).chain(copy).collect();
+        let binds = binds.into_iter().collect();
         Ok(Some(ContainerOrder { container: container.clone(), binds, variables: Variables(resolved.inherited.clone()) }))
     }
 

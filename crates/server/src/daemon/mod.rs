@@ -150,6 +150,7 @@ struct Daemon {
     begun: Moment,
     last_activity: Instant,
     grace_millis: u64,
+    collect_seconds: u64,
     /// Parts of the machine promised to submissions that are being written.
     reserved: Vec<crate::schedule::Holding>,
     /// Something changed that may let a run start.

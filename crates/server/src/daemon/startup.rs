@@ -86,6 +86,7 @@ async fn serve(state: &StateFolder) -> Result<()> {
         begun: super::now(),
         last_activity: Instant::now(),
         grace_millis: number("TOW_GRACE_MILLIS").unwrap_or(10_000),
+        collect_seconds: number("TOW_COLLECT_SECONDS").unwrap_or(60).max(1),
         reserved: Vec::new(),
         unsettled: false,
         leaving: false,

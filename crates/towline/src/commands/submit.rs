@@ -330,6 +330,8 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let around = Surroundings {
         git,
         code: frozen,
+        io: Vec::new(),
+        copy: None,
         container: crate::image::container(&job, &backend.quick_facts(), &environment, &place.workdir)?,
         keyring: surroundings::keyring(&job.environment.secrets, &environment),
         environment,
