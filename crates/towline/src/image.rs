@@ -22,7 +22,7 @@ pub(crate) fn container(job: &Job, facts: &Facts, environment: &[(String, String
         return Err(Error::config(format!("`{image}` cannot be an image")));
     }
     let path = environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let Some((runtime, program)) = Runtime::ALL.into_iter().find_map(|runtime| find(runtime.word(), path).map(|program| (runtime, program))) else {
+    let Some((runtime, program)) = Runtime::ALL.into_iter().find_map(|runtime| find_program(runtime.word(), path).map(|program| (runtime, program))) else {
         return Err(Error::refused("an `image` needs a container runtime, and none was found: podman, docker, apptainer")
             .hint("install one of them, or leave `environment.image` out"));
     };
@@ -41,7 +41,7 @@ fn absolute(image: &str, folder: &Path) -> Result<String> {
     found.into_os_string().into_string().map_err(|_| Error::refused(format!("the image {image} has a name that is not UTF-8")))
 }
 
-fn find(program: &str, path: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(program: &str, path: &str) -> Option<PathBuf> {
     let executable = |file: &PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
     path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| Path::new(folder).join(program)).find(executable)
 }

@@ -1,0 +1,120 @@
+//! The data of a job: from names in the job file to stores as they are configured now, with what
+//! their credentials lead to held apart.
+
+use crate::context::Context;
+use crate::image::find_program;
+use std::collections::BTreeSet;
+use towline_core::config::{Credential, Datastore};
+use towline_core::job::{IoMode, Job};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, STORE_SECRET};
+use towline_core::suggest::did_you_mean;
+use towline_core::{Error, Result};
+use towline_engine::surroundings;
+use towline_io::credential::Lookup;
+
+/// Programs that mount a store, the better one first.
+pub(crate) const MOUNTERS: [&str; 2] = ["blobfuse2", "rclone"];
+
+/// What a plan says of a job's data.
+#[derive(Debug, Default)]
+pub(crate) struct JobData {
+    pub(crate) io: Vec<IoPlan>,
+    pub(crate) copy: Option<CopyPlan>,
+    pub(crate) secrets: SecretSet,
+}
+
+/// Looks everything up. Nothing is asked of any store yet.
+pub(crate) fn job_data(context: &Context, job: &Job) -> Result<JobData> {
+    let mut data = JobData::default();
+    if job.io.is_empty() && job.copy.is_none() {
+        return Ok(data);
+    }
+    let mut variables = BTreeSet::new();
+    for (name, io) in &job.io {
+        check_name(name)?;
+        let store = store(context, &format!("`io.{name}`"), &io.datastore, &mut data.secrets)?;
+        let plan = IoPlan { name: name.clone(), store, path: clean(&format!("io.{name}.path"), &io.path)?, mode: io.mode, options: io.options.clone() };
+        if !variables.insert(plan.variable()) {
+            return Err(Error::config(format!("two names under `io` give the same variable {}", plan.variable())).hint("rename one of them"));
+        }
+        check_mount(context, &plan)?;
+        data.io.push(plan);
+    }
+    if let Some(copy) = &job.copy {
+        let store = store(context, "`copy`", &copy.datastore, &mut data.secrets)?;
+        let subdirs = copy.subdirs.iter().map(|subdir| clean("copy.subdirs", subdir)).collect::<Result<_>>()?;
+        data.copy = Some(CopyPlan { store, path: clean("copy.path", &copy.path)?, subdirs });
+    }
+    Ok(data)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let good = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if good { Ok(()) } else { Err(Error::config(format!("`io.{name}`: a name has letters, digits, `_` and `-`, and begins with a letter"))) }
+}
+
+/// Parts joined by `/`, none of which climbs.
+fn clean(key: &str, path: &str) -> Result<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(Error::config(format!("`{key}`: `{path}` climbs out of its datastore")));
+    }
+    Ok(parts.join("/"))
+}
+
+fn store(context: &Context, at: &str, name: &str, secrets: &mut SecretSet) -> Result<NamedStore> {
+    let config = &context.layers()?.config;
+    let Some(datastore) = config.datastores.get(name) else {
+        let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
+        let hint = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
+            [] => "write one under `datastores:` in towline.yaml: nas: {kind: folder, path: /mnt/nas}".to_owned(),
+            known => format!("known: {}", known.join(", ")),
+        });
+        return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
+    };
+    let mut datastore = datastore.clone();
+    let variables = context.environment();
+    let variable = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {
+        datastore.endpoint = variable("TOW_AZURE_BLOB_ENDPOINT");
+    }
+    let home = surroundings::home();
+    let lookup = Lookup { variable: &variable, keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name), home: home.as_deref() };
+    // Opening finds every mistake that can be found without asking the store.
+    towline_io::open::open(name, &datastore, &lookup)?;
+    for (key, reference) in references(&datastore) {
+        secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{name}`"), key, reference)?);
+    }
+    if datastore.kind == "folder"
+        && let (Some(path), Some(home)) = (&datastore.path, &home)
+        && let Some(below) = path.strip_prefix("~/")
+    {
+        datastore.path = Some(home.join(below).display().to_string());
+    }
+    Ok(NamedStore { name: name.to_owned(), datastore })
+}
+
+/// References of a credential that lead somewhere only this process sees.
+fn references(datastore: &Datastore) -> Vec<(&str, &str)> {
+    let Some(Credential::Map(map)) = &datastore.credential else { return Vec::new() };
+    let is_reference = |value: &str| value.starts_with("env:") || value.starts_with("keyring:");
+    map.iter().filter(|(_, value)| is_reference(value)).map(|(key, value)| (key.as_str(), value.as_str())).collect()
+}
+
+/// A mount needs a program that mounts; a folder needs none.
+fn check_mount(context: &Context, plan: &IoPlan) -> Result<()> {
+    let kind = plan.store.datastore.kind.as_str();
+    if plan.mode != IoMode::Mount || kind == "folder" {
+        return Ok(());
+    }
+    let path = context.environment().iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let usable = MOUNTERS.iter().filter(|program| **program != "blobfuse2" || kind == "azure_blob");
+    if usable.clone().any(|program| find_program(program, path).is_some()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = usable.copied().collect();
+    Err(Error::refused(format!("`io.{}` is to be mounted, and no program for it was found: {}", plan.name, names.join(", ")))
+        .hint("install it, or use `mode: read` or `mode: write`"))
+}
