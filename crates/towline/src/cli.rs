@@ -1,7 +1,8 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, clusters, completions, config, daemon, diff, doctor, get, history, logs, nodes, prune, ps, query, resubmit, show, ssh, submit, wait, why,
+    abort, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, logs, ls, nodes, prune, ps, query, resubmit, rm, show, ssh, submit, up,
+    url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -51,6 +52,14 @@ pub(crate) enum Verb {
     History(history::Args),
     Prune(prune::Args),
     Ssh(ssh::Args),
+    Ls(ls::Args),
+    #[command(visible_alias = "u", aliases = ["upload"])]
+    Up(up::Args),
+    #[command(visible_alias = "d", aliases = ["download"])]
+    Down(down::Args),
+    Rm(rm::Args),
+    Cp(cp::Args),
+    Url(url::Args),
     Clusters(clusters::Args),
     Nodes(nodes::Args),
     Config(config::Args),

@@ -1,6 +1,7 @@
 //! `tow`: takes a command from where you sit to where it runs, and brings back logs and answers.
 
 mod arguments;
+mod bar;
 mod cli;
 mod commands;
 mod context;
@@ -9,7 +10,9 @@ mod follow;
 mod freshen;
 mod logfiles;
 mod output;
+mod stores;
 mod table;
+mod transfers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 32] = [
     "submit",
     "run",
     "ps",
@@ -24,6 +24,12 @@ const VERBS: [&str; 26] = [
     "history",
     "prune",
     "ssh",
+    "ls",
+    "up",
+    "down",
+    "rm",
+    "cp",
+    "url",
     "clusters",
     "nodes",
     "config show",
