@@ -1,8 +1,9 @@
 //! The configuration, as a type. Layers and their origins are merged before it is decoded.
 
 use crate::quantity::Memory;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// What stands after all layers: defaults < user file < `towline.yaml` < `TOW_*` < flags.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -72,6 +73,12 @@ pub struct Cluster {
     pub compute: Option<String>,
     #[serde(default)]
     pub virtual_cluster: Option<String>,
+    /// The store that folders have on this cluster, under their usual path.
+    #[serde(default)]
+    pub datastore: Option<String>,
+    /// Folders that lie elsewhere on this cluster.
+    #[serde(default)]
+    pub folders: BTreeMap<String, Folder>,
 }
 
 impl Cluster {
@@ -91,12 +98,16 @@ impl Cluster {
             workspace: None,
             compute: None,
             virtual_cluster: None,
+            datastore: None,
+            folders: BTreeMap::new(),
         }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One datastore. Keys that its kind does not use are refused when it is opened.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Datastore {
+    /// `azure_blob`, `s3` or `folder`.
     pub kind: String,
     #[serde(default)]
     pub account: Option<String>,
@@ -105,11 +116,63 @@ pub struct Datastore {
     #[serde(default)]
     pub bucket: Option<String>,
     #[serde(default)]
+    pub region: Option<String>,
+    /// A folder's own path; below a container or bucket, what everything lies under.
+    #[serde(default)]
     pub path: Option<String>,
     #[serde(default)]
     pub endpoint: Option<String>,
     #[serde(default)]
-    pub credential: BTreeMap<String, String>,
+    pub credential: Option<Credential>,
+}
+
+/// A way to be let in: a word such as `azure_cli`, or keys with references as values.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    Word(String),
+    Map(BTreeMap<String, String>),
+}
+
+impl fmt::Debug for Credential {
+    /// Somebody may have written a secret in the place of a reference.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(_) => f.write_str("Word(…)"),
+            Self::Map(map) => f.debug_set().entries(map.keys()).finish(),
+        }
+    }
+}
+
+impl Serialize for Credential {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Word(word) => serializer.serialize_str(word),
+            Self::Map(map) => map.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Credential {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl<'de> de::Visitor<'de> for Form {
+            type Value = Credential;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word such as azure_cli, or keys such as {sas: env:NAME}")
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Credential, E> {
+                Ok(Credential::Word(word.to_owned()))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Credential, A::Error> {
+                let mut map = BTreeMap::new();
+                while let Some((key, value)) = entries.next_entry()? {
+                    map.insert(key, value);
+                }
+                Ok(Credential::Map(map))
+            }
+        }
+        deserializer.deserialize_any(Form)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -9,8 +9,12 @@ use std::process::{Command, Stdio};
 /// Mount points at or below `folder`, the innermost first.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
     let list = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mut found: Vec<PathBuf> =
-        list.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(unescape).filter(|point| point.starts_with(folder)).collect();
+    let mut found: Vec<PathBuf> = list
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
+        .map(unescape)
+        .filter(|point| point.starts_with(folder))
+        .collect();
     found.sort_by_key(|point| std::cmp::Reverse(point.as_os_str().len()));
     found
 }

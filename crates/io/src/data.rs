@@ -1,7 +1,9 @@
-//! The seam to a datastore: objects by key, read and written in blocks.
+//! The seam to a datastore: objects by key, read and written in blocks. A folder of this machine
+//! is one too, so that up, down and across are the same act.
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -18,10 +20,10 @@ impl Key {
         let text = text.into();
         for part in text.split('/') {
             if part.is_empty() || part == "." || part == ".." {
-                return Err(format!("`{text}` has an empty, `.` or `..` part"));
+                return Err("it has an empty, `.` or `..` part".to_owned());
             }
             if part.chars().any(char::is_control) {
-                return Err(format!("{text:?} holds a control character"));
+                return Err("it holds a control character".to_owned());
             }
         }
         Ok(Self(text))
@@ -29,12 +31,21 @@ impl Key {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+    /// The last part.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// A hostile name, safe to show.
+pub fn shown(name: &str) -> String {
+    name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 /// What stands beside an object's bytes.
@@ -61,30 +72,112 @@ pub struct Object {
     pub marks_are_whole: bool,
 }
 
+impl Object {
+    /// When its bytes were last modified, as well as is known.
+    pub fn modified(&self) -> Option<(i64, u32)> {
+        let changed = || self.changed.map(|millis| (millis.div_euclid(1000), u32::try_from(millis.rem_euclid(1000) * 1_000_000).unwrap_or(0)));
+        self.marks.modified.or_else(changed)
+    }
+}
+
+/// Something in a listing that cannot be an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oddity {
+    /// Safe to show.
+    pub name: String,
+    pub why: String,
+    /// Whether leaving it out is a failure, and not only worth a word.
+    pub grave: bool,
+}
+
 /// A part of a listing, in the order of keys.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub objects: Vec<Object>,
     /// Names of folders one level below, where the listing was not asked to go deeper.
     pub folders: Vec<String>,
+    pub oddities: Vec<Oddity>,
     pub next: Option<String>,
 }
 
-/// A block that the service holds for an upload that is not finished.
+/// A block that the store holds for an upload that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     pub index: u32,
     pub size: u64,
+    /// The beginning of [`Sums::value`] of what it holds, where the store can tell.
+    pub digest: Option<[u8; 16]>,
     /// What [`Data::finish`] must be given.
     pub tag: String,
 }
 
+/// What is known of a block's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sums {
+    /// See [`crate::transfer::hash::block_value`].
+    pub value: [u8; 32],
+    /// Where the store asks for it.
+    pub md5: Option<[u8; 16]>,
+}
+
+impl Sums {
+    pub fn digest(&self) -> [u8; 16] {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&self.value[..16]);
+        digest
+    }
+}
+
+/// The shape of an upload in blocks: every block has this size but the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub size: u64,
+    pub block: u64,
+}
+
+impl Shape {
+    pub fn blocks(&self) -> u32 {
+        u32::try_from(self.size.div_ceil(self.block)).unwrap_or(u32::MAX)
+    }
+    pub fn range(&self, index: u32) -> Range<u64> {
+        let start = u64::from(index) * self.block;
+        start..(start + self.block).min(self.size)
+    }
+}
+
+/// What a store asks of those who use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// The most blocks of one object.
+    pub blocks: u32,
+    /// Bytes of a block: a power of two of at least 1 KiB. It grows for an object of too many.
+    pub block: u64,
+    /// Whether it checks blocks by MD5 and wants it at hand.
+    pub md5: bool,
+    /// Whether reading it costs no more than a local disk.
+    pub near: bool,
+    /// Whether marks count when an upload in blocks begins, not when it ends.
+    pub marks_first: bool,
+    /// Whether [`Data::blocks`] can tell; else a journal must.
+    pub remembers: bool,
+}
+
 /// One datastore, below its configured path. All calls may be repeated. An error of kind
-/// `Unreachable` means nothing is known; `retry() == Later` that trying again can help.
+/// `Unreachable` means nothing is known: it was tried as often as is sensible.
 #[async_trait]
 pub trait Data: Send + Sync + fmt::Debug {
     /// For messages: `research (azure_blob acct/data)`. Never a secret.
     fn place(&self) -> String;
+
+    fn habits(&self) -> Habits;
+
+    /// How often the service has asked us to slow down.
+    fn throttled(&self) -> u64 {
+        0
+    }
+
+    /// For [`Data::copy_from`].
+    fn as_any(&self) -> &dyn Any;
 
     /// Objects whose key begins with `prefix` (empty, or ending in `/`), a page at a time; with
     /// `deep` all of them, else one level and the folders of it.
@@ -100,15 +193,16 @@ pub trait Data: Send + Sync + fmt::Debug {
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool>;
 
     /// Begins an upload in blocks, or goes on with the one that `id` names.
-    async fn open(&self, key: &Key, marks: &Marks, id: Option<&str>) -> Result<String>;
+    async fn open(&self, key: &Key, shape: Shape, marks: &Marks, id: Option<&str>) -> Result<String>;
 
-    /// The blocks the service holds of it, or `None` where it cannot tell.
+    /// The blocks it holds of that upload, or `None` where it cannot tell.
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>>;
 
     /// One block, checked by the service. The same index again replaces it.
-    async fn put(&self, key: &Key, id: &str, index: u32, bytes: Bytes, digest: &[u8; 32]) -> Result<Block>;
+    async fn put(&self, key: &Key, id: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block>;
 
-    /// Makes the object from its blocks, in order; all or nothing.
+    /// Makes the object from its blocks, in order; all or nothing. A near store also checks
+    /// `marks.md5` where there is no `marks.blake3`.
     async fn finish(&self, key: &Key, id: &str, blocks: &[Block], marks: &Marks) -> Result<()>;
 
     /// Forgets an upload that is not finished.
@@ -122,4 +216,33 @@ pub trait Data: Send + Sync + fmt::Debug {
 
     /// An address anybody can read the object at, for that long.
     async fn url(&self, key: &Key, valid: Duration) -> Result<String>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_stays_below_its_store() {
+        for good in ["a", "a/b.txt", "a b/%2e%2e/c", "ü/日本", "...", "a/..b"] {
+            assert!(Key::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a/.", "a\nb", "a/\u{7f}", "a\0"] {
+            assert!(Key::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_shape_covers_every_byte_once() {
+        for (size, block, count) in [(10, 4, 3), (8, 4, 2), (1, 4, 1), (9, 4, 3)] {
+            let shape = Shape { size, block };
+            assert_eq!(shape.blocks(), count);
+            let mut at = 0;
+            for index in 0..count {
+                assert_eq!(shape.range(index).start, at);
+                at = shape.range(index).end;
+            }
+            assert_eq!(at, size);
+        }
+    }
 }

@@ -1,6 +1,16 @@
-//! Reaching stores: Azure Blob, S3, a folder; and moving trees between them and this machine.
+//! Reaching stores: Azure Blob, S3, a folder; and moving trees between them.
 //!
-//! A store is a [`data::Data`]. Transfers are plans first, then acts; nothing is called done that
-//! was not verified.
+//! A store is a [`data::Data`], also the folder on this side, so that every transfer is a copy
+//! from one store to another. Nothing is called done that was not verified.
 
+pub mod azure;
+mod buffer;
+pub mod credential;
 pub mod data;
+pub mod folder;
+pub mod open;
+pub mod s3;
+mod sparse;
+pub mod transfer;
+mod tree;
+pub mod web;

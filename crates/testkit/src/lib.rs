@@ -1,5 +1,5 @@
 //! Test support: a hermetic home for the real `tow`, a fake cluster with fault switches, and the
-//! contract suite that every backend passes.
+//! contract suite that every backend passes; and real services to test against.
 
 #![expect(clippy::unwrap_used, reason = "a test environment that cannot be made fails the test")]
 
@@ -7,6 +7,7 @@ pub mod ability;
 pub mod contract;
 pub mod fake;
 mod home;
+pub mod real;
 mod wait;
 
 pub use home::{Home, Output};

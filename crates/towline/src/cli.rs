@@ -1,8 +1,8 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, clusters, completions, config, daemon, diff, doctor, get, history, init, logs, nodes, prune, ps, query, resubmit, show, snapshot, ssh, submit, wait,
-    why,
+    abort, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, prune, ps, query, resubmit, rm, show, snapshot,
+    ssh, submit, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -54,6 +54,14 @@ pub(crate) enum Verb {
     Snapshot(snapshot::Args),
     Prune(prune::Args),
     Ssh(ssh::Args),
+    Ls(ls::Args),
+    #[command(visible_alias = "u", aliases = ["upload"])]
+    Up(up::Args),
+    #[command(visible_alias = "d", aliases = ["download"])]
+    Down(down::Args),
+    Rm(rm::Args),
+    Cp(cp::Args),
+    Url(url::Args),
     Clusters(clusters::Args),
     Nodes(nodes::Args),
     Config(config::Args),

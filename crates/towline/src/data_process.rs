@@ -183,7 +183,12 @@ impl Carrier {
         for odd in &outcome.left_out {
             output::status(&format!("data: {name}: {} was left out: {}", odd.name, odd.why));
         }
-        output::status(&format!("data: {name}: {} moved, {}; {} were there", outcome.sent, Memory(outcome.sent_bytes), outcome.equal_by_time + outcome.equal_by_hash));
+        output::status(&format!(
+            "data: {name}: {} moved, {}; {} were there",
+            outcome.sent,
+            Memory(outcome.sent_bytes),
+            outcome.equal_by_time + outcome.equal_by_hash
+        ));
         match outcome.failed.into_iter().next() {
             Some((key, error)) => Err(error.while_doing(key)),
             None => Ok(()),

@@ -28,8 +28,12 @@ impl Mount {
     pub(crate) fn begin(io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<Self> {
         let kind = io.store.datastore.kind.as_str();
         let path = std::env::var("PATH").unwrap_or_default();
-        let found = MOUNTERS.iter().filter(|program| **program != "blobfuse2" || kind == "azure_blob").find_map(|program| Some((*program, find_program(program, &path)?)));
-        let (name, file) = found.ok_or_else(|| Error::refused(format!("nothing on this machine mounts a store of kind `{kind}`")).hint("install rclone or blobfuse2"))?;
+        let found = MOUNTERS
+            .iter()
+            .filter(|program| **program != "blobfuse2" || kind == "azure_blob")
+            .find_map(|program| Some((*program, find_program(program, &path)?)));
+        let (name, file) =
+            found.ok_or_else(|| Error::refused(format!("nothing on this machine mounts a store of kind `{kind}`")).hint("install rclone or blobfuse2"))?;
         let mut command = Command::new(file);
         match name {
             "blobfuse2" => blobfuse(&mut command, io, place, lookup)?,
@@ -131,7 +135,9 @@ fn endpoint(store: &Datastore) -> Option<String> {
 fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<()> {
     let store = &io.store.datastore;
     let at = format!("datastore `{}`", io.store.name);
-    let mut set = |key: &str, value: &str| drop(command.env(format!("RCLONE_CONFIG_TOW_{key}"), value));
+    let mut set = |key: &str, value: &str| {
+        command.env(format!("RCLONE_CONFIG_TOW_{key}"), value);
+    };
     if store.kind == "azure_blob" {
         set("TYPE", "azureblob");
         let container = store.container.as_deref().unwrap_or_default();
@@ -183,7 +189,14 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
             None => set("ENV_AUTH", "true"),
         }
     }
-    command.arg("mount").arg(format!("tow:{}", whole_path(io))).arg(place).args(["--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--config", "/dev/null"]);
+    command.arg("mount").arg(format!("tow:{}", whole_path(io))).arg(place).args([
+        "--vfs-cache-mode",
+        "writes",
+        "--vfs-write-back",
+        "0s",
+        "--config",
+        "/dev/null",
+    ]);
     command.arg("--cache-dir").arg(cache_of(place));
     Ok(())
 }
@@ -196,9 +209,15 @@ fn blobfuse(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_
         command.env("AZURE_STORAGE_BLOB_ENDPOINT", endpoint);
     }
     match lookup.azure(&at, store.credential.as_ref())? {
-        AzureCredential::Key(key) => drop(command.env("AZURE_STORAGE_AUTH_TYPE", "key").env("AZURE_STORAGE_ACCESS_KEY", key.expose())),
-        AzureCredential::Sas(sas) => drop(command.env("AZURE_STORAGE_AUTH_TYPE", "sas").env("AZURE_STORAGE_SAS_TOKEN", sas.expose().trim_start_matches('?'))),
-        AzureCredential::Cli => drop(command.env("AZURE_STORAGE_AUTH_TYPE", "azcli")),
+        AzureCredential::Key(key) => {
+            command.env("AZURE_STORAGE_AUTH_TYPE", "key").env("AZURE_STORAGE_ACCESS_KEY", key.expose());
+        }
+        AzureCredential::Sas(sas) => {
+            command.env("AZURE_STORAGE_AUTH_TYPE", "sas").env("AZURE_STORAGE_SAS_TOKEN", sas.expose().trim_start_matches('?'));
+        }
+        AzureCredential::Cli => {
+            command.env("AZURE_STORAGE_AUTH_TYPE", "azcli");
+        }
         AzureCredential::Managed(identity) => {
             command.env("AZURE_STORAGE_AUTH_TYPE", "msi");
             if let Some(id) = identity.id {
@@ -210,7 +229,11 @@ fn blobfuse(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_
             command.env("AZURE_STORAGE_SPN_CLIENT_SECRET", client_secret.expose());
         }
     }
-    let below = [store.path.as_deref().unwrap_or_default().trim_matches('/'), io.path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+    let below = [store.path.as_deref().unwrap_or_default().trim_matches('/'), io.path.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("/");
     command.arg("mount").arg(place).arg(format!("--container-name={}", store.container.as_deref().unwrap_or_default())).arg("--foreground");
     command.arg(format!("--tmp-path={}", cache_of(place).display()));
     if !below.is_empty() {

@@ -19,6 +19,25 @@ pub(crate) fn status(line: &str) {
     eprintln!("{line}");
 }
 
+/// Draws one line over the last one on stderr; an empty one leaves nothing.
+pub(crate) fn redraw(line: &str) {
+    eprint!("\r\x1b[2K{line}");
+    let _ = io::stderr().flush();
+}
+
+/// Whether somebody sits in front of us who can be asked.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks; anything but a yes is a no.
+pub(crate) fn ask(question: &str) -> bool {
+    eprint!("{question} [y/N] ");
+    let _ = io::stderr().flush();
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
 /// What to do next, in quiet colours.
 pub(crate) fn hint(line: &str) {
     status(&paint(Paint::Quiet, &format!("  {line}"), stderr_has_colour()));

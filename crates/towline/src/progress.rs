@@ -1,9 +1,10 @@
 //! One line on stderr that says how far something is; only on a terminal, only after a blink.
 
-use std::io::{IsTerminal, Write};
+use crate::{bar, output};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use towline_core::quantity::Memory;
+use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
 
 /// What takes less is not worth a line.
@@ -40,34 +41,16 @@ impl Bar {
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(FRAME);
             if self.begun.elapsed() >= BLINK && !over.load(Ordering::Relaxed) {
-                let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(self.name, &read(), self.begun.elapsed()));
+                output::redraw(&format!("{}: {}", self.name, bar::line(&glance(&read()), self.begun.elapsed())));
                 drawn = true;
             }
         }
         if drawn {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            output::redraw("");
         }
     }
 }
 
-/// `snapshot  45%  84M of 190M  310M/s  1s left`
-fn line(name: &str, reading: &Reading, elapsed: Duration) -> String {
-    let (done, all) = reading.bytes;
-    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
-    let rate = done.saturating_mul(1000) / millis;
-    let percent = if all == 0 { 0 } else { done.min(all).saturating_mul(100) / all };
-    let left = if rate == 0 { String::new() } else { format!("  {}s left", all.saturating_sub(done) / rate) };
-    format!("{name}  {percent}%  {} of {}  {}/s{left}", Memory(done), Memory(all), Memory(rate))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_says_share_rate_and_rest() {
-        let reading = Reading { files: (1, 2), bytes: (50 << 20, 200 << 20) };
-        assert_eq!(line("up", &reading, Duration::from_secs(5)), "up  25%  50M of 200M  10M/s  15s left");
-        assert_eq!(line("up", &Reading { files: (0, 0), bytes: (0, 0) }, Duration::ZERO), "up  0%  0 of 0  0/s");
-    }
+const fn glance(reading: &Reading) -> Glance {
+    Glance { found: reading.files.1, found_bytes: reading.bytes.1, done: reading.files.0, done_bytes: reading.bytes.0, all_found: true }
 }

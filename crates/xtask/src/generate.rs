@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 37] = [
     "submit",
     "run",
     "ps",
@@ -22,8 +22,19 @@ const VERBS: [&str; 26] = [
     "wait",
     "diff",
     "history",
+    "init",
+    "snapshot ls",
+    "snapshot check",
+    "snapshot get",
+    "snapshot prune",
     "prune",
     "ssh",
+    "ls",
+    "up",
+    "down",
+    "rm",
+    "cp",
+    "url",
     "clusters",
     "nodes",
     "config show",

@@ -1,13 +1,101 @@
-//! What tests and lints need beside a Rust toolchain, from Debian and crates.io.
+//! What tests and lints need beside a Rust toolchain, from Debian, npm, PyPI and crates.io.
 
-use crate::{Outcome, run};
+use crate::{Outcome, root, run};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 5] = [("python3", "python3"), ("bash", "bash"), ("flock", "util-linux"), ("unshare", "util-linux"), ("setsid", "util-linux")];
+const FOR_TESTS: [(&str, &str); 8] = [
+    ("python3", "python3"),
+    ("bash", "bash"),
+    ("flock", "util-linux"),
+    ("unshare", "util-linux"),
+    ("setsid", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+];
 
+/// Microsoft's own blob service, from npm.
+const AZURITE: &str = "azurite@3.35.0";
+
+/// Microsoft's own blob client, and a server and client of S3, from PyPI.
+const FOR_PYTHON: [&str; 5] = ["azure-storage-blob==12.26.0", "moto[s3]==5.1.13", "boto3==1.44.0", "flask==3.1.3", "flask-cors==6.0.5"];
+
+/// Where the parts lie, kept between runs; testkit looks in `TOW_TEST_PARTS`, else here.
+pub(crate) fn parts() -> PathBuf {
+    root().join("target/test-parts")
+}
+
+/// Fails when anything is missing that cannot be installed: tests never pass over a part in silence.
 pub(crate) fn for_tests() -> Outcome {
-    let mut packages: Vec<&str> = FOR_TESTS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+    debian(FOR_TESTS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect())?;
+    // Debian's Python has its `venv` without the installer that a venv needs.
+    if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+        debian(vec!["python3-venv"])?;
+    }
+    fs::create_dir_all(parts()).map_err(|error| format!("{}: {error}", parts().display()))?;
+    // Two chores at once: the second waits, then finds all there.
+    let lock = File::create(parts().join("lock")).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    part("azurite", AZURITE, azurite)?;
+    // A venv points at the interpreter that made it.
+    part("python", &format!("{}\n{}", FOR_PYTHON.join("\n"), python_version()?), python)
+}
+
+/// One part in its folder. It is whole when its stamp says what is wanted: it is made under another name and renamed.
+fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome {
+    let folder = parts().join(name);
+    if fs::read_to_string(folder.join("stamp")).is_ok_and(|found| found == stamp) {
+        return Ok(());
+    }
+    let (fresh, old) = (parts().join(format!("{name}.new")), parts().join(format!("{name}.old")));
+    let broke = |what: &str| format!("`{name}`, which tests need, cannot be installed: {what}");
+    for left in [&fresh, &old] {
+        remove(left).map_err(|error| broke(&error))?;
+    }
+    install(&fresh).map_err(|error| broke(&error))?;
+    let put = || -> std::io::Result<()> {
+        fs::write(fresh.join("stamp"), stamp)?;
+        if folder.exists() {
+            fs::rename(&folder, &old)?;
+        }
+        fs::rename(&fresh, &folder)
+    };
+    put().map_err(|error| broke(&error.to_string()))?;
+    remove(&old)
+}
+
+fn azurite(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    // No script of any of its hundreds of packages is run; the blob service needs none.
+    let words = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error", AZURITE, "--prefix"];
+    run(Command::new("npm").args(words).arg(folder))
+}
+
+fn python(folder: &Path) -> Outcome {
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
+    // Started as `python -m`: what lies in `bin` has the path of the folder before it was renamed.
+    run(Command::new(folder.join("bin/python")).args(words).args(FOR_PYTHON))
+}
+
+fn python_version() -> Result<String, String> {
+    let words = ["-c", "import sys; print(sys.version, sys.executable)"];
+    let output = Command::new("python3").args(words).output().map_err(|error| format!("python3: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn remove(folder: &Path) -> Outcome {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Debian packages, as root or by `sudo`.
+fn debian(mut packages: Vec<&str>) -> Outcome {
     packages.dedup();
     if packages.is_empty() {
         return Ok(());
@@ -27,11 +115,15 @@ pub(crate) fn for_tests() -> Outcome {
 
 /// `cargo deny`, built from crates.io where it is missing.
 pub(crate) fn cargo_deny() -> Outcome {
-    if Command::new("cargo").args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if succeeds(Command::new("cargo").args(["deny", "--version"])) {
         return Ok(());
     }
     // Built outside the workspace: its settings (static, one target) are not for a tool.
     run(Command::new("cargo").args(["install", "cargo-deny", "--locked"]).current_dir("/"))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn is_there(program: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Chores: `cargo xtask test | lint | generate | soak`. Exactly what CI runs.
+//! Chores: `cargo xtask install | test | lint | generate | soak`. Exactly what CI runs.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a chore talks to whoever started it")]
 
@@ -18,11 +18,12 @@ type Outcome = Result<(), String>;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
+        Some("install") => install::for_tests(),
         Some("test") => test(),
         Some("lint") => lint::run(),
         Some("generate") => generate::run(),
         Some("soak") => soak::run(),
-        _ => Err("cargo xtask test | lint | generate | soak".to_owned()),
+        _ => Err("cargo xtask install | test | lint | generate | soak".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,7 +39,7 @@ fn test() -> Outcome {
     install::for_tests()?;
     build_shipped()?;
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    command.env("TOW_TEST_BINARY", shipped());
+    command.env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts());
     run(&mut command)
 }
 

@@ -76,6 +76,7 @@ impl Backend for LocalBackend {
             several_nodes: true,
             snapshots: true,
             containers: true,
+            io: true,
             secrets: true,
             hold: true,
             connect: true,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use towline_core::backend::Facts;
+use towline_core::job::IoMode;
 use towline_core::plan::Request;
 use towline_core::quantity::Memory;
 use towline_core::resolve::{Resolved, Shape};
@@ -89,6 +90,17 @@ pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
     }
     if let Some(container) = &resolved.container {
         line("image", format!("{} ({})", container.image, container.program));
+    }
+    for io in &resolved.io {
+        let mode = match io.mode {
+            IoMode::Read => "read",
+            IoMode::Write => "write",
+            IoMode::Mount => "mount",
+        };
+        line("data", format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path));
+    }
+    if let Some(copy) = &resolved.copy {
+        line("copy", format!("{}:{} {}", copy.store.name, copy.path, copy.subdirs.join(", ")).trim_end().to_owned());
     }
     line("ranks", format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes)));
     let memory = if need.memory > 0 { format!(", {} memory", Memory(need.memory)) } else { String::new() };

@@ -3,6 +3,7 @@
 use super::Report;
 use crate::context::{Context, block_on};
 use crate::output::{Paint, paint, stdout_has_colour};
+use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::backend::Backend;
@@ -10,7 +11,10 @@ use towline_core::{Error, Result};
 use towline_engine::history::{Filter, JournalMode};
 use towline_wire::daemon::{Reply, Request};
 
-/// Check folders, configuration, history, daemon and GPUs, and say what to do about what is wrong.
+/// How long a datastore may take to answer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Check folders, configuration, history, daemon, GPUs and datastores, and say what to do about what is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow doctor
@@ -19,7 +23,7 @@ pub(crate) struct Args {}
 
 #[derive(Serialize)]
 struct Check {
-    name: &'static str,
+    name: String,
     ok: bool,
     text: String,
     hints: Vec<String>,
@@ -29,13 +33,14 @@ struct Check {
 
 #[expect(clippy::unnecessary_wraps, reason = "every verb has this shape")]
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
-    let checks = vec![
+    let mut checks = vec![
         check("configuration", configuration(context)),
         check("state folder", state_folder(context)),
         check("history", history(context)),
         check("daemon", daemon(context)),
         check("this machine", machine(context)),
     ];
+    checks.extend(datastores(context));
     let colour = stdout_has_colour();
     let mut text = String::new();
     for check in &checks {
@@ -48,7 +53,8 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     Ok(report.code(checks.iter().map(|check| check.code).find(|code| *code != 0).unwrap_or(0)))
 }
 
-fn check(name: &'static str, result: Result<String>) -> Check {
+fn check(name: impl Into<String>, result: Result<String>) -> Check {
+    let name = name.into();
     match result {
         Ok(text) => Check { name, ok: true, text, hints: Vec::new(), code: 0 },
         Err(error) => Check { name, ok: false, text: error.to_string(), hints: error.hints().to_vec(), code: error.kind().exit_code() },
@@ -63,6 +69,25 @@ fn configuration(context: &Context) -> Result<String> {
         [] => Ok(format!("clusters {names}; default {}", layers.default_cluster())),
         [first, ..] => Err(Error::config(format!("{}: {}", first.at, first.message))),
     }
+}
+
+/// Each store answers one question, within a few seconds.
+fn datastores(context: &Context) -> Vec<Check> {
+    let Ok(layers) = context.layers() else { return Vec::new() };
+    let names: Vec<&String> = layers.config.datastores.keys().collect();
+    let stores = Stores::new(context);
+    let asked = names.into_iter().map(|name| {
+        let answer = stores.open(name).and_then(|store| {
+            let place = store.place();
+            let listing = async move {
+                let answer = tokio::time::timeout(PATIENCE, store.list("", false, None)).await;
+                answer.unwrap_or_else(|_| Err(Error::unreachable(format!("{} did not answer in {} s", store.place(), PATIENCE.as_secs()))))
+            };
+            stores::drive(listing)?.map(|_| place).ok_or_else(|| Error::unreachable("interrupted"))
+        });
+        check(format!("store {name}"), answer)
+    });
+    asked.collect()
 }
 
 fn state_folder(context: &Context) -> Result<String> {

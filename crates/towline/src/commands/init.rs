@@ -4,6 +4,8 @@ use super::Report;
 use crate::code::{self, Survey, Wish};
 use crate::context::Context;
 use crate::output::Paint;
+use crate::remote::remote_store;
+use crate::stores::Stores;
 use crate::table::Table;
 use serde::Serialize;
 use towline_core::job::Job;
@@ -22,7 +24,7 @@ use towline_snapshot::take::Taken;
   tow init --explain           what would travel, what not, and why")]
 pub(crate) struct Args {
     /// A datastore to keep it in [default: this machine].
-    #[arg(long, value_name = "DATASTORE")]
+    #[arg(long, value_name = "DATASTORE[:PATH]")]
     to: Option<String>,
     /// Say what is left out and why; take nothing.
     #[arg(long)]
@@ -70,7 +72,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let root = survey.root.display().to_string();
     let taken = match &args.to {
         None => code::take_here(context, survey, &code::local_store(context.state()?)?)?,
-        Some(name) => return Err(Error::refused(format!("the datastore `{name}` cannot be used yet"))),
+        Some(name) => {
+            let store = remote_store(&Stores::new(context), name)?;
+            let index = store.index(context.state()?);
+            code::take(context, survey, &store, index)?
+        }
     };
     Ok(made(root, &taken))
 }

@@ -4,22 +4,28 @@ pub(crate) mod abort;
 pub(crate) mod clusters;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod cp;
 pub(crate) mod daemon;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod down;
 pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod logs;
+pub(crate) mod ls;
 pub(crate) mod nodes;
 pub(crate) mod prune;
 pub(crate) mod ps;
 pub(crate) mod query;
 pub(crate) mod resubmit;
+pub(crate) mod rm;
 pub(crate) mod show;
 pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
+pub(crate) mod up;
+pub(crate) mod url;
 pub(crate) mod wait;
 pub(crate) mod why;
 
@@ -117,6 +123,12 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Snapshot(args) => snapshot::run(context, &args),
         Verb::Prune(args) => prune::run(context, &args),
         Verb::Ssh(args) => ssh::run(context, &args),
+        Verb::Ls(args) => ls::run(context, &args),
+        Verb::Up(args) => up::run(context, &args),
+        Verb::Down(args) => down::run(context, &args),
+        Verb::Rm(args) => rm::run(context, &args),
+        Verb::Cp(args) => cp::run(context, &args),
+        Verb::Url(args) => url::run(context, &args),
         Verb::Clusters(args) => clusters::run(context, &args),
         Verb::Nodes(args) => nodes::run(context, &args),
         Verb::Config(args) => config::run(context, &args),

@@ -4,6 +4,7 @@ use super::{Report, logs};
 use crate::code::{self, LocalStore, Survey, Wish};
 use crate::context::{Context, block_on};
 use crate::follow::{Followed, View, follow};
+use crate::job_data::job_data;
 use crate::output;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -327,11 +328,12 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
             }
         },
     };
+    let data = job_data(context, &job)?;
     let around = Surroundings {
         git,
         code: frozen,
-        io: Vec::new(),
-        copy: None,
+        io: data.io,
+        copy: data.copy,
         container: crate::image::container(&job, &backend.quick_facts(), &environment, &place.workdir)?,
         keyring: surroundings::keyring(&job.environment.secrets, &environment),
         environment,
@@ -346,7 +348,8 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
     let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
-    let (mut plan, secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
+    let (mut plan, mut secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
+    secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
     Ok(Prepared { plan, secrets, backend, survey })
 }

@@ -8,12 +8,18 @@ mod prune;
 use super::Report;
 use crate::code;
 use crate::context::Context;
+use crate::remote::remote_store;
+use crate::stores::Stores;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore};
 
 /// List, check, lay out or drop the snapshots that runs were made from.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow snapshot ls
+  tow snapshot check
+  tow snapshot prune")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -41,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 fn with_store<T>(context: &Context, name: Option<&str>, work: impl FnOnce(&dyn BlobStore) -> Result<T>) -> Result<T> {
     match name {
         None => work(&code::local_store(context.state()?)?.store),
-        Some(name) => Err(Error::refused(format!("the datastore `{name}` cannot be used yet"))),
+        Some(name) => work(&remote_store(&Stores::new(context), name)?),
     }
 }
 

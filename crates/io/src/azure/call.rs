@@ -1,0 +1,154 @@
+//! One call to the blob service: signed for each try, and a refusal explained.
+
+use super::address::{Endpoint, query};
+use super::sas::Sas;
+use crate::web::{Answer, AskError, Web, said};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
+use object_store::azure::{AzureAuthorizer, AzureCredentialProvider, MicrosoftAzure};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use towline_core::redact::Secret;
+use towline_core::time::Moment;
+use towline_core::{Error, Result};
+
+/// What identifies us to the service, as far as messages and signatures of our own need it.
+#[derive(Debug, Clone)]
+pub(super) enum Means {
+    Sas(Sas),
+    Key(Secret),
+    /// By its word, for messages: `azure_cli`, `managed_identity`, …
+    Token(&'static str),
+}
+
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) web: Web,
+    pub(super) endpoint: Endpoint,
+    pub(super) account: String,
+    pub(super) container: String,
+    pub(super) place: String,
+    pub(super) means: Means,
+    pub(super) provider: AzureCredentialProvider,
+    /// Makes addresses to hand out where we have no key to sign with.
+    pub(super) signer: MicrosoftAzure,
+}
+
+/// One call. `letter` is the permission it needs.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) key: Option<String>,
+    pub(super) query: String,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Bytes,
+    pub(super) letter: char,
+}
+
+impl Call {
+    pub(super) fn new(method: Method, key: Option<&str>, letter: char) -> Self {
+        Self { method, key: key.map(str::to_owned), query: String::new(), headers: Vec::new(), body: Bytes::new(), letter }
+    }
+    pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
+        self.query = query(pairs);
+        self
+    }
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+    pub(super) fn body(mut self, body: Bytes) -> Self {
+        self.body = body;
+        self
+    }
+}
+
+impl Service {
+    /// The answer, whatever its status; only what no try could mend is an error.
+    pub(super) async fn ask(&self, call: &Call) -> Result<Answer> {
+        let credential = self.provider.get_credential().await.map_err(|error| self.no_token(&error))?;
+        let url = format!("{}{}", self.endpoint.url(&self.container, call.key.as_deref()), call.query);
+        let make = || -> Result<Request<Bytes>> {
+            let mut request: HttpRequest = Request::new(HttpRequestBody::empty());
+            *request.method_mut() = call.method.clone();
+            *request.uri_mut() = url.parse().map_err(|error: http::uri::InvalidUri| Error::bug("an address cannot be made").source_error(error))?;
+            for (name, value) in &call.headers {
+                let value = HeaderValue::from_str(value).map_err(|_| Error::refused(format!("`{name}` holds what a header cannot")))?;
+                request.headers_mut().insert(HeaderName::from_static(name), value);
+            }
+            // Also when it is nothing: without the header the service refuses an empty body.
+            if call.method == Method::PUT {
+                request.headers_mut().insert(CONTENT_LENGTH, call.body.len().into());
+            }
+            let signed = AzureAuthorizer::new(&credential, &self.account).try_authorize(&mut request);
+            signed.map_err(|_| Error::config(format!("a request to {} cannot be signed", self.place)).hint("is the account key whole?"))?;
+            Ok(Request::from_parts(request.into_parts().0, call.body.clone()))
+        };
+        self.web.ask(make).await.map_err(|error| match error {
+            AskError::Unmade(error) => error,
+            AskError::Unanswered(problem) => problem.explain(&self.place, &self.endpoint.host),
+        })
+    }
+
+    /// The answer if its status is one of `good`, else what the refusal means.
+    pub(super) async fn demand(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
+        let answer = self.ask(call).await?;
+        if good.contains(&answer.status) { Ok(answer) } else { Err(self.explain(call, &answer)) }
+    }
+
+    fn no_token(&self, error: &object_store::Error) -> Error {
+        let word = match self.means {
+            Means::Token(word) => word,
+            _ => "its credential",
+        };
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let error = Error::unreachable(format!("{}: no token from {word}: {first}", self.place));
+        match word {
+            "azure_cli" => error.hint("sign in with `az login`, and see that `az account get-access-token` works"),
+            "managed_identity" => error.hint("only an Azure machine with an identity has one; elsewhere use `azure_cli` or a SAS"),
+            _ => error.hint("look at tenant_id, client_id and client_secret"),
+        }
+    }
+
+    /// What a refusal means, and what to do.
+    pub(super) fn explain(&self, call: &Call, answer: &Answer) -> Error {
+        let what = call.key.as_ref().map_or_else(|| self.place.clone(), |key| format!("{} in {}", crate::data::shown(key), self.place));
+        let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| crate::web::element(&answer.body, "Code")).unwrap_or_default();
+        match answer.status {
+            StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => self.denied(call, answer),
+            StatusCode::NOT_FOUND if code == "ContainerNotFound" || call.key.is_none() => {
+                Error::not_found(format!("there is no container `{}` in account `{}`", self.container, self.account)).hint("create it, or correct `container`")
+            }
+            StatusCode::NOT_FOUND => Error::not_found(format!("there is no {what}")),
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::refused(format!("{what} was changed meanwhile ({})", said(answer))),
+            StatusCode::BAD_REQUEST if matches!(code.as_str(), "Md5Mismatch" | "InvalidMd5") => {
+                Error::unreachable(format!("{what}: the bytes arrived damaged ({})", said(answer))).hint("try again")
+            }
+            _ => Error::refused(format!("{what}: the service answers {}", said(answer))),
+        }
+    }
+
+    fn denied(&self, call: &Call, answer: &Answer) -> Error {
+        let now = towline_host::clock::now();
+        let error = |why: &str| Error::refused(format!("{} refuses: {why}", self.place));
+        let skew = answer.header("date").and_then(super::listing::millis).map(|theirs| now.0 - theirs).filter(|skew| skew.abs() > 300_000);
+        // The service's clock is the one that counts.
+        let theirs = Moment(now.0 - skew.unwrap_or(0));
+        let clock = skew.map(|skew| {
+            let way = if skew > 0 { "ahead" } else { "behind" };
+            format!("the clock here is {} {way} of the service's", towline_core::time::human_millis(skew.unsigned_abs()))
+        });
+        let refused = match &self.means {
+            Means::Sas(sas) => match sas.diagnose(call.letter, theirs) {
+                Some((why, hint)) => error(&why).hint(hint),
+                None => error(&format!("the SAS is not accepted ({})", said(answer))).hint("was it made for this container, or was its key renewed since?"),
+            },
+            Means::Key(_) => error(&format!("the account key is not accepted ({})", said(answer)))
+                .hint(format!("is it the key of `{}`, and whole? it may have been renewed", self.account)),
+            Means::Token(word) => error(&format!("{word} may not do this ({})", said(answer)))
+                .hint("it needs the role Storage Blob Data Contributor (or Reader, to read) on the account or container"),
+        };
+        refused.maybe_hint(clock)
+    }
+}

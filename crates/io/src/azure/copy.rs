@@ -1,0 +1,52 @@
+//! Copies inside the service, also from another account: the bytes do not pass here.
+
+use super::Azure;
+use super::call::{Call, Means};
+use crate::data::Key;
+use http::{Method, StatusCode};
+use std::time::Duration;
+use towline_core::{Error, Result};
+
+/// The largest source of the form that answers when the copy is done.
+const AT_ONCE: u64 = 256 << 20;
+/// How long another service may read the source.
+const READABLE: Duration = Duration::from_secs(12 * 3600);
+
+pub(super) async fn copy(target: &Azure, source: &Azure, from: &Key, to: &Key, size: u64) -> Result<bool> {
+    let same_account = target.service.endpoint == source.service.endpoint && target.service.account == source.service.account;
+    let own_key = same_account && matches!((&target.service.means, &source.service.means), (Means::Key(_), Means::Key(_)));
+    // With its own key the service reads its own account without a signature.
+    let address = if own_key { source.bare_url(from) } else { source.signed_url(from, READABLE).await? };
+    let mut call = Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
+    if !own_key && size <= AT_ONCE {
+        call = call.header("x-ms-requires-sync", "true");
+    }
+    let answer = target.service.ask(&call).await?;
+    match answer.status {
+        StatusCode::ACCEPTED | StatusCode::CREATED | StatusCode::OK => {}
+        // Some services cannot read the source where we can: then the bytes go through here.
+        StatusCode::NOT_FOUND
+        | StatusCode::FORBIDDEN
+        | StatusCode::UNAUTHORIZED
+        | StatusCode::BAD_REQUEST
+        | StatusCode::NOT_IMPLEMENTED
+        | StatusCode::CONFLICT => {
+            return Ok(false);
+        }
+        _ => return Err(target.service.explain(&call, &answer)),
+    }
+    let mut status = answer.header("x-ms-copy-status").map(str::to_owned);
+    let mut pause = Duration::from_millis(50);
+    while status.as_deref() == Some("pending") {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+        let look = Call::new(Method::HEAD, Some(&target.full(to)), 'r');
+        let seen = target.service.demand(&look, &[StatusCode::OK]).await?;
+        status = seen.header("x-ms-copy-status").map(str::to_owned);
+        if matches!(status.as_deref(), Some("failed" | "aborted")) {
+            let why = seen.header("x-ms-copy-status-description").unwrap_or("no reason given");
+            return Err(Error::unreachable(format!("{to}: the copy inside the service failed: {why}")));
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,143 @@
+//! From a datastore's configuration to the store.
+
+use crate::credential::Lookup;
+use crate::data::Data;
+use crate::web::Web;
+use crate::{azure, folder, s3};
+use std::path::PathBuf;
+use std::sync::Arc;
+use towline_core::config::Datastore;
+use towline_core::suggest::did_you_mean;
+use towline_core::{Error, Result};
+
+const KINDS: [&str; 3] = ["azure_blob", "s3", "folder"];
+/// Where Azure's blob service answers, for a whole session.
+const AZURE_ENDPOINT: &str = "TOW_AZURE_BLOB_ENDPOINT";
+
+/// Opens the store that is called `name`. Nothing is asked of it yet.
+pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Arc<dyn Data>> {
+    let at = format!("datastore `{name}`");
+    match datastore.kind.as_str() {
+        "azure_blob" => {
+            only(&at, datastore, &["account", "container", "path", "endpoint", "credential"])?;
+            let place = azure::Place {
+                name: name.to_owned(),
+                account: need(&at, "account", datastore.account.as_ref())?,
+                container: need(&at, "container", datastore.container.as_ref())?,
+                root: root(&at, datastore.path.as_deref())?,
+                endpoint: datastore.endpoint.clone().or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
+                credential: lookup.azure(&at, datastore.credential.as_ref())?,
+            };
+            Ok(Arc::new(azure::Azure::new(place, Web::new()?)?))
+        }
+        "s3" => {
+            only(&at, datastore, &["bucket", "region", "path", "endpoint", "credential"])?;
+            let place = s3::Place {
+                name: name.to_owned(),
+                bucket: need(&at, "bucket", datastore.bucket.as_ref())?,
+                root: root(&at, datastore.path.as_deref())?,
+                endpoint: datastore.endpoint.clone(),
+                region: datastore.region.clone(),
+                credential: lookup.s3(&at, datastore.credential.as_ref())?,
+            };
+            Ok(Arc::new(s3::S3::new(place, Web::new()?)?))
+        }
+        "folder" => {
+            only(&at, datastore, &["path"])?;
+            let path = need(&at, "path", datastore.path.as_ref())?;
+            let path = match (path.strip_prefix("~/"), lookup.home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => PathBuf::from(path),
+            };
+            if !path.is_absolute() {
+                return Err(Error::config(format!("{at}: `path` must begin with `/` or `~/`")));
+            }
+            Ok(Arc::new(folder::Folder::configured(name, &path)?))
+        }
+        kind => {
+            let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
+            Err(error.hint(did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", ")))))
+        }
+    }
+}
+
+fn need(at: &str, key: &str, value: Option<&String>) -> Result<String> {
+    value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).ok_or_else(|| Error::config(format!("{at} lacks `{key}`")))
+}
+
+/// Refuses keys that this kind does not use.
+fn only(at: &str, datastore: &Datastore, used: &[&str]) -> Result<()> {
+    let given = [
+        ("account", datastore.account.is_some()),
+        ("container", datastore.container.is_some()),
+        ("bucket", datastore.bucket.is_some()),
+        ("region", datastore.region.is_some()),
+        ("path", datastore.path.is_some()),
+        ("endpoint", datastore.endpoint.is_some()),
+        ("credential", datastore.credential.is_some()),
+    ];
+    match given.iter().find(|(key, given)| *given && !used.contains(key)) {
+        Some((key, _)) => Err(Error::config(format!("{at}: kind `{}` has no `{key}`", datastore.kind)).hint(format!("it has {}", used.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+/// The part of a container or bucket that everything lies below: empty, or ending in `/`.
+fn root(at: &str, path: Option<&str>) -> Result<String> {
+    let path = path.unwrap_or_default().trim_matches('/');
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    crate::data::Key::new(path).map_err(|why| Error::config(format!("{at}: `path` cannot be used: {why}")))?;
+    Ok(format!("{path}/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::ErrorKind;
+
+    fn try_open(yaml: &str) -> Result<Arc<dyn Data>> {
+        let node = towline_core::yaml::parse("test", yaml).expect("YAML");
+        let datastore: Datastore = towline_core::yaml::decode(&node).expect("decodes");
+        let variable = |name: &str| match name {
+            "KEY" => Some("a2V5".to_owned()),
+            "SAS" => Some("?sv=1&sp=rl&sig=x".to_owned()),
+            _ => None,
+        };
+        open("s", &datastore, &Lookup { variable: &variable, keyring: &|_| None, home: None })
+    }
+
+    #[test]
+    fn good_ones_open_and_say_where_they_are() {
+        for (yaml, place) in [
+            ("{kind: azure_blob, account: a, container: c, credential: {account_key: env:KEY}}", "s (azure_blob a/c)"),
+            ("{kind: azure_blob, account: a, container: c, credential: {sas: env:SAS}, endpoint: 'http://127.0.0.1:1/a'}", "s (azure_blob a/c)"),
+            ("{kind: azure_blob, account: a, container: c, credential: azure_cli}", "s (azure_blob a/c)"),
+            ("{kind: s3, bucket: b, credential: {access_key_id: env:KEY, secret_access_key: env:KEY}}", "s (s3 b)"),
+            ("{kind: folder, path: /tmp}", "s (folder /tmp)"),
+        ] {
+            assert_eq!(try_open(yaml).expect(yaml).place(), place);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (yaml, part) in [
+            ("{kind: azure_bolb, account: a}", "did you mean `azure_blob`?"),
+            ("{kind: azure_blob, container: c, credential: azure_cli}", "lacks `account`"),
+            ("{kind: azure_blob, account: a, container: c}", "no `credential`"),
+            ("{kind: azure_blob, account: a, container: c, bucket: b, credential: azure_cli}", "has no `bucket`"),
+            ("{kind: azure_blob, account: a, container: c, path: a/../b, credential: azure_cli}", "`path`"),
+            ("{kind: folder, path: here}", "must begin with"),
+            ("{kind: folder}", "lacks `path`"),
+            ("{kind: s3, bucket: b, account: a}", "has no `account`"),
+        ] {
+            let error = try_open(yaml).expect_err(yaml);
+            assert_eq!(error.kind(), ErrorKind::Config, "{yaml}");
+            assert!(format!("{error} {:?}", error.hints()).contains(part), "{error} {:?}", error.hints());
+        }
+        let error = try_open("{kind: folder, path: /nowhere/at/all}").expect_err("not mounted");
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+    }
+}

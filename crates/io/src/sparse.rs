@@ -1,0 +1,72 @@
+//! Files with holes stay files with holes.
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+const PIECE: usize = 64 << 10;
+
+/// Writes at an offset; pieces of zeros become holes where the file system has them.
+pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut begin = 0;
+    while begin < bytes.len() {
+        let zero = is_zero(&bytes[begin..(begin + PIECE).min(bytes.len())]);
+        let mut end = (begin + PIECE).min(bytes.len());
+        while end < bytes.len() && is_zero(&bytes[end..(end + PIECE).min(bytes.len())]) == zero {
+            end = (end + PIECE).min(bytes.len());
+        }
+        let at = offset + begin as u64;
+        if !zero || punch(file, at, (end - begin) as u64).is_err() {
+            file.write_all_at(&bytes[begin..end], at)?;
+        }
+        begin = end;
+    }
+    Ok(())
+}
+
+fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    // Inside the file only: a hole past the end would not make it longer.
+    if offset + length > file.metadata()?.len() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)?)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    let (words, tail) = bytes.as_chunks::<16>();
+    words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && tail.iter().all(|byte| *byte == 0)
+}
+
+/// Whether the whole range is a hole. Unknown counts as no.
+pub(crate) fn is_hole(file: &File, range: &Range<u64>) -> bool {
+    match rustix::fs::seek(file, SeekFrom::Data(range.start)) {
+        Ok(data) => data >= range.end,
+        Err(rustix::io::Errno::NXIO) => true,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn zeros_take_no_room_and_read_back() {
+        let file = tempfile::tempfile().expect("a file");
+        let mut bytes = vec![0u8; 4 << 20];
+        bytes[1_000_000] = 7;
+        *bytes.last_mut().expect("some") = 9;
+        file.set_len(8 << 20).expect("set");
+        file.write_all_at(&vec![255; 4 << 20], 4 << 20).expect("old bytes");
+        write_at(&file, 4 << 20, &bytes).expect("written");
+        let mut back = vec![1u8; 8 << 20];
+        file.read_exact_at(&mut back, 0).expect("read");
+        assert!(back[..4 << 20].iter().all(|byte| *byte == 0));
+        assert_eq!(&back[4 << 20..], &bytes[..]);
+        assert!(file.metadata().expect("there").blocks() * 512 < 1 << 20, "holes are kept");
+        assert!(is_hole(&file, &(0..4 << 20)) && !is_hole(&file, &(0..8 << 20)));
+    }
+}

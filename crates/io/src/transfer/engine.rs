@@ -1,0 +1,171 @@
+//! The copy itself: both listings side by side, each difference carried over, many at once.
+
+use super::compare::{self, Verdict};
+use super::join::{Join, Pair, below};
+use super::object::{Carried, Carrier};
+use super::pace::Pace;
+use super::progress::Progress;
+use super::{Found, Options, Outcome, Side, find, nothing_at};
+use crate::data::{Key, Object, Page};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::task::JoinSet;
+use towline_core::{Error, ErrorKind, Result};
+
+/// Objects looked at at once; each waits for its turn before it holds any bytes.
+const AT_ONCE: usize = 128;
+/// Failures after which the rest is not tried.
+const ENOUGH: usize = 100;
+/// Failures in a row, with nothing done, after which it is no matter of single objects.
+const HOPELESS: usize = 3;
+
+#[derive(Debug)]
+enum Done {
+    Equal(Verdict),
+    Carried(Carried),
+    Planned,
+}
+
+struct Engine {
+    carrier: Arc<Carrier>,
+    options: Options,
+    outcome: Outcome,
+    tasks: JoinSet<(String, u64, Result<Done>)>,
+}
+
+/// Copies an object or all below a path. An error means that nothing more could be done; failures
+/// of single objects are in the outcome.
+pub async fn copy(source: Side, target: Side, options: Options, progress: Arc<Progress>) -> Result<Outcome> {
+    let Some(found) = find(&source).await? else { return Err(nothing_at(&source).await) };
+    let carrier = Carrier { source, target, pace: Arc::new(Pace::default()), progress, journals: options.journals.clone() };
+    let mut engine = Engine { carrier: Arc::new(carrier), options, outcome: Outcome::default(), tasks: JoinSet::new() };
+    match found {
+        Found::Object(object) => {
+            let target = &engine.carrier.target;
+            if target.path.is_empty() {
+                return Err(Error::refused(format!("{} is a folder, and {} a file", target.store.place(), object.key)).hint("remove or rename one of them"));
+            }
+            let to = target.key()?;
+            let there = target.store.head(&to).await?;
+            engine.begin(object, there, to).await?;
+        }
+        Found::Folder(first) => engine.tree(first).await?,
+    }
+    engine.carrier.progress.all_found.store(true, Ordering::Relaxed);
+    while !engine.tasks.is_empty() {
+        engine.settle().await?;
+    }
+    Ok(engine.outcome)
+}
+
+impl Engine {
+    async fn tree(&mut self, first: Page) -> Result<()> {
+        let (from, to) = (self.carrier.source.prefix(), self.carrier.target.prefix());
+        let mut join = Join::new(self.carrier.source.clone(), first, self.carrier.target.clone());
+        while let Some(pair) = join.next().await? {
+            let (object, there) = match pair {
+                Pair::Both(object, there) => (object, Some(there)),
+                Pair::Source(object) => (object, None),
+                Pair::Target(object) => {
+                    self.extra(object, &from, &to).await?;
+                    continue;
+                }
+                Pair::Odd(odd) if odd.grave => {
+                    self.outcome.failed.push((odd.name, Error::refused(odd.why)));
+                    continue;
+                }
+                Pair::Odd(odd) => {
+                    self.outcome.left_out.push(odd);
+                    continue;
+                }
+            };
+            match Key::new(format!("{to}{}", below(&object.key, &from))) {
+                Ok(key) => self.begin(object, there, key).await?,
+                Err(why) => self.outcome.failed.push((object.key.to_string(), Error::refused(why))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Something only the target has, unless the source has it after all.
+    async fn extra(&mut self, object: Object, from: &str, to: &str) -> Result<()> {
+        if !self.options.extras {
+            return Ok(());
+        }
+        let there = match Key::new(format!("{from}{}", below(&object.key, to))) {
+            Ok(key) => self.carrier.source.store.head(&key).await?.is_some(),
+            Err(_) => false,
+        };
+        if !there {
+            self.outcome.extra.push((object.key, object.size));
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, object: Object, there: Option<Object>, to: Key) -> Result<()> {
+        while self.tasks.len() >= AT_ONCE {
+            self.settle().await?;
+        }
+        self.carrier.progress.find(object.size);
+        let (carrier, checksum, dry_run) = (self.carrier.clone(), self.options.checksum, self.options.dry_run);
+        self.tasks.spawn(async move {
+            let (name, size) = (to.to_string(), object.size);
+            (name, size, one(&carrier, &object, there.as_ref(), &to, checksum, dry_run).await)
+        });
+        Ok(())
+    }
+
+    /// Takes one result.
+    async fn settle(&mut self) -> Result<()> {
+        let Some(result) = self.tasks.join_next().await else { return Ok(()) };
+        let (name, size, done) = result.map_err(|error| Error::bug("a task broke").source_error(error))?;
+        let outcome = &mut self.outcome;
+        self.carrier.progress.finish();
+        match done {
+            Ok(Done::Equal(verdict)) => {
+                self.carrier.progress.advance(size);
+                if verdict == Verdict::EqualByTime {
+                    outcome.equal_by_time += 1;
+                } else {
+                    outcome.equal_by_hash += 1;
+                }
+            }
+            Ok(Done::Planned) => outcome.planned.push((name, size)),
+            Ok(Done::Carried(carried)) => {
+                outcome.sent += 1;
+                outcome.sent_bytes += size;
+                outcome.resumed_bytes += carried.resumed;
+                outcome.inside += u64::from(carried.inside);
+                outcome.by_length += u64::from(carried.by_length);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Config | ErrorKind::Bug) => return Err(error),
+            Err(error) => {
+                outcome.failed.push((name, error));
+                let nothing_done = outcome.sent + outcome.equal_by_time + outcome.equal_by_hash == 0;
+                if outcome.failed.len() >= ENOUGH || (nothing_done && outcome.failed.len() >= HOPELESS) {
+                    let (name, error) = outcome.failed.swap_remove(0);
+                    return Err(error.while_doing(format!("{} failed, first {name}", outcome.failed.len() + 1)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn one(carrier: &Arc<Carrier>, object: &Object, there: Option<&Object>, to: &Key, checksum: bool, dry_run: bool) -> Result<Done> {
+    if let Some(there) = there {
+        let verdict = compare::verdict(&carrier.source.store, &carrier.target.store, object, there, checksum).await?;
+        if matches!(verdict, Verdict::EqualByTime | Verdict::EqualByHash) {
+            return Ok(Done::Equal(verdict));
+        }
+    }
+    if dry_run {
+        return Ok(Done::Planned);
+    }
+    // Some listings do not tell the marks that the copy is verified by.
+    if !object.marks_are_whole {
+        let whole = carrier.source.store.head(&object.key).await?.ok_or_else(|| Error::not_found(format!("{} went away", object.key)))?;
+        return carrier.carry(&whole, to).await.map(Done::Carried);
+    }
+    carrier.carry(object, to).await.map(Done::Carried)
+}

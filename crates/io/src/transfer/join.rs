@@ -1,0 +1,97 @@
+//! Two listings side by side, in the order of keys, a page at a time.
+
+use super::Side;
+use crate::data::{Object, Oddity, Page};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use towline_core::Result;
+
+/// What one name is on either side.
+#[derive(Debug)]
+pub(super) enum Pair {
+    Both(Object, Object),
+    Source(Object),
+    Target(Object),
+    Odd(Oddity),
+}
+
+/// One listing, read as it is needed.
+#[derive(Debug)]
+struct Pages {
+    side: Side,
+    prefix: String,
+    objects: VecDeque<Object>,
+    oddities: Vec<Oddity>,
+    next: Option<String>,
+    begun: bool,
+}
+
+impl Pages {
+    fn new(side: Side) -> Self {
+        Self { prefix: side.prefix(), side, objects: VecDeque::new(), oddities: Vec::new(), next: None, begun: false }
+    }
+
+    /// Makes sure the first object is here, if there is one.
+    async fn fill(&mut self) -> Result<()> {
+        while self.objects.is_empty() && (!self.begun || self.next.is_some()) {
+            let page = self.side.store.list(&self.prefix, true, self.next.as_deref()).await?;
+            self.take(page);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, page: Page) {
+        self.begun = true;
+        self.next = page.next;
+        self.oddities.extend(page.oddities);
+        self.objects.extend(page.objects);
+    }
+
+    fn first(&self) -> Option<&str> {
+        self.objects.front().map(|object| below(&object.key, &self.prefix))
+    }
+}
+
+/// A key without the prefix it was listed by.
+pub(super) fn below<'k>(key: &'k crate::data::Key, prefix: &str) -> &'k str {
+    key.as_str().strip_prefix(prefix).unwrap_or(key.as_str())
+}
+
+#[derive(Debug)]
+pub(super) struct Join {
+    source: Pages,
+    target: Pages,
+}
+
+impl Join {
+    /// `first` is the source's first page, which is at hand.
+    pub(super) fn new(source: Side, first: Page, target: Side) -> Self {
+        let mut source = Pages::new(source);
+        source.take(first);
+        Self { source, target: Pages::new(target) }
+    }
+
+    /// A service that keeps another order than ours makes one name come twice, once for each
+    /// side. Then an equal object may be sent again; what is deleted is asked for anew.
+    pub(super) async fn next(&mut self) -> Result<Option<Pair>> {
+        self.source.fill().await?;
+        self.target.fill().await?;
+        if let Some(odd) = self.source.oddities.pop() {
+            return Ok(Some(Pair::Odd(odd)));
+        }
+        let order = match (self.source.first(), self.target.first()) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(source), Some(target)) => source.cmp(target),
+        };
+        let source = if order == Ordering::Greater { None } else { self.source.objects.pop_front() };
+        let target = if order == Ordering::Less { None } else { self.target.objects.pop_front() };
+        Ok(match (source, target) {
+            (Some(source), Some(target)) => Some(Pair::Both(source, target)),
+            (Some(source), None) => Some(Pair::Source(source)),
+            (None, Some(target)) => Some(Pair::Target(target)),
+            (None, None) => None,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! What is known of a copy in blocks that was cut off, for stores that cannot tell themselves.
+//!
+//! One line says what is copied, then one line for each block, written when the block is safe. A
+//! line that was cut short counts for nothing.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// What is copied: only with the very same may a journal be used again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Subject {
+    pub(super) version: u32,
+    pub(super) source: String,
+    pub(super) source_version: String,
+    pub(super) target: String,
+    pub(super) size: u64,
+    pub(super) block: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Subject(Subject),
+    Upload(String),
+    Block { index: u32, value: String, tag: String },
+}
+
+/// A block that was copied: its value, and what the target calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) value: [u8; 32],
+    pub(super) tag: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+    pub(super) upload: Option<String>,
+    pub(super) done: HashMap<u32, Done>,
+}
+
+impl Journal {
+    /// The journal of this subject: what an earlier one says, if it is of the same, else a new one.
+    pub(super) fn open(folder: &Path, subject: &Subject) -> io::Result<Self> {
+        towline_host::filesystem::private_folder(folder)?;
+        let name = blake3::hash(format!("{}\n{}", subject.target, subject.source).as_bytes()).to_hex();
+        let path = folder.join(format!("{}.journal", &name[..32]));
+        let text = std::fs::read(&path).unwrap_or_default();
+        let (known, upload, done, whole) = read(&text);
+        let options = |truncate: bool| File::options().create(true).write(true).truncate(truncate).mode(0o600).open(&path);
+        if known.as_ref() == Some(subject) {
+            let file = options(false)?;
+            // The torn line goes, so that the next one stands on its own.
+            file.set_len(whole as u64)?;
+            drop(file);
+            let file = File::options().append(true).open(&path)?;
+            return Ok(Self { path, file: Mutex::new(file), upload, done });
+        }
+        drop(options(true)?);
+        let file = File::options().append(true).open(&path)?;
+        let journal = Self { path, file: Mutex::new(file), upload: None, done: HashMap::new() };
+        journal.append(&Line::Subject(subject.clone()))?;
+        Ok(journal)
+    }
+
+    fn append(&self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.file.lock().expect("no panic while held").write_all(&text)
+    }
+
+    pub(super) fn note_upload(&self, id: &str) -> io::Result<()> {
+        self.append(&Line::Upload(id.to_owned()))
+    }
+
+    pub(super) fn note_block(&self, index: u32, value: [u8; 32], tag: &str) -> io::Result<()> {
+        self.append(&Line::Block { index, value: blake3::Hash::from_bytes(value).to_hex().to_string(), tag: tag.to_owned() })
+    }
+
+    /// The copy is whole, or can never be.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+type Known = (Option<Subject>, Option<String>, HashMap<u32, Done>, usize);
+
+/// What the text says, and how much of it is whole lines.
+fn read(text: &[u8]) -> Known {
+    let (mut subject, mut upload, mut done, mut whole) = (None, None, HashMap::new(), 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some(body) = line.strip_suffix(b"\n") else { break };
+        match serde_json::from_slice(body) {
+            Ok(Line::Subject(read)) => subject = Some(read),
+            Ok(Line::Upload(id)) => {
+                upload = Some(id);
+                done.clear();
+            }
+            Ok(Line::Block { index, value, tag }) => {
+                if let Ok(value) = blake3::Hash::from_hex(&value) {
+                    done.insert(index, Done { value: *value.as_bytes(), tag });
+                }
+            }
+            Err(_) => break,
+        }
+        whole += line.len();
+    }
+    (subject, upload, done, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn subject() -> Subject {
+        Subject { version: 1, source: "s".into(), source_version: "v".into(), target: "t".into(), size: 10, block: 4 }
+    }
+
+    #[test]
+    fn a_tail_torn_at_any_byte_loses_only_its_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = {
+            let journal = Journal::open(folder.path(), &subject()).expect("opens");
+            journal.note_upload("id").expect("noted");
+            for index in 0..3 {
+                journal.note_block(index, [u8::try_from(index).expect("small"); 32], "tag\n\"").expect("noted");
+            }
+            journal.path.clone()
+        };
+        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        let whole = std::fs::read(&path).expect("read");
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).expect("written");
+            let journal = Journal::open(folder.path(), &subject()).expect("opens");
+            let lines = String::from_utf8_lossy(&whole[..cut]).matches('\n').count();
+            assert_eq!(journal.done.len(), lines.saturating_sub(2), "cut at {cut}");
+            assert_eq!(journal.upload.is_some(), lines >= 2, "cut at {cut}");
+            journal.note_block(9, [9; 32], "t").expect("noted");
+            drop(journal);
+            let again = Journal::open(folder.path(), &subject()).expect("opens");
+            assert_eq!(again.done.get(&9).map(|done| done.tag.as_str()), Some("t"), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn another_source_begins_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        Journal::open(folder.path(), &subject()).expect("opens").note_block(0, [0; 32], "").expect("noted");
+        assert_eq!(Journal::open(folder.path(), &subject()).expect("opens").done.len(), 1);
+        let changed = Subject { source_version: "w".into(), ..subject() };
+        assert!(Journal::open(folder.path(), &changed).expect("opens").done.is_empty());
+        Journal::open(folder.path(), &changed).expect("opens").remove();
+        assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
+    }
+}

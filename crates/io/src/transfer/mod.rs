@@ -1,0 +1,107 @@
+//! Moving trees: a copy from one store to another, either of which may be a folder of this machine.
+//!
+//! What is there and equal is left alone; what differs is replaced; nothing is deleted here but by
+//! [`remove`]. A copy that was cut off, at any moment, goes on where it stopped when it is asked
+//! for again.
+
+pub mod compare;
+pub mod engine;
+pub mod hash;
+mod join;
+mod journal;
+mod object;
+pub mod pace;
+pub mod progress;
+pub mod remove;
+
+use crate::data::{Data, Key, Object, Oddity, Page};
+use std::path::PathBuf;
+use std::sync::Arc;
+use towline_core::{Error, Result};
+
+/// Bytes of a block where the store does not ask for others. Up to this size an object goes in
+/// one call.
+pub const BLOCK: u64 = 4 << 20;
+
+/// One side of a copy: a store and a path in it, without `/` at the end; empty is its root.
+#[derive(Debug, Clone)]
+pub struct Side {
+    pub store: Arc<dyn Data>,
+    pub path: String,
+}
+
+impl Side {
+    /// What keys below the path begin with.
+    pub fn prefix(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!("{}/", self.path) }
+    }
+    /// The key of the path itself.
+    pub fn key(&self) -> Result<Key> {
+        Key::new(self.path.clone()).map_err(|why| Error::usage(format!("`{}` cannot name an object: {why}", crate::data::shown(&self.path))))
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Compare contents, whatever the times say.
+    pub checksum: bool,
+    /// Also tell what the receiving side has and the source has not.
+    pub extras: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Where journals of transfers are kept; without it some cannot be resumed.
+    pub journals: Option<PathBuf>,
+}
+
+/// What a copy did, or would do.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub sent: u64,
+    pub sent_bytes: u64,
+    /// Of those bytes, the ones that an earlier, cut-off copy had already brought over.
+    pub resumed_bytes: u64,
+    /// Of the sent, those copied inside the service.
+    pub inside: u64,
+    /// Received whole by length, with no hash to compare.
+    pub by_length: u64,
+    pub equal_by_time: u64,
+    pub equal_by_hash: u64,
+    /// With `dry_run`: what would be sent.
+    pub planned: Vec<(String, u64)>,
+    /// With `extras`: what only the receiving side has.
+    pub extra: Vec<(Key, u64)>,
+    pub left_out: Vec<Oddity>,
+    pub failed: Vec<(String, Error)>,
+}
+
+/// What is at a path: an object, or what lies below it.
+#[derive(Debug, Clone)]
+pub enum Found {
+    Object(Object),
+    /// With the first page of everything below.
+    Folder(Page),
+}
+
+/// Looks for an object of that name, then for a folder.
+pub async fn find(side: &Side) -> Result<Option<Found>> {
+    if !side.path.is_empty()
+        && let Some(object) = side.store.head(&side.key()?).await?
+    {
+        return Ok(Some(Found::Object(object)));
+    }
+    let page = side.store.list(&side.prefix(), true, None).await?;
+    let is_there = !page.objects.is_empty() || !page.oddities.is_empty() || page.next.is_some();
+    Ok(is_there.then_some(Found::Folder(page)))
+}
+
+/// The error for a path with nothing at it, with the nearest name beside it.
+pub async fn nothing_at(side: &Side) -> Error {
+    if side.path.is_empty() {
+        return Error::not_found(format!("there is nothing in {}", side.store.place()));
+    }
+    let (parent, name) = side.path.rsplit_once('/').map_or((String::new(), side.path.as_str()), |(parent, name)| (format!("{parent}/"), name));
+    let error = Error::not_found(format!("there is nothing at `{}` in {}", crate::data::shown(&side.path), side.store.place()));
+    let Ok(page) = side.store.list(&parent, false, None).await else { return error };
+    let names = page.folders.iter().map(String::as_str).chain(page.objects.iter().map(|object| object.key.name()));
+    error.maybe_hint(towline_core::suggest::nearest(name, names).map(|near| format!("did you mean `{parent}{near}`?")))
+}

@@ -1,0 +1,216 @@
+//! How many requests run at once: more while that brings more, half as many when the service asks
+//! for mercy, and never more bytes in memory than fit.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+const FIRST: u32 = 8;
+const FEWEST: u32 = 2;
+const MOST: u32 = 64;
+/// Bytes of blocks held at once, whatever the number of requests.
+const BYTES: u64 = 32 << 20;
+/// What a request costs besides its bytes.
+const REQUEST: u64 = 64 << 10;
+const WINDOW: Duration = Duration::from_millis(250);
+/// Windows at a limit before a larger one is tried again.
+const CONTENT: u32 = 8;
+
+/// Decides; pure, so that it can be tested.
+#[derive(Debug)]
+struct Judge {
+    limit: u32,
+    best: f64,
+    work: u64,
+    count: u32,
+    since: Duration,
+    quiet: u32,
+    throttled: u64,
+}
+
+impl Judge {
+    const fn new() -> Self {
+        Self { limit: FIRST, best: 0.0, work: 0, count: 0, since: Duration::ZERO, quiet: 0, throttled: 0 }
+    }
+
+    /// A request of so many bytes ended at `now`; `throttled` counts the service's complaints.
+    fn done(&mut self, bytes: u64, throttled: u64, now: Duration) {
+        if throttled > self.throttled {
+            self.throttled = throttled;
+            self.limit = (self.limit / 2).max(FEWEST);
+            self.begin(now);
+            self.best = 0.0;
+            return;
+        }
+        self.work += bytes + REQUEST;
+        self.count += 1;
+        let elapsed = now.saturating_sub(self.since);
+        if elapsed < WINDOW || self.count < self.limit {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate, not an account")]
+        let rate = self.work as f64 / elapsed.as_secs_f64();
+        if rate > self.best * 1.05 || self.quiet >= CONTENT {
+            self.best = self.best.max(rate);
+            self.limit = (self.limit + (self.limit / 4).max(1)).min(MOST);
+            self.quiet = 0;
+        } else if rate < self.best * 0.7 {
+            // The line became slower: what was best once is no measure any more.
+            self.best = rate;
+            self.limit = (self.limit - self.limit / 4).max(FEWEST);
+            self.quiet = 0;
+        } else {
+            self.quiet += 1;
+        }
+        self.begin(now);
+    }
+
+    fn begin(&mut self, now: Duration) {
+        (self.work, self.count, self.since) = (0, 0, now);
+    }
+}
+
+#[derive(Debug)]
+pub struct Pace {
+    requests: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    begun: Instant,
+    /// The judge, the permits that exist, and those to be taken back when they return.
+    state: Mutex<(Judge, u32, u32)>,
+}
+
+/// The right to make one request and to hold its bytes.
+#[derive(Debug)]
+pub struct Turn {
+    pace: Arc<Pace>,
+    request: Option<OwnedSemaphorePermit>,
+    _bytes: OwnedSemaphorePermit,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(FIRST as usize)),
+            bytes: Arc::new(Semaphore::new(units(BYTES) as usize)),
+            begun: Instant::now(),
+            state: Mutex::new((Judge::new(), FIRST, 0)),
+        }
+    }
+}
+
+/// Bytes are counted in pieces of 4 KiB.
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(4096)).unwrap_or(u32::MAX)
+}
+
+impl Pace {
+    /// Waits for a turn.
+    pub async fn turn(self: &Arc<Self>, bytes: u64) -> Turn {
+        let held = self.bytes.clone().acquire_many_owned(units(bytes.min(BYTES))).await.expect("never closed");
+        let request = self.requests.clone().acquire_owned().await.expect("never closed");
+        Turn { pace: self.clone(), request: Some(request), _bytes: held }
+    }
+
+    /// How many requests may run now.
+    pub fn limit(&self) -> u32 {
+        self.state.lock().expect("no panic while held").0.limit
+    }
+
+    fn done(&self, bytes: u64, throttled: u64) {
+        let mut state = self.state.lock().expect("no panic while held");
+        let (judge, exist, surplus) = &mut *state;
+        judge.done(bytes, throttled, self.begun.elapsed());
+        let wanted = judge.limit;
+        if wanted > *exist - *surplus {
+            let more = wanted - (*exist - *surplus);
+            let kept = more.min(*surplus);
+            *surplus -= kept;
+            *exist += more - kept;
+            self.requests.add_permits((more - kept) as usize);
+        } else {
+            *surplus = *exist - wanted;
+        }
+    }
+}
+
+impl Turn {
+    /// Tells how much it carried, and how often the service has complained so far.
+    pub fn done(self, bytes: u64, throttled: u64) {
+        self.pace.done(bytes, throttled);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut state = self.pace.state.lock().expect("no panic while held");
+        if state.2 > 0
+            && let Some(request) = self.request.take()
+        {
+            request.forget();
+            state.1 -= 1;
+            state.2 -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A service that gives `rate(parallel)` requests a second; the limit after some seconds.
+    fn settle(rate: impl Fn(u32) -> f64, seconds: f64) -> u32 {
+        let mut judge = Judge::new();
+        let mut now = 0.0;
+        while now < seconds {
+            now += 1.0 / rate(judge.limit);
+            judge.done(1 << 20, 0, Duration::from_secs_f64(now));
+        }
+        judge.limit
+    }
+
+    #[test]
+    fn more_run_while_that_brings_more() {
+        assert!(settle(|parallel| f64::from(parallel) * 20.0, 30.0) >= 60, "a distant service is kept busy");
+        assert!(settle(|_| 160.0, 10.0) <= 24, "a busy one is left in peace");
+    }
+
+    #[test]
+    fn a_complaint_halves_and_bounds_hold() {
+        let mut judge = Judge::new();
+        for complaint in 1..10 {
+            judge.done(1, complaint, Duration::from_secs(complaint));
+        }
+        assert_eq!(judge.limit, FEWEST);
+        judge.limit = 32;
+        judge.done(1, 10, Duration::from_secs(20));
+        assert_eq!(judge.limit, 16);
+        judge.done(1, 10, Duration::from_secs(20));
+        assert_eq!(judge.limit, 16, "the same complaint counts once");
+    }
+
+    #[tokio::test]
+    async fn permits_follow_the_limit_down_and_up() {
+        let pace = Arc::new(Pace::default());
+        let mut turns = Vec::new();
+        for _ in 0..FIRST {
+            turns.push(pace.turn(1).await);
+        }
+        turns.pop().expect("one").done(1, 1);
+        assert_eq!(pace.limit(), FIRST / 2);
+        drop(turns);
+        assert_eq!(pace.requests.available_permits(), FIRST as usize / 2);
+        for complaint in 2..9 {
+            pace.turn(1).await.done(1, complaint);
+        }
+        assert_eq!(pace.requests.available_permits(), FEWEST as usize);
+    }
+
+    #[tokio::test]
+    async fn bytes_are_bounded() {
+        let pace = Arc::new(Pace::default());
+        let held = [pace.turn(BYTES / 2).await, pace.turn(BYTES / 2).await];
+        assert!(tokio::time::timeout(Duration::from_millis(20), pace.turn(4096)).await.is_err());
+        drop(held);
+        let _ = pace.turn(BYTES * 4).await;
+    }
+}

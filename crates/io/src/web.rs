@@ -1,0 +1,341 @@
+//! One HTTP client for all services, and patience: what may pass is tried again with growing
+//! pauses, what cannot help is not.
+
+use crate::buffer::Buffer;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, StatusCode};
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody, HttpService};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use towline_core::{Error, Result};
+
+const TRIES: u32 = 10;
+/// Tries at a service that has never answered: more likely a wrong address than a bad moment.
+const TRIES_AT_A_STRANGER: u32 = 4;
+const PATIENCE: Duration = Duration::from_secs(120);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// Without a byte for so long, a connection counts as dead.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Memory is set aside at once for a body of up to so many bytes.
+const LARGEST: usize = 64 << 20;
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// How often it was asked. More than once: an earlier try may have taken effect.
+    pub tries: u32,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// Why there is no answer, in words without address and secrets.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{said}")]
+pub struct NoAnswer {
+    pub said: String,
+    pub cause: Cause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// No such host.
+    Name,
+    /// Nobody there.
+    Connect,
+    Tls,
+    /// It broke off, or was silent.
+    Broken,
+    /// The service asked for patience, or failed, each time.
+    Status(StatusCode),
+}
+
+/// The client with its patience; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Web {
+    client: reqwest::Client,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    throttled: AtomicU64,
+    has_answered: AtomicBool,
+    last_answer: Mutex<Instant>,
+}
+
+impl Web {
+    pub fn new() -> Result<Self> {
+        // A second installation is refused, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            reqwest::Client::builder()
+                .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(Duration::from_secs(10))
+                .read_timeout(SILENCE)
+                .pool_max_idle_per_host(64)
+                .pool_idle_timeout(Duration::from_secs(20))
+                .redirect(reqwest::redirect::Policy::none())
+                .http1_only()
+        };
+        // A node without CA certificates has none to verify with: the bundled ones serve there.
+        let client = builder().build().or_else(|_| {
+            let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|root| reqwest::Certificate::from_der(root).ok());
+            builder().tls_certs_only(roots).build()
+        });
+        let client = client.map_err(|error| Error::bug("the HTTP client cannot be made").source_error(error.without_url()))?;
+        let state = State { throttled: AtomicU64::new(0), has_answered: AtomicBool::new(false), last_answer: Mutex::new(Instant::now()) };
+        Ok(Self { client, state: Arc::new(state) })
+    }
+
+    pub fn throttled(&self) -> u64 {
+        self.state.throttled.load(Ordering::Relaxed)
+    }
+
+    /// Asks until there is an answer worth having. `make` is called for each try, so that
+    /// signatures are of that moment.
+    pub async fn ask<F, E>(&self, make: F) -> Result<Answer, AskError<E>>
+    where
+        F: Fn() -> Result<Request<Bytes>, E>,
+    {
+        let begun = Instant::now();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let outcome = self.once(make().map_err(AskError::Unmade)?).await;
+            let (problem, after) = match outcome {
+                Ok(answer) if !may_pass(answer.status) => {
+                    self.state.has_answered.store(true, Ordering::Relaxed);
+                    *self.state.last_answer.lock().expect("no panic while held") = Instant::now();
+                    return Ok(Answer { tries, ..answer });
+                }
+                Ok(answer) => {
+                    if matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+                        self.state.throttled.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let after = asked_pause(&answer.headers);
+                    (NoAnswer { said: said(&answer), cause: Cause::Status(answer.status) }, after)
+                }
+                Err(problem) => (problem, None),
+            };
+            let limit = if self.state.has_answered.load(Ordering::Relaxed) || matches!(problem.cause, Cause::Status(_)) { TRIES } else { TRIES_AT_A_STRANGER };
+            let progress = (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
+            if tries >= limit || progress.elapsed() > PATIENCE || problem.cause == Cause::Tls {
+                return Err(AskError::Unanswered(problem));
+            }
+            tokio::time::sleep(after.map_or_else(|| pause(tries, random()), |after| after.min(PATIENCE))).await;
+        }
+    }
+
+    async fn once(&self, request: Request<Bytes>) -> Result<Answer, NoAnswer> {
+        let has_body = request.method() != Method::HEAD;
+        let request = reqwest::Request::try_from(request).map_err(|error| describe(&error.without_url()))?;
+        let response = self.client.execute(request).await.map_err(|error| describe(&error.without_url()))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let promised: Option<usize> = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let body = match promised {
+            _ if !has_body => Bytes::new(),
+            Some(promised) if promised <= LARGEST => receive(response, promised).await?,
+            _ => response.bytes().await.map_err(|error| describe(&error.without_url()))?,
+        };
+        Ok(Answer { status, headers, body, tries: 1 })
+    }
+}
+
+/// A body of that length; another is an error.
+async fn receive(response: reqwest::Response, length: usize) -> Result<Bytes, NoAnswer> {
+    let mut body = Buffer::new(length);
+    let mut at = 0;
+    let wrong = || NoAnswer { said: "the answer was cut short".to_owned(), cause: Cause::Broken };
+    let mut parts = response.bytes_stream();
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|error| describe(&error.without_url()))?;
+        body.as_mut().get_mut(at..at + part.len()).ok_or_else(wrong)?.copy_from_slice(&part);
+        at += part.len();
+    }
+    if at == length { Ok(body.freeze()) } else { Err(wrong()) }
+}
+
+/// Why [`Web::ask`] gave up.
+#[derive(Debug)]
+pub enum AskError<E> {
+    Unmade(E),
+    Unanswered(NoAnswer),
+}
+
+/// Statuses that say nothing of the request itself.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
+}
+
+/// The pause the service asks for.
+fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+    number("x-ms-retry-after-ms")
+        .or_else(|| number("retry-after-ms"))
+        .map(Duration::from_millis)
+        .or_else(|| number(RETRY_AFTER.as_str()).map(Duration::from_secs))
+}
+
+/// Twice as long each time, and between half and all of that, so that many do not come at once.
+fn pause(tries: u32, random: f64) -> Duration {
+    let longest = FIRST_PAUSE.saturating_mul(1 << (tries.saturating_sub(1)).min(16)).min(LONGEST_PAUSE);
+    longest.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+}
+
+fn random() -> f64 {
+    let mut byte = [0];
+    if getrandom::fill(&mut byte).is_err() {
+        return 0.5;
+    }
+    f64::from(byte[0]) / 255.0
+}
+
+/// `503 ServerBusy: The server is busy.`, from whatever the body holds.
+pub fn said(answer: &Answer) -> String {
+    let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| element(&answer.body, "Code"));
+    let message = element(&answer.body, "Message").map(|text| text.lines().next().unwrap_or_default().to_owned());
+    let words: Vec<String> = [Some(answer.status.as_u16().to_string()), code].into_iter().flatten().collect();
+    match message {
+        Some(message) if !message.is_empty() => format!("{}: {message}", words.join(" ")),
+        _ => match answer.status.canonical_reason() {
+            Some(reason) if words.len() == 1 => format!("{} {reason}", words[0]),
+            _ => words.join(" "),
+        },
+    }
+}
+
+/// The text of the first element of that name in an error's small XML.
+pub fn element(body: &[u8], name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
+    let begin = text.find(&format!("<{name}>"))? + name.len() + 2;
+    let end = begin + text[begin..].find(&format!("</{name}>"))?;
+    let inner = text[begin..end].trim();
+    let inner = inner.strip_prefix("<![CDATA[").and_then(|inner| inner.strip_suffix("]]>")).unwrap_or(inner);
+    Some(inner.chars().filter(|c| !c.is_control() || *c == '\n').collect())
+}
+
+fn describe(error: &reqwest::Error) -> NoAnswer {
+    let mut said = error.to_string();
+    let mut source = error.source();
+    while let Some(deeper) = source {
+        said = deeper.to_string();
+        source = deeper.source();
+    }
+    let lower = said.to_lowercase();
+    if lower.contains("no record") || lower.contains("nxdomain") {
+        return NoAnswer { said: "no host has that name".to_owned(), cause: Cause::Name };
+    }
+    let cause = if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
+        Cause::Name
+    } else if lower.contains("certificate") || lower.contains("tls") || lower.contains("handshake") {
+        Cause::Tls
+    } else if error.is_connect() {
+        Cause::Connect
+    } else {
+        Cause::Broken
+    };
+    if error.is_timeout() {
+        "it did not answer in time".clone_into(&mut said);
+    }
+    NoAnswer { said, cause }
+}
+
+impl NoAnswer {
+    /// What it means for whoever asked `host`.
+    pub fn explain(&self, place: &str, host: &str) -> Error {
+        let error = Error::unreachable(format!("{place} cannot be reached: {}", self.said)).retry(towline_core::Retry::Exhausted);
+        match self.cause {
+            Cause::Name => error.hint(format!("there is no network, or no host is called {host}: look at `account` and `endpoint`")),
+            Cause::Connect => error.hint(format!("nothing listens at {host}, or a firewall is in between")),
+            Cause::Tls => error.hint(format!("{host} does not speak TLS as expected; an `endpoint` that begins with http:// goes without it")),
+            Cause::Broken => error.hint("the same command goes on where it stopped"),
+            Cause::Status(_) => error.hint("the service is busy or ill; the same command goes on where it stopped"),
+        }
+    }
+}
+
+/// Our client for the calls that `object_store` makes: the same patience, and whole answers.
+#[derive(Debug)]
+pub(crate) struct Connector(pub(crate) Web);
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.0.clone()))
+    }
+}
+
+#[async_trait]
+impl HttpService for Web {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let body = collect(body).await?;
+        let make = || Ok::<_, NoAnswer>(Request::from_parts(parts.clone(), body.clone()));
+        let answer = self.ask(make).await.map_err(|error| match error {
+            AskError::Unmade(problem) | AskError::Unanswered(problem) => HttpError::new(HttpErrorKind::Unknown, problem),
+        })?;
+        let mut response = http::Response::new(HttpResponseBody::from(answer.body));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+}
+
+async fn collect(body: HttpRequestBody) -> Result<Bytes, HttpError> {
+    if let Some(bytes) = body.as_bytes() {
+        return Ok(bytes.clone());
+    }
+    let collected = http_body_util::BodyExt::collect(body).await?;
+    Ok(collected.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_what_is_final_is_not() {
+        for status in [408, 429, 500, 502, 503, 504] {
+            assert!(may_pass(StatusCode::from_u16(status).expect("a status")), "{status}");
+        }
+        for status in [200, 201, 206, 304, 400, 401, 403, 404, 409, 412, 416, 501] {
+            assert!(!may_pass(StatusCode::from_u16(status).expect("a status")), "{status}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_the_service_may_name_its_own() {
+        assert_eq!(pause(1, 0.0), Duration::from_millis(100));
+        assert_eq!(pause(1, 1.0), Duration::from_millis(200));
+        assert!(pause(3, 0.5) > pause(1, 1.0));
+        assert_eq!(pause(60, 1.0), LONGEST_PAUSE);
+        let mut headers = HeaderMap::new();
+        assert_eq!(asked_pause(&headers), None);
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
+        assert_eq!(asked_pause(&headers), Some(Duration::from_secs(3)));
+        headers.insert("x-ms-retry-after-ms", HeaderValue::from_static("250"));
+        assert_eq!(asked_pause(&headers), Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn an_error_is_quoted_without_its_markup() {
+        let body = "<?xml version=\"1.0\"?><Error><Code>ServerBusy</Code><Message>The server is busy.\nRequestId:1</Message></Error>";
+        let answer = Answer { status: StatusCode::SERVICE_UNAVAILABLE, headers: HeaderMap::new(), body: body.into(), tries: 1 };
+        assert_eq!(said(&answer), "503 ServerBusy: The server is busy.");
+        let bare = Answer { body: Bytes::new(), ..answer };
+        assert_eq!(said(&bare), "503 Service Unavailable");
+    }
+}

@@ -1,0 +1,169 @@
+//! Microsoft's own blob service, on loopback.
+
+use super::certificate::Certificate;
+use super::server::{Recipe, Server};
+use super::{Account, BlobClient, http, parts};
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use tempfile::TempDir;
+
+/// The published account of the emulator, and one more of our own for copies between accounts.
+const ACCOUNTS: [(&str, &str); 2] = [
+    ("devstoreaccount1", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="),
+    ("towtestaccount2", "dG93IHRlc3RzIGNvcHkgYmV0d2VlbiBhY2NvdW50cywgYW5kIHRoaXMgaXMgdGhlIHNlY29uZCBvbmUncyBrZXkuLg=="),
+];
+
+/// What is loaded into it, so that it can be killed as a real service would be.
+const CUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
+
+const IN_MEMORY: [&str; 1] = ["--inMemoryPersistence"];
+
+#[derive(Debug)]
+pub struct Azurite {
+    server: Server,
+    accounts: [Account; 2],
+    secured: Option<(Certificate, TempDir)>,
+    in_memory: bool,
+}
+
+impl Azurite {
+    /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with containers of its own.
+    pub fn start() -> Self {
+        Self::launch(IN_MEMORY.map(Into::into).into(), None)
+    }
+
+    /// The one of this test program, in memory.
+    pub fn shared() -> &'static Self {
+        static SHARED: LazyLock<Azurite> = LazyLock::new(Azurite::start);
+        &SHARED
+    }
+
+    /// With its data in a folder, which outlives it.
+    pub fn start_in(folder: &Path) -> Self {
+        Self::launch(["--location".into(), folder.into()].into(), None)
+    }
+
+    /// By TLS with a throw-away authority (see [`Self::authority`]), where bearer tokens are taken too. In memory.
+    pub fn start_tls() -> Self {
+        let folder = tempfile::Builder::new().prefix("tow-tls-").tempdir().unwrap();
+        let made = Certificate::make(folder.path());
+        let mut words: Vec<OsString> = IN_MEMORY.map(Into::into).into();
+        words.extend(["--oauth", "basic", "--cert"].map(Into::into));
+        words.extend([made.certificate.clone().into(), "--key".into(), made.key.clone().into()]);
+        Self::launch(words, Some((made, folder)))
+    }
+
+    #[track_caller]
+    fn launch(options: Vec<OsString>, secured: Option<(Certificate, TempDir)>) -> Self {
+        let program = parts::file("azurite/node_modules/azurite/dist/src/blob/main.js");
+        let in_memory = options.iter().any(|word| word == IN_MEMORY[0]);
+        let words = move |port: u16| {
+            let mut words: Vec<OsString> = vec!["node".into(), "--require".into(), CUT.into(), program.clone().into()];
+            // Newer clients name versions it does not know, and by default it reports home.
+            words.extend(["--blobHost", "127.0.0.1", "--skipApiVersionCheck", "--silent", "--disableTelemetry", "--blobPort"].map(Into::into));
+            words.push(port.to_string().into());
+            words.extend(options.clone());
+            words
+        };
+        let listed = ACCOUNTS.map(|(name, key)| format!("{name}:{key}")).join(";");
+        let mut variables = vec![("AZURITE_ACCOUNTS".to_owned(), OsString::from(listed))];
+        // It asks itself, by TLS, for the source of a copy.
+        variables.extend(secured.iter().map(|(made, _)| ("NODE_EXTRA_CA_CERTS".to_owned(), made.authority.clone().into())));
+        let server = Server::start(Recipe { words: Box::new(words), variables, says_ready: "successfully listens" });
+        let scheme = if secured.is_some() { "https" } else { "http" };
+        let accounts = ACCOUNTS.map(|(name, key)| Account {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            endpoint: format!("{scheme}://127.0.0.1:{}/{name}", server.port()),
+        });
+        Self { server, accounts, secured, in_memory }
+    }
+
+    /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, less a slash at the end.
+    pub fn endpoint(&self) -> &str {
+        &self.accounts[0].endpoint
+    }
+    pub fn account(&self) -> &str {
+        &self.accounts[0].name
+    }
+    /// In base64.
+    pub fn key(&self) -> &str {
+        &self.accounts[0].key
+    }
+    pub fn first(&self) -> &Account {
+        &self.accounts[0]
+    }
+    /// The other account, as good as the first.
+    pub fn second(&self) -> &Account {
+        &self.accounts[1]
+    }
+    pub fn port(&self) -> u16 {
+        self.server.port()
+    }
+    pub fn pid(&self) -> Option<u32> {
+        self.server.pid()
+    }
+    /// Whom a client of the TLS service must trust, as PEM.
+    pub fn authority(&self) -> Option<PathBuf> {
+        self.secured.as_ref().map(|(made, _)| made.authority.clone())
+    }
+
+    /// A signature for all of the first account (`sv=…&sig=…`); less than 0 seconds is expired.
+    pub fn sas(&self, permissions: &str, expires_in_seconds: i64) -> String {
+        self.first().sas(permissions, expires_in_seconds)
+    }
+    /// A bearer token that [`Self::start_tls`] takes; less than 0 seconds is expired.
+    pub fn bearer_token(&self, lifetime_seconds: i64) -> String {
+        self.first().bearer_token(lifetime_seconds)
+    }
+
+    #[track_caller]
+    pub fn make_container(&self, name: &str) {
+        self.make_container_of(self.first(), name);
+    }
+    #[track_caller]
+    pub fn make_container_of(&self, account: &Account, name: &str) {
+        if self.secured.is_some() {
+            self.client_of(account).run(["make-container", name]).json();
+            return;
+        }
+        let url = format!("{}/{name}?restype=container&{}", account.endpoint, account.sas("rwc", 600));
+        let answer = http::request("PUT", &url, &[("x-ms-version", "2022-11-02")], b"").unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+
+    /// Microsoft's own client, by the first account's key.
+    pub fn client(&self) -> BlobClient {
+        self.client_of(self.first())
+    }
+    pub fn client_of(&self, account: &Account) -> BlobClient {
+        self.client_with(account, "--key", &account.key)
+    }
+    /// By `--key`, `--sas` or `--bearer`.
+    pub fn client_with(&self, account: &Account, how: &str, secret: &str) -> BlobClient {
+        let mut options: Vec<OsString> = ["--url", &account.endpoint, how, secret].map(Into::into).into();
+        if let Some(authority) = self.authority() {
+            options.extend(["--ca".into(), authority.into()]);
+        }
+        BlobClient { options }
+    }
+
+    /// Gone from one moment to the next, as a service seems to be that dies: every connection is reset. Where a folder was
+    /// given, whatever was answered before is there after [`Self::restart`]; what was under way may be. SIGKILL alone would not
+    /// do: Azurite writes down what it has answered every five seconds only.
+    pub fn kill(&mut self) {
+        if self.in_memory {
+            self.server.kill();
+        } else {
+            self.server.end_by(Signal::USR2);
+        }
+    }
+    /// On the same port and, where one was given, with the same folder.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.kill();
+        self.server.restart();
+    }
+}

@@ -1,0 +1,21 @@
+//! Real services and real clients on loopback, installed by `cargo xtask test`: Microsoft's blob
+//! service and client, an S3 server and Amazon's client, and a proxy that breaks what passes it.
+//! Nothing here uses the program's own code for stores, so that it can judge it.
+
+mod account;
+mod azurite;
+mod certificate;
+mod client;
+mod fault;
+pub mod http;
+mod parts;
+mod proxy;
+mod s3;
+mod server;
+
+pub use account::Account;
+pub use azurite::Azurite;
+pub use client::{BlobClient, ObjectClient, Said, python};
+pub use fault::{Fault, Rule};
+pub use proxy::{FaultProxy, Seen};
+pub use s3::S3Server;

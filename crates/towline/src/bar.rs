@@ -1,0 +1,52 @@
+//! The progress of a transfer, one line on a terminal's stderr.
+
+use crate::output;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use towline_core::quantity::Memory;
+use towline_core::time::human_millis;
+use towline_io::transfer::progress::{Glance, Progress};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// Draws while `act` runs, where somebody looks.
+pub(crate) async fn beside<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
+    if !std::io::stderr().is_terminal() {
+        return act.await;
+    }
+    let begun = Instant::now();
+    let drawing = async {
+        let mut tick = tokio::time::interval(TICK);
+        tick.tick().await;
+        loop {
+            tick.tick().await;
+            output::redraw(&line(&progress.glance(), begun.elapsed()));
+        }
+    };
+    let result = tokio::select! {
+        result = act => result,
+        () = drawing => unreachable!("it draws for ever"),
+    };
+    output::redraw("");
+    result
+}
+
+pub(crate) fn line(glance: &Glance, elapsed: Duration) -> String {
+    let more = if glance.all_found { "" } else { "+" };
+    let rate = Memory(glance.rate(elapsed));
+    let left = glance.left(elapsed).map(|left| format!(", {} left", human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))).unwrap_or_default();
+    format!("{} of {}{more} files, {} of {}{more}, {rate}/s{left}", glance.done, glance.found, Memory(glance.done_bytes), Memory(glance.found_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_how_fast_and_how_long() {
+        let glance = Glance { found: 10, found_bytes: 4 << 20, done: 3, done_bytes: 1 << 20, all_found: true };
+        assert_eq!(line(&glance, Duration::from_secs(1)), "3 of 10 files, 1M of 4M, 1M/s, 3.0s left");
+        assert_eq!(line(&Glance { all_found: false, ..glance }, Duration::from_secs(1)), "3 of 10+ files, 1M of 4M+, 1M/s");
+    }
+}

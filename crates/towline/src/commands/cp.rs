@@ -1,0 +1,58 @@
+//! `tow cp`: from any place to any other.
+
+use super::Report;
+use crate::context::Context;
+use crate::stores::Stores;
+use crate::transfers::{self, Choices, Job};
+use towline_core::{Error, Result};
+use towline_io::transfer::Side;
+
+/// Copy a file or folder between datastores, or between one and this machine.
+///
+/// A datastore's path is STORE:PATH; anything else is a path here. A target that ends in `/` is a
+/// folder to copy into.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow cp research:alice/run1 nas:archive/run1
+  tow cp checkpoints/last.pt research:alice/
+  tow cp research:alice/data/labels.json /tmp/labels.json")]
+pub(crate) struct Args {
+    /// STORE:PATH, or a path here.
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// STORE:PATH, or a path here; ending in `/`: a folder to copy into.
+    #[arg(value_name = "TO")]
+    to: String,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let stores = Stores::new(context);
+    let here = context.folder()?;
+    let from = match stores.explicit(&args.from)? {
+        Some(side) => side,
+        None => transfers::local(&here.join(&args.from))?,
+    };
+    let name = args.from.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let into = args.to.ends_with('/') || args.to.ends_with(':');
+    let to = match stores.explicit(&args.to)? {
+        Some(side) if into && !name.is_empty() => Side { path: format!("{}{name}", side.prefix()), ..side },
+        Some(side) => side,
+        None => {
+            let path = here.join(&args.to);
+            // A folder that is there takes a file in; a folder's contents become its own.
+            let holds = into || (path.is_dir() && !from.path.is_empty() && stores_a_file(&from)?);
+            transfers::local_target(&if holds { path.join(name) } else { path })?
+        }
+    };
+    if from.store.place() == to.store.place() && (from.path == to.path || to.path.starts_with(&from.prefix())) {
+        return Err(Error::usage("the target is the source, or lies in it"));
+    }
+    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to }], &args.choices)
+}
+
+fn stores_a_file(side: &Side) -> Result<bool> {
+    let found = crate::stores::drive(async { side.store.head(&side.key()?).await })?;
+    Ok(found.flatten().is_some())
+}

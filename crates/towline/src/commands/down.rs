@@ -1,0 +1,34 @@
+//! `tow down`: files and folders from their datastore, under the same path.
+
+use super::Report;
+use crate::context::Context;
+use crate::stores::Stores;
+use crate::transfers::{self, Choices, Job};
+use towline_core::Result;
+
+/// Fetch files or folders from their datastore; what is here and equal is not fetched again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow down data/voc20               from the datastore of the folder `data`
+  tow down data/voc20 --dry-run     what would be fetched
+  tow -c eu down data/voc20/a.txt   from the datastore that cluster `eu` uses")]
+pub(crate) struct Args {
+    /// Paths below a folder of the configuration, or STORE:PATH.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+    /// The cluster, or datastore, to fetch from.
+    #[arg(short, long, value_name = "CLUSTER")]
+    cluster: Option<String>,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let stores = Stores::new(context);
+    let job = |path: &String| {
+        let spot = stores.spot(args.cluster.as_deref(), path)?;
+        Ok(Job { to: transfers::local_target(&spot.local)?, shown: spot.shown, from: spot.side })
+    };
+    let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;
+    transfers::run(context, jobs, &args.choices)
+}

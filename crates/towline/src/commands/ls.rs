@@ -1,0 +1,125 @@
+//! `tow ls`: what a datastore holds.
+
+use super::Report;
+use crate::context::Context;
+use crate::output::Paint;
+use crate::stores::{self, Spot, Stores, below_root};
+use crate::table::Table;
+use serde_json::json;
+use towline_core::Result;
+use towline_core::quantity::Memory;
+use towline_core::time::Moment;
+use towline_engine::surroundings;
+use towline_io::data::{Object, Oddity};
+use towline_io::transfer::{Found, find, nothing_at};
+
+/// List what a datastore holds at a path; without one, the folders and datastores that are configured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow ls
+  tow ls data/voc20
+  tow ls research:alice --deep")]
+pub(crate) struct Args {
+    /// A path below a folder of the configuration, or STORE:PATH.
+    #[arg(value_name = "PATH")]
+    path: Option<String>,
+    /// The cluster, or datastore, to look at.
+    #[arg(short, long, value_name = "CLUSTER")]
+    cluster: Option<String>,
+    /// Everything below, not one level.
+    #[arg(short, long, alias = "recursive")]
+    deep: bool,
+}
+
+/// What is at the path.
+#[derive(Debug, Default)]
+struct Listing {
+    folders: Vec<String>,
+    objects: Vec<Object>,
+    oddities: Vec<Oddity>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let stores = Stores::new(context);
+    let below = below_root(&surroundings::code_root(context.folder()?), context.folder()?, ".")?;
+    let path = match &args.path {
+        None if below.is_empty() => return configured(context),
+        None => ".",
+        Some(path) => path,
+    };
+    let spot = stores.spot(args.cluster.as_deref(), path)?;
+    let Some(listing) = stores::drive(look(&spot, args.deep))? else { return Ok(crate::transfers::interrupted()) };
+    Ok(report(&spot, listing))
+}
+
+async fn look(spot: &Spot, deep: bool) -> Result<Listing> {
+    let side = &spot.side;
+    match find(side).await? {
+        Some(Found::Object(object)) => return Ok(Listing { objects: vec![object], ..Listing::default() }),
+        Some(Found::Folder(_)) => {}
+        // The root of a store may be empty.
+        None if side.path.is_empty() => return Ok(Listing::default()),
+        None => return Err(nothing_at(side).await),
+    }
+    let mut listing = Listing::default();
+    let mut next = None;
+    loop {
+        let page = side.store.list(&side.prefix(), deep, next.as_deref()).await?;
+        listing.folders.extend(page.folders);
+        listing.objects.extend(page.objects);
+        listing.oddities.extend(page.oddities);
+        match page.next {
+            Some(token) => next = Some(token),
+            None => return Ok(listing),
+        }
+    }
+}
+
+fn report(spot: &Spot, listing: Listing) -> Report {
+    let prefix = spot.side.prefix();
+    let name = |object: &Object| object.key.as_str().strip_prefix(&prefix).unwrap_or(object.key.name()).to_owned();
+    let changed = |object: &Object| object.modified().map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)));
+    let mut rows: Vec<(String, String, String)> = listing.folders.iter().map(|folder| (format!("{folder}/"), String::new(), String::new())).collect();
+    let second = |moment: Moment| moment.to_string().chars().take(19).collect::<String>().replace('T', " ");
+    rows.extend(listing.objects.iter().map(|object| (name(object), Memory(object.size).to_string(), changed(object).map(second).unwrap_or_default())));
+    rows.sort();
+    let mut table = Table::new(&["SIZE", "CHANGED", "NAME"]);
+    for (name, size, changed) in rows {
+        let paint = if name.ends_with('/') { Paint::Bold } else { Paint::Plain };
+        table.row(vec![(size, Paint::Plain), (changed, Paint::Quiet), (name, paint)]);
+    }
+    let objects: Vec<_> = listing
+        .objects
+        .iter()
+        .map(|object| json!({ "name": name(object), "size": object.size, "changed": changed(object).map(|moment| moment.to_string()) }))
+        .collect();
+    let bytes: u64 = listing.objects.iter().map(|object| object.size).sum();
+    let value = json!({ "path": spot.shown, "store": spot.side.store.place(), "folders": listing.folders, "objects": objects });
+    let mut report = Report::new(table.render(), &value);
+    for odd in listing.oddities {
+        report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
+    }
+    let folders = if listing.folders.is_empty() { String::new() } else { format!("{} folder(s), ", listing.folders.len()) };
+    report.hint(format!("{folders}{} file(s), {} in {}", objects.len(), Memory(bytes), spot.side.store.place()))
+}
+
+fn configured(context: &Context) -> Result<Report> {
+    let config = &context.layers()?.config;
+    let mut table = Table::new(&["NAME", "DATASTORE", "PATH"]);
+    for (name, folder) in &config.folders {
+        table.row(vec![(format!("{name}/"), Paint::Bold), (folder.datastore.clone(), Paint::Plain), (folder.path.clone(), Paint::Quiet)]);
+    }
+    for (name, store) in &config.datastores {
+        let place = [&store.account, &store.container, &store.bucket, &store.path].into_iter().flatten().cloned().collect::<Vec<_>>().join("/");
+        table.row(vec![(format!("{name}:"), Paint::Bold), (store.kind.clone(), Paint::Plain), (place, Paint::Quiet)]);
+    }
+    let folders: Vec<_> = config.folders.iter().map(|(name, folder)| json!({ "name": name, "datastore": folder.datastore, "path": folder.path })).collect();
+    let names: Vec<_> = config.datastores.iter().map(|(name, store)| json!({ "name": name, "kind": store.kind })).collect();
+    let is_empty = config.folders.is_empty() && config.datastores.is_empty();
+    let report = Report::new(if is_empty { String::new() } else { table.render() }, &json!({ "folders": folders, "datastores": names }));
+    Ok(if is_empty {
+        report.hint("no datastore is configured; begin with `datastores: {nas: {kind: folder, path: /mnt/nas}}` in towline.yaml")
+    } else {
+        report
+    })
+}

@@ -1,0 +1,81 @@
+//! `tow rm`: exactly what is named goes from its datastore.
+
+use super::Report;
+use crate::context::Context;
+use crate::stores::{self, Stores};
+use crate::{output, transfers};
+use serde_json::json;
+use towline_core::quantity::Memory;
+use towline_core::{Error, Result};
+use towline_io::transfer::remove::{Doomed, find, remove};
+use towline_io::transfer::{Side, nothing_at};
+
+/// Remove files or folders from their datastore, by whole names. What is here stays.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow rm data/coco --dry-run   what would go; data/coco2017 is another name
+  tow rm data/coco             asks first
+  tow rm data/coco --yes       does not ask")]
+pub(crate) struct Args {
+    /// Paths below a folder of the configuration, or STORE:PATH.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+    /// The cluster, or datastore, to remove from.
+    #[arg(short, long, value_name = "CLUSTER")]
+    cluster: Option<String>,
+    /// Say what would go, and remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let stores = Stores::new(context);
+    let spots = args.paths.iter().map(|path| stores.spot(args.cluster.as_deref(), path)).collect::<Result<Vec<_>>>()?;
+    let mut found: Vec<(String, Side, Doomed)> = Vec::new();
+    for spot in spots {
+        let look = async {
+            let doomed = find(&spot.side).await?;
+            if doomed.keys.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(doomed) }
+        };
+        let Some(doomed) = stores::drive(look)? else { return Ok(transfers::interrupted()) };
+        found.push((spot.shown, spot.side, doomed));
+    }
+    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, doomed)| (files + doomed.keys.len(), bytes + doomed.bytes));
+    let all = format!("{files} file(s), {}", Memory(bytes));
+    let names = found.iter().map(|(shown, _, _)| shown.as_str()).collect::<Vec<_>>().join(", ");
+    let value = |done: bool| json!({ "paths": args.paths, "files": files, "bytes": bytes, "done": done });
+    if args.dry_run {
+        let mut text = String::new();
+        for key in found.iter().flat_map(|(_, _, doomed)| &doomed.keys) {
+            text += &format!("{key}\n");
+        }
+        return Ok(Report::new(text, &value(false)).hint(format!("would remove {all}")));
+    }
+    if !args.yes {
+        for (_, side, doomed) in &found {
+            output::status(&format!("{} file(s), {} in {}", doomed.keys.len(), Memory(doomed.bytes), side.store.place()));
+            doomed.keys.iter().take(5).for_each(|key| output::status(&format!("  {key}")));
+        }
+        if !output::can_ask() {
+            return Err(Error::refused(format!("removing {names} ({all}) needs a yes, and there is nobody to ask")).hint("add --yes"));
+        }
+        match stores::ask(&format!("remove {names}: {all}?"))? {
+            Some(true) => {}
+            Some(false) => return Ok(Report::new("", &value(false)).hint("nothing was removed")),
+            None => return Ok(transfers::interrupted()),
+        }
+    }
+    for (_, side, doomed) in &found {
+        if stores::drive(remove(side, &doomed.keys, |_| {}))?.is_none() {
+            return Ok(transfers::interrupted());
+        }
+    }
+    let mut report = Report::new("", &value(true));
+    for name in found.iter().flat_map(|(_, _, doomed)| &doomed.odd) {
+        report = report.hint(format!("{name} stays: it cannot be named"));
+    }
+    Ok(report.hint(format!("removed {all}")))
+}

@@ -1,0 +1,43 @@
+//! `tow up`: files and folders to their datastore, under the same path.
+
+use super::Report;
+use crate::context::Context;
+use crate::stores::Stores;
+use crate::transfers::{self, Choices, Job};
+use towline_core::Result;
+
+/// Send files or folders to their datastore; what is there and equal is not sent again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow up data/voc20                 to the datastore of the folder `data`
+  tow up data/voc20 --dry-run       what would be sent
+  tow -c eu up data/voc20           to the datastore that cluster `eu` uses
+  tow -c eu -f we3v32 up data/voc20 from one cluster's datastore to the other's")]
+pub(crate) struct Args {
+    /// Paths below a folder of the configuration, or STORE:PATH.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+    /// The cluster, or datastore, to send to.
+    #[arg(short, long, value_name = "CLUSTER")]
+    cluster: Option<String>,
+    /// Copy from this cluster's datastore instead of from here.
+    #[arg(short, long, value_name = "CLUSTER", alias = "from_cluster")]
+    from_cluster: Option<String>,
+    #[command(flatten)]
+    choices: Choices,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let stores = Stores::new(context);
+    let job = |path: &String| {
+        let spot = stores.spot(args.cluster.as_deref(), path)?;
+        let from = match &args.from_cluster {
+            Some(cluster) => stores.spot(Some(cluster), path)?.side,
+            None => transfers::local(&spot.local)?,
+        };
+        Ok(Job { shown: spot.shown, from, to: spot.side })
+    };
+    // All are found before any is sent.
+    let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;
+    transfers::run(context, jobs, &args.choices)
+}

@@ -1,0 +1,202 @@
+//! What `up`, `down` and `cp` share: their options, the run of a copy, and its report.
+
+use crate::commands::Report;
+use crate::context::Context;
+use crate::{bar, output, stores};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use towline_core::quantity::Memory;
+use towline_core::suggest::did_you_mean;
+use towline_core::time::human_millis;
+use towline_core::{Error, Result};
+use towline_io::folder::Folder;
+use towline_io::transfer::engine::copy;
+use towline_io::transfer::progress::Progress;
+use towline_io::transfer::remove::remove;
+use towline_io::transfer::{Options, Outcome, Side};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choices {
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also remove what only the receiving side has; shown and asked first.
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Compare contents, whatever sizes and times say.
+    #[arg(long)]
+    pub(crate) checksum: bool,
+    /// Do not ask before removing.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// One copy, as it is shown.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) shown: String,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
+}
+
+/// Files and folders here, as a side of a copy. The path given may be a link.
+pub(crate) fn local(path: &Path) -> Result<Side> {
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => missing(path),
+        _ => Error::refused(format!("{} cannot be read", path.display())).source_error(error),
+    })?;
+    if metadata.is_dir() {
+        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+    }
+    let real = path.canonicalize().map_err(|error| Error::refused(format!("{} cannot be read", path.display())).source_error(error))?;
+    let name = real.file_name().and_then(|name| name.to_str()).ok_or_else(|| Error::refused(format!("the name of {} is not UTF-8", path.display())))?;
+    Ok(Side { store: Arc::new(Folder::local(real.parent().unwrap_or(Path::new("/")))), path: name.to_owned() })
+}
+
+/// Where a file or folder is to come to be here.
+pub(crate) fn local_target(path: &Path) -> Result<Side> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+    };
+    if path.is_dir() {
+        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+    }
+    let name = name.to_str().ok_or_else(|| Error::usage(format!("{} is not UTF-8", path.display())))?;
+    Ok(Side { store: Arc::new(Folder::local(parent)), path: name.to_owned() })
+}
+
+fn missing(path: &Path) -> Error {
+    let names: Vec<String> = path
+        .parent()
+        .and_then(|parent| fs::read_dir(parent).ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    Error::not_found(format!("there is no {}", path.display())).maybe_hint(did_you_mean(name, names.iter().map(String::as_str)))
+}
+
+/// Carries out the jobs, one after the other, each with many objects at once.
+pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Result<Report> {
+    if choices.delete && !choices.yes && !choices.dry_run && !output::can_ask() {
+        return Err(Error::refused("--delete removes things, and there is nobody to ask").hint("look with --dry-run first, then add --yes"));
+    }
+    let journals = context.state()?.root().join("transfers");
+    let mut report = Report::default();
+    let mut values = Vec::new();
+    for job in jobs {
+        let options = Options { checksum: choices.checksum, extras: choices.delete, dry_run: choices.dry_run, journals: Some(journals.clone()) };
+        let begun = Instant::now();
+        let progress = Arc::new(Progress::default());
+        let target = job.to.clone();
+        let work = bar::beside(progress.clone(), copy(job.from, job.to, options, progress));
+        let Some(outcome) = stores::drive(work)? else { return Ok(interrupted()) };
+        let Some(deleted) = extras(&target, &outcome, choices)? else { return Ok(interrupted()) };
+        values.push(describe(&mut report, &job.shown, &outcome, deleted, choices, begun.elapsed()));
+        if let Some((_, error)) = outcome.failed.first()
+            && report.code == 0
+        {
+            report.code = error.kind().exit_code();
+        }
+    }
+    report.json = Some(json!({ "transfers": values }));
+    Ok(report)
+}
+
+pub(crate) fn interrupted() -> Report {
+    Report { last_words: Some("interrupted: the same command goes on where it stopped".to_owned()), ..Report::default().code(130) }
+}
+
+/// Removes what only the target has, after a look and a question. `None` when interrupted.
+fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<usize>> {
+    if outcome.extra.is_empty() || choices.dry_run {
+        return Ok(Some(0));
+    }
+    if !outcome.failed.is_empty() {
+        output::status("nothing was removed, for not everything came over");
+        return Ok(Some(0));
+    }
+    let bytes: u64 = outcome.extra.iter().map(|(_, size)| size).sum();
+    outcome.extra.iter().take(10).for_each(|(key, _)| output::status(&format!("only there: {key}")));
+    if outcome.extra.len() > 10 {
+        output::status(&format!("… and {} more", outcome.extra.len() - 10));
+    }
+    let question = format!("remove {} file(s), {}, from {}?", outcome.extra.len(), Memory(bytes), target.store.place());
+    match if choices.yes { Some(true) } else { stores::ask(&question)? } {
+        Some(true) => {}
+        Some(false) => {
+            output::status("nothing was removed");
+            return Ok(Some(0));
+        }
+        None => return Ok(None),
+    }
+    let keys: Vec<_> = outcome.extra.iter().map(|(key, _)| key.clone()).collect();
+    let done = stores::drive(remove(target, &keys, |_| {}))?;
+    Ok(done.map(|()| keys.len()))
+}
+
+fn describe(report: &mut Report, shown: &str, outcome: &Outcome, deleted: usize, choices: &Choices, elapsed: Duration) -> Value {
+    for (name, size) in &outcome.planned {
+        report.text += &format!("send   {:>8}  {name}\n", Memory(*size).to_string());
+    }
+    if choices.dry_run {
+        outcome.extra.iter().for_each(|(key, size)| report.text += &format!("remove {:>8}  {key}\n", Memory(*size).to_string()));
+    }
+    for odd in &outcome.left_out {
+        report.hints.push(format!("left out {}: {}", odd.name, odd.why));
+    }
+    for (name, error) in &outcome.failed {
+        report.hints.push(format!("failed {}: {error}", towline_io::data::shown(name)));
+    }
+    report.hints.push(totals(shown, outcome, deleted, choices, elapsed));
+    let named = |pairs: Vec<(String, String)>| -> Vec<Value> { pairs.into_iter().map(|(name, why)| json!({ "name": name, "why": why })).collect() };
+    json!({
+        "path": shown,
+        "sent": outcome.sent,
+        "sent_bytes": outcome.sent_bytes,
+        "resumed_bytes": outcome.resumed_bytes,
+        "copied_inside": outcome.inside,
+        "by_length_only": outcome.by_length,
+        "equal_by_time": outcome.equal_by_time,
+        "equal_by_hash": outcome.equal_by_hash,
+        "removed": deleted,
+        "dry_run": choices.dry_run,
+        "would_send": outcome.planned.iter().map(|(name, size)| json!({ "name": name, "size": size })).collect::<Vec<_>>(),
+        "only_there": outcome.extra.iter().map(|(key, size)| json!({ "name": key.as_str(), "size": size })).collect::<Vec<_>>(),
+        "left_out": named(outcome.left_out.iter().map(|odd| (odd.name.clone(), odd.why.clone())).collect()),
+        "failed": named(outcome.failed.iter().map(|(name, error)| (towline_io::data::shown(name), error.to_string())).collect()),
+    })
+}
+
+/// `data/voc20: 12 sent, 3.2G in 4.1s (800M/s); 488 equal by time, 3 by content`
+fn totals(shown: &str, outcome: &Outcome, deleted: usize, choices: &Choices, elapsed: Duration) -> String {
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let mut parts = Vec::new();
+    if choices.dry_run {
+        let bytes: u64 = outcome.planned.iter().map(|(_, size)| size).sum();
+        parts.push(format!("{} would be sent, {}", outcome.planned.len(), Memory(bytes)));
+    } else {
+        let rate = Memory(outcome.sent_bytes.saturating_mul(1000) / millis);
+        parts.push(format!("{} sent, {} in {} ({rate}/s)", outcome.sent, Memory(outcome.sent_bytes), human_millis(millis)));
+    }
+    let mut count = |number: u64, words: &str| {
+        if number > 0 {
+            parts.push(format!("{number} {words}"));
+        }
+    };
+    count(outcome.equal_by_time, "equal by time");
+    count(outcome.equal_by_hash, "equal by content");
+    count(outcome.inside, "copied inside the service");
+    count(outcome.by_length, "checked by length only");
+    count(deleted as u64, "removed");
+    count(outcome.failed.len() as u64, "failed");
+    if outcome.resumed_bytes > 0 {
+        parts.push(format!("{} were there from before", Memory(outcome.resumed_bytes)));
+    }
+    format!("{shown}: {}", parts.join("; "))
+}
