@@ -123,27 +123,30 @@ impl Tree {
         }
     }
 
-    /// Removes a file and the folders that are empty without it, below the root.
+    /// Removes a file; one that is not there is fine.
     pub(crate) fn remove(&self, key: &Key) -> io::Result<()> {
         let folder = match self.folder(key, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
         match rustix::fs::unlinkat(&folder, key.name(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Removes the folders that are empty now that these files are gone, below the root.
+    pub(crate) fn prune(&self, gone: &[Key]) {
+        let above = |key: &Key| key.as_str().match_indices('/').map(|(at, _)| key.as_str()[..at].to_owned()).collect::<Vec<_>>();
+        let folders: std::collections::BTreeSet<String> = gone.iter().flat_map(above).collect();
         *self.last.lock().expect("no panic while held") = None;
-        let mut above = key.as_str();
-        while let Some((folder, _)) = above.rsplit_once('/') {
-            above = folder;
-            let Ok(key) = Key::new(folder) else { break };
-            let Ok(parent) = self.folder(&key, false) else { break };
-            if rustix::fs::unlinkat(&parent, key.name(), AtFlags::REMOVEDIR).is_err() {
-                break;
+        // Backwards, so that what lies deeper goes first.
+        for key in folders.into_iter().rev().filter_map(|folder| Key::new(folder).ok()) {
+            if let Ok(parent) = self.folder(&key, false) {
+                let _ = rustix::fs::unlinkat(&parent, key.name(), AtFlags::REMOVEDIR);
             }
         }
-        Ok(())
+        *self.last.lock().expect("no panic while held") = None;
     }
 
     /// What a name is, without following it.

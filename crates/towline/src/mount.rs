@@ -10,10 +10,14 @@ use towline_core::config::Datastore;
 use towline_core::resolve::IoPlan;
 use towline_core::{Error, Result};
 use towline_host::mounts;
+use towline_io::azure::sas::sign_container;
 use towline_io::credential::{AzureCredential, Lookup};
 
 /// How long a mount may take to be there.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a mount that we sign for can be used: longer than runs take.
+const SIGNATURE: Duration = Duration::from_secs(30 * 86_400);
 
 /// A mount, and the program behind it, which ends with this.
 #[derive(Debug)]
@@ -144,6 +148,12 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
         let account = store.account.as_deref().unwrap_or_default();
         let endpoint = endpoint(store);
         match lookup.azure(&at, store.credential.as_ref())? {
+            // Older versions know only the public service by name; an address of another they take
+            // with a signature.
+            AzureCredential::Key(key) if endpoint.is_some() => {
+                let sas = sign_container(&key, account, container, SIGNATURE)?;
+                set("SAS_URL", &format!("{}/{container}?{}", endpoint.unwrap_or_default(), sas.expose()));
+            }
             AzureCredential::Sas(sas) => {
                 let base = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
                 set("SAS_URL", &format!("{base}/{container}?{}", sas.expose().trim_start_matches('?')));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 8] = [
+const FOR_TESTS: [(&str, &str); 14] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -15,6 +15,13 @@ const FOR_TESTS: [(&str, &str); 8] = [
     ("setpriv", "util-linux"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    // Mounts and containers, as users have them.
+    ("rclone", "rclone"),
+    ("fusermount3", "fuse3"),
+    ("podman", "podman"),
+    ("crun", "crun"),
+    ("busybox", "busybox-static"),
+    ("git", "git"),
 ];
 
 /// Microsoft's own blob service, from npm.

@@ -87,6 +87,16 @@ fn parse_moment(text: &str) -> Option<Moment> {
 
 /// The query of a signature that lets anybody read one blob, made with the account's key.
 pub(super) fn sign_read(key: &Secret, account: &str, container: &str, blob: &str, valid: Duration) -> Result<Vec<(String, String)>> {
+    sign(key, &format!("/blob/{account}/{container}/{blob}"), "b", "r", valid)
+}
+
+/// A signature for everything in one container, for a program that takes no other credential.
+pub fn sign_container(key: &Secret, account: &str, container: &str, valid: Duration) -> Result<Secret> {
+    let pairs = sign(key, &format!("/blob/{account}/{container}"), "c", "racwdl", valid)?;
+    Ok(Secret::new(url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()))
+}
+
+fn sign(key: &Secret, resource: &str, kind: &str, letters: &str, valid: Duration) -> Result<Vec<(String, String)>> {
     const VERSION: &str = "2020-12-06";
     let key = BASE64_STANDARD.decode(key.expose().trim()).map_err(|_| Error::config("the account key is not base64"))?;
     let second = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
@@ -94,10 +104,9 @@ pub(super) fn sign_read(key: &Secret, account: &str, container: &str, blob: &str
     let now = towline_host::clock::now().seconds();
     // A clock that runs ahead of the service's must not make it invalid at first.
     let (start, end) = (at(now - 900), at(now.saturating_add_unsigned(valid.as_secs())));
-    let resource = format!("/blob/{account}/{container}/{blob}");
-    let fields = ["r", &start, &end, &resource, "", "", "", VERSION, "b", "", "", "", "", "", "", ""];
+    let fields = [letters, &start, &end, resource, "", "", "", VERSION, kind, "", "", "", "", "", "", ""];
     let signature = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key), fields.join("\n").as_bytes());
-    let pairs = [("sv", VERSION), ("sp", "r"), ("st", &start), ("se", &end), ("sr", "b"), ("sig", &BASE64_STANDARD.encode(signature))];
+    let pairs = [("sv", VERSION), ("sp", letters), ("st", &start), ("se", &end), ("sr", kind), ("sig", &BASE64_STANDARD.encode(signature))];
     Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 

@@ -354,7 +354,12 @@ impl Data for Folder {
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
         let keys = keys.to_vec();
-        self.off(move |inner| keys.iter().try_for_each(|key| inner.tree.remove(key).map_err(|error| inner.failed(key, error)))).await
+        self.off(move |inner| {
+            keys.iter().try_for_each(|key| inner.tree.remove(key).map_err(|error| inner.failed(key, error)))?;
+            inner.tree.prune(&keys);
+            Ok(())
+        })
+        .await
     }
 
     async fn copy_from(&self, _: &dyn Data, _: &Key, _: &Key, _: u64) -> Result<bool> {

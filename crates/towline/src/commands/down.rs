@@ -9,9 +9,9 @@ use towline_core::Result;
 /// Fetch files or folders from their datastore; what is here and equal is not fetched again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow down data/voc20               from the datastore of the folder `data`
-  tow down data/voc20 --dry-run     what would be fetched
-  tow -c eu down data/voc20/a.txt   from the datastore that cluster `eu` uses")]
+  tow down data/voc20              from the datastore of the folder `data`
+  tow down data/voc20 --dry-run    what would be fetched
+  tow down -c eu data/voc20/a.txt  from the datastore that cluster `eu` uses")]
 pub(crate) struct Args {
     /// Paths below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH", required = true)]

@@ -9,10 +9,10 @@ use towline_core::Result;
 /// Send files or folders to their datastore; what is there and equal is not sent again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow up data/voc20                 to the datastore of the folder `data`
-  tow up data/voc20 --dry-run       what would be sent
-  tow -c eu up data/voc20           to the datastore that cluster `eu` uses
-  tow -c eu -f we3v32 up data/voc20 from one cluster's datastore to the other's")]
+  tow up data/voc20                  to the datastore of the folder `data`
+  tow up data/voc20 --dry-run        what would be sent
+  tow up -c eu data/voc20            to the datastore that cluster `eu` uses
+  tow up -c eu -f we3v32 data/voc20  from one cluster's datastore to the other's")]
 pub(crate) struct Args {
     /// Paths below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH", required = true)]

@@ -49,7 +49,14 @@ fn what_a_run_writes_is_collected_while_it_runs_and_kept_when_it_fails() {
 #[test]
 fn a_preempted_run_keeps_what_it_wrote() {
     let home = frozen(azure_home("jobs-preempt"));
-    configure(&home, &format!("  az: {{kind: azure_blob, account: {}, container: jobs-preempt, endpoint: '{}', credential: {{account_key: env:AZ_KEY}}}}\nclusters:\n  local: {{kind: local, cpus: 1}}\n", Azurite::shared().account(), Azurite::shared().endpoint()));
+    configure(
+        &home,
+        &format!(
+            "  az: {{kind: azure_blob, account: {}, container: jobs-preempt, endpoint: '{}', credential: {{account_key: env:AZ_KEY}}}}\nclusters:\n  local: {{kind: local, cpus: 1}}\n",
+            Azurite::shared().account(),
+            Azurite::shared().endpoint()
+        ),
+    );
     home.write("job.yaml", "io:\n  out: {datastore: az, path: res, mode: write}\nresources: {tier: basic, cpus_per_node: 1}\nscript: |\n  if [ $TOW_ATTEMPT = 2 ]; then ls ${{out}}; exit 0; fi\n  echo x > ${{out}}/checkpoint\n  echo begun\n  sleep 100\n");
     let home = home.with("TOW_COLLECT_SECONDS", "3600");
     let id = home.tow(["submit", "-f", "job.yaml"]).ok().id();
@@ -74,7 +81,14 @@ fn what_cannot_be_brought_or_collected_is_said_and_kept() {
     // The container goes while it runs: what it wrote stays here, and the run does not count as good.
     let azurite = Azurite::shared();
     azurite.make_container("jobs-gone");
-    configure(&home, &format!("  az: {{kind: azure_blob, account: {}, container: jobs-never, endpoint: '{}', credential: {{account_key: env:AZ_KEY}}}}\n", azurite.account(), azurite.endpoint()));
+    configure(
+        &home,
+        &format!(
+            "  az: {{kind: azure_blob, account: {}, container: jobs-never, endpoint: '{}', credential: {{account_key: env:AZ_KEY}}}}\n",
+            azurite.account(),
+            azurite.endpoint()
+        ),
+    );
     home.write("job.yaml", "io:\n  out: {datastore: az, path: res, mode: write}\nscript: |\n  echo precious > ${{out}}/file\n");
     assert_eq!(home.tow(["run", "-f", "job.yaml"]).code, 1);
     let shown = home.show("@");
@@ -143,7 +157,10 @@ fn credentials_are_in_no_file_that_stays_and_in_no_word() {
     let home = frozen(azure_home("jobs-secret"));
     let go = home.path("go").display().to_string();
     let home = home.with("GO", &go);
-    home.write("job.yaml", "io:\n  out: {datastore: az, path: res, mode: write}\nscript: |\n  env > ${{out}}/env\n  echo begun\n  while [ ! -e \"$GO\" ]; do sleep 0.05; done\n");
+    home.write(
+        "job.yaml",
+        "io:\n  out: {datastore: az, path: res, mode: write}\nscript: |\n  env > ${{out}}/env\n  echo begun\n  while [ ! -e \"$GO\" ]; do sleep 0.05; done\n",
+    );
     let id = home.tow(["submit", "-f", "job.yaml", "--json"]).ok().json()["id"].as_str().unwrap().to_owned();
     until("it to run", || home.tow(["logs", &id]).stdout.contains("begun").then_some(()));
     for entry in fs::read_dir("/proc").unwrap().flatten() {

@@ -5,6 +5,7 @@ mod azure;
 mod faults;
 mod folder;
 mod hostile;
+mod identity;
 mod jobs;
 mod paths;
 mod remove;
