@@ -42,30 +42,19 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn network_file_systems_are_known_by_their_magic() {
-        assert_eq!(super::name_of(0x6969), Some("nfs"));
-        assert_eq!(super::name_of(0xef53), None, "ext4");
-        assert_eq!(super::name_of(0x0102_1994), None, "tmpfs");
-    }
-}
-
 /// Removes a folder with all below it, also what its owner may not write; links are not followed.
-pub fn remove_tree(folder: &Path) -> std::io::Result<()> {
+pub fn remove_tree(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_up(folder)?;
             fs::remove_dir_all(folder)
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-fn open_up(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
+fn open_up(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -74,4 +63,14 @@ fn open_up(folder: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn network_file_systems_are_known_by_their_magic() {
+        assert_eq!(super::name_of(0x6969), Some("nfs"));
+        assert_eq!(super::name_of(0xef53), None, "ext4");
+        assert_eq!(super::name_of(0x0102_1994), None, "tmpfs");
+    }
 }

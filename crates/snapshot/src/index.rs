@@ -175,7 +175,7 @@ impl Index {
             let mut payload = name.0.to_vec();
             put_number(&mut payload, 0);
             put_number(&mut payload, packs.len() as u64);
-            packs.iter().for_each(|pack| payload.extend_from_slice(&pack.0));
+            payload.extend(packs.iter().flat_map(|pack| pack.0));
             put_record(out, &payload);
         }
         let mut parts: HashMap<u32, Vec<(u32, Digest)>> = HashMap::new();

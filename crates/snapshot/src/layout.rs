@@ -90,6 +90,12 @@ const fn times(modified: i64) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
+/// Its mode and its time: the last that is done to it.
+fn seal(file: impl AsFd, entry: &Entry) -> rustix::io::Result<()> {
+    fchmod(&file, Mode::from_raw_mode(entry.mode))?;
+    futimens(&file, &times(entry.modified))
+}
+
 impl Layout<'_> {
     fn problem(&self, path: &[u8], doing: &'static str, error: impl Into<io::Error>) -> Problem {
         let error = error.into();
@@ -119,16 +125,11 @@ impl Layout<'_> {
             if size > 0 {
                 rustix::fs::ftruncate(&file, size).map_err(failed)?;
             } else {
-                self.seal(&file, entry).map_err(failed)?;
+                seal(&file, entry).map_err(failed)?;
                 self.progress.add_file();
             }
         }
         Ok(())
-    }
-
-    fn seal(&self, file: impl AsFd, entry: &Entry) -> rustix::io::Result<()> {
-        fchmod(&file, Mode::from_raw_mode(entry.mode))?;
-        futimens(&file, &times(entry.modified))
     }
 
     /// For each frame, what it fills.
@@ -205,7 +206,7 @@ impl Layout<'_> {
         if is_simple(entry) {
             let file = File::from(self.create(&entry.path)?);
             file.write_all_at(bytes, 0)?;
-            self.seal(&file, entry)?;
+            seal(&file, entry)?;
             self.progress.add_file();
             return Ok(());
         }
@@ -219,7 +220,7 @@ impl Layout<'_> {
         for entry in entries.iter().filter(|entry| matches!(&entry.kind, Kind::File(pieces) if !pieces.is_empty()) && !is_simple(entry)) {
             let failed = |error: rustix::io::Errno| self.problem(&entry.path, "written", error);
             let file = openat(&self.folder, &*entry.path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-            self.seal(&file, entry).map_err(failed)?;
+            seal(&file, entry).map_err(failed)?;
             self.progress.add_file();
         }
         for entry in entries {
@@ -233,7 +234,7 @@ impl Layout<'_> {
             let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
             let folder =
                 openat(&self.folder, &*entry.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-            self.seal(&folder, entry).map_err(failed)?;
+            seal(&folder, entry).map_err(failed)?;
         }
         Ok(())
     }

@@ -148,7 +148,8 @@ impl Root {
         let mut part = Self { about: self.about.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
         let mut seen = HashSet::new();
         for entry in &self.manifest.entries {
-            if !wanted(entry) && !(entry.kind == Kind::Folder && folders.contains(&*entry.path)) {
+            let leads_to_one = entry.kind == Kind::Folder && folders.contains(&*entry.path);
+            if !wanted(entry) && !leads_to_one {
                 continue;
             }
             part.places

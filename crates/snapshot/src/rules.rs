@@ -119,16 +119,16 @@ impl Rules {
             return Some(Why::Own);
         }
         if let Some(job) = &self.job
-            && let Some(verdict) = verdict(job.matched(path, is_folder))
+            && let Some(verdict) = verdict(&job.matched(path, is_folder))
         {
-            return verdict;
+            return verdict.left_out();
         }
         let mut link = chain;
         while let Some(chain) = link {
             if !chain.rules.is_empty()
-                && let Some(verdict) = verdict(chain.rules.matched(path, is_folder))
+                && let Some(verdict) = verdict(&chain.rules.matched(path, is_folder))
             {
-                return verdict;
+                return verdict.left_out();
             }
             link = chain.above.as_ref();
         }
@@ -139,14 +139,28 @@ impl Rules {
     }
 }
 
-/// `Some(None)`: a pattern says it belongs to the tree.
-fn verdict(found: Match<&ignore::gitignore::Glob>) -> Option<Option<Why>> {
+/// What a pattern says of an entry.
+enum Verdict {
+    Belongs,
+    LeftOut(Why),
+}
+
+impl Verdict {
+    fn left_out(self) -> Option<Why> {
+        match self {
+            Self::Belongs => None,
+            Self::LeftOut(why) => Some(why),
+        }
+    }
+}
+
+fn verdict(found: &Match<&ignore::gitignore::Glob>) -> Option<Verdict> {
     match found {
         Match::None => None,
-        Match::Whitelist(_) => Some(None),
+        Match::Whitelist(_) => Some(Verdict::Belongs),
         Match::Ignore(glob) => {
             let from = glob.from().map_or_else(|| "code.ignore".to_owned(), |file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
-            Some(Some(Why::Pattern { pattern: glob.original().to_owned(), from }))
+            Some(Verdict::LeftOut(Why::Pattern { pattern: glob.original().to_owned(), from }))
         }
     }
 }

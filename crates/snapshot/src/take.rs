@@ -360,23 +360,21 @@ fn make_root(manifest: Manifest, about: About, index: &Index) -> Result<Root> {
             continue;
         }
         let (pack, frame, offset) = index.get(digest).ok_or_else(|| Problem::damaged("the index", "content that was just stored is not in it"))?;
-        let pack_number = match packs.get(pack) {
-            Some(number) => *number,
-            None => {
-                let next = number(root.packs.len())?;
-                root.packs.push(*pack);
-                packs.insert(*pack, next);
-                next
-            }
+        let pack_number = if let Some(number) = packs.get(pack) {
+            *number
+        } else {
+            let next = number(root.packs.len())?;
+            root.packs.push(*pack);
+            packs.insert(*pack, next);
+            next
         };
-        let place = match frames.get(&(*pack, frame.offset)) {
-            Some(number) => *number,
-            None => {
-                let next = number(root.frames.len())?;
-                root.frames.push((pack_number, frame.clone()));
-                frames.insert((*pack, frame.offset), next);
-                next
-            }
+        let place = if let Some(number) = frames.get(&(*pack, frame.offset)) {
+            *number
+        } else {
+            let next = number(root.frames.len())?;
+            root.frames.push((pack_number, frame.clone()));
+            frames.insert((*pack, frame.offset), next);
+            next
         };
         root.places.push(Place { frame: place, offset });
     }

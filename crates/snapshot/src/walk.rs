@@ -211,28 +211,6 @@ impl Walk<'_> {
         }
     }
 
-    /// A link whose target climbs over the root.
-    fn outside(&self, job: &Job, name: &[u8], kind: FileType) -> Option<Why> {
-        if kind != FileType::Symlink {
-            return None;
-        }
-        let target = rustix::fs::readlinkat(&job.folder, name, Vec::new()).ok()?;
-        let target = target.as_bytes();
-        if target.starts_with(b"/") {
-            return None;
-        }
-        let mut depth = if job.below.is_empty() { 0 } else { job.below.iter().filter(|byte| **byte == b'/').count() + 1 };
-        for part in target.split(|byte| *byte == b'/') {
-            match part {
-                b"" | b"." => {}
-                b".." if depth == 0 => return Some(Why::Outside),
-                b".." => depth -= 1,
-                _ => depth += 1,
-            }
-        }
-        None
-    }
-
     /// One folder: its entries judged, its folders to be read next.
     fn read(&self, job: &Job, part: &mut Walked, buffer: &mut [MaybeUninit<u8>]) -> Result<Vec<Job>> {
         let fail = |path: &Path, error| Problem::file(path, "read", error);
@@ -260,11 +238,8 @@ impl Walk<'_> {
             let kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
             let below: Box<[u8]> = if job.below.is_empty() { name.as_slice().into() } else { [job.below.as_slice(), b"/", &name].concat().into() };
             let is_folder = kind == FileType::Directory;
-            let why = self
-                .rules
-                .judge(&path, &name, is_folder, chain.as_ref())
-                .or_else(|| special(kind).map(Why::Special))
-                .or_else(|| self.outside(job, &name, kind));
+            let why =
+                self.rules.judge(&path, &name, is_folder, chain.as_ref()).or_else(|| special(kind).map(Why::Special)).or_else(|| outside(job, &name, kind));
             if let Some(why) = why {
                 part.left_out.push(LeftOut { path: below, is_folder, why });
                 continue;
@@ -277,6 +252,28 @@ impl Walk<'_> {
         }
         Ok(jobs)
     }
+}
+
+/// A link whose target climbs over the root.
+fn outside(job: &Job, name: &[u8], kind: FileType) -> Option<Why> {
+    if kind != FileType::Symlink {
+        return None;
+    }
+    let target = rustix::fs::readlinkat(&job.folder, name, Vec::new()).ok()?;
+    let target = target.as_bytes();
+    if target.starts_with(b"/") {
+        return None;
+    }
+    let mut depth = job.below.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
+    for part in target.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if depth == 0 => return Some(Why::Outside),
+            b".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    None
 }
 
 fn special(kind: FileType) -> Option<&'static str> {

@@ -120,8 +120,8 @@ fn a_change_in_the_middle_of_a_large_file_stores_little() {
 #[test]
 fn many_take_and_lay_out_at_once() {
     let bench = Bench::new();
-    for number in 0..300 {
-        bench.write(&format!("d{}/f{number}", number % 7), noise(number, 2000 + number as usize * 37));
+    for number in 0..300u16 {
+        bench.write(&format!("d{}/f{number}", number % 7), noise(number.into(), 2000 + usize::from(number) * 37));
     }
     let barrier = Barrier::new(8);
     std::thread::scope(|scope| {

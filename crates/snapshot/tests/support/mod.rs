@@ -109,7 +109,7 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            (state >> 32) as u8
+            state.to_le_bytes()[4]
         })
         .collect()
 }

@@ -309,25 +309,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let backend = context.cluster(cluster)?;
     let Origin { place, environment, resubmits, code } = origin;
     let mut notes = Vec::new();
-    let (survey, frozen, git) = match code {
-        CodeChoice::SameAs(frozen, git) => {
-            check_kept(&frozen, &code::local_store(context.state()?)?)?;
-            (None, Some(frozen), git)
-        }
-        CodeChoice::InPlace => (None, None, surroundings::git_around(&place.root)),
-        CodeChoice::Today { any_size } => match code::stays(&place) {
-            Some(why) => {
-                notes.push(why);
-                (None, None, surroundings::git_around(&place.root))
-            }
-            None => {
-                let wish = Wish { ignore: &job.code.ignore, large: any_size };
-                let (survey, git) = look_around(context, &place, &wish)?;
-                let frozen = survey.frozen()?;
-                (Some(survey), Some(frozen), git)
-            }
-        },
-    };
+    let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
     let data = job_data(context, &job)?;
     let around = Surroundings {
         git,
@@ -352,6 +334,27 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
     Ok(Prepared { plan, secrets, backend, survey })
+}
+
+/// What is to be taken, what the plan says of it, and git's word.
+type Chosen = (Option<Survey>, Option<FrozenCode>, Option<GitState>);
+
+fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice, notes: &mut Vec<String>) -> Result<Chosen> {
+    let any_size = match code {
+        CodeChoice::Today { any_size } => any_size,
+        CodeChoice::InPlace => return Ok((None, None, surroundings::git_around(&place.root))),
+        CodeChoice::SameAs(frozen, git) => {
+            check_kept(&frozen, &code::local_store(context.state()?)?)?;
+            return Ok((None, Some(frozen), git));
+        }
+    };
+    if let Some(why) = code::stays(place) {
+        notes.push(why);
+        return Ok((None, None, surroundings::git_around(&place.root)));
+    }
+    let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
+    let frozen = survey.frozen()?;
+    Ok((Some(survey), Some(frozen), git))
 }
 
 /// The tree and git's word on it, side by side: neither waits for the other.
