@@ -15,6 +15,8 @@ pub struct Config {
     pub clusters: BTreeMap<String, Cluster>,
     pub datastores: BTreeMap<String, Datastore>,
     pub folders: BTreeMap<String, Folder>,
+    /// Where `tow sync` mirrors the code to.
+    pub sync: Option<Sync>,
     pub tunnels: BTreeMap<String, Tunnel>,
 }
 
@@ -180,6 +182,15 @@ pub struct Folder {
     pub datastore: String,
     #[serde(default)]
     pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Sync {
+    pub datastore: String,
+    #[serde(default)]
+    pub path: String,
+    #[serde(default)]
+    pub ignore: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -183,6 +183,9 @@ pub struct FrozenCode {
     /// What the ignore rules left out and a run on this machine gets a link to, below the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
+    /// Folders that `folders:` maps and that are not there: the path of each in a folder datastore.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mapped: BTreeMap<String, String>,
 }
 
 impl Resolved {

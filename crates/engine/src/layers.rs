@@ -10,7 +10,7 @@ use towline_core::{Error, Result};
 
 /// The name of the project file, at the code root.
 pub const PROJECT_FILE: &str = "towline.yaml";
-const TOP_LEVEL: [&str; 6] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "tunnels"];
+const TOP_LEVEL: [&str; 7] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels"];
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ mod buffer;
 pub mod credential;
 pub mod data;
 pub mod folder;
+pub mod listed;
 pub mod open;
 pub mod s3;
 mod sparse;

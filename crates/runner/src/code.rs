@@ -84,6 +84,9 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     for link in &order.links {
         make_link(&Path::new(&order.root).join(link), &target.join(link));
     }
+    for (name, place) in &order.mapped {
+        make_link(Path::new(place), &target.join(name));
+    }
     crash::pass("runner.layout.done");
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::rules::{Chain, Rules, Why};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -110,9 +110,8 @@ impl Walked {
     }
 }
 
-/// A folder still to be read.
+/// A folder still to be read. It is opened when its turn comes: many may wait.
 struct Job {
-    folder: OwnedFd,
     path: PathBuf,
     below: Vec<u8>,
     chain: Option<Arc<Chain>>,
@@ -137,8 +136,7 @@ struct Walk<'a> {
 
 /// Walks `root`. Past the limits it goes on long enough to say what is large, then gives up.
 pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
-    let folder = open_folder(rustix::fs::CWD, root).map_err(|error| Problem::file(root, "read", error))?;
-    let job = Job { folder, path: root.to_owned(), below: Vec::new(), chain: rules.above().cloned() };
+    let job = Job { path: root.to_owned(), below: Vec::new(), chain: rules.above().cloned() };
     let walk = Walk { rules, limits, shared: Mutex::new(Shared { jobs: vec![job], ..Shared::default() }), wake: Condvar::new() };
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
     let mut walked = Walked::default();
@@ -161,8 +159,8 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
     Ok(walked)
 }
 
-fn open_folder(at: impl AsFd, path: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat(rustix::fs::CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 impl Walk<'_> {
@@ -214,8 +212,14 @@ impl Walk<'_> {
     /// One folder: its entries judged, its folders to be read next.
     fn read(&self, job: &Job, part: &mut Walked, buffer: &mut [MaybeUninit<u8>]) -> Result<Vec<Job>> {
         let fail = |path: &Path, error| Problem::file(path, "read", error);
+        let folder = match open_folder(&job.path) {
+            Ok(folder) => folder,
+            // Gone since it was listed, or no folder any more: it is not part of the tree.
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) if !job.below.is_empty() => return Ok(Vec::new()),
+            Err(error) => return Err(fail(&job.path, error)),
+        };
         let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
-        let mut listing = RawDir::new(&job.folder, buffer);
+        let mut listing = RawDir::new(&folder, buffer);
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(|error| fail(&job.path, error))?;
             let name = entry.file_name().to_bytes();
@@ -228,7 +232,7 @@ impl Walk<'_> {
         let mut jobs = Vec::new();
         for (name, kind) in names {
             let path = job.path.join(OsStr::from_bytes(&name));
-            let stat = rustix::fs::statat(&job.folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
+            let stat = rustix::fs::statat(&folder, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
             let stat = match stat {
                 Ok(stat) => stat,
                 // Gone between the listing and now: it is not part of the tree.
@@ -239,15 +243,14 @@ impl Walk<'_> {
             let below: Box<[u8]> = if job.below.is_empty() { name.as_slice().into() } else { [job.below.as_slice(), b"/", &name].concat().into() };
             let is_folder = kind == FileType::Directory;
             let why =
-                self.rules.judge(&path, &name, is_folder, chain.as_ref()).or_else(|| special(kind).map(Why::Special)).or_else(|| outside(job, &name, kind));
+                self.rules.judge(&path, &name, is_folder, chain.as_ref()).or_else(|| special(kind).map(Why::Special)).or_else(|| outside(&folder, job, &name, kind));
             if let Some(why) = why {
                 part.left_out.push(LeftOut { path: below, is_folder, why });
                 continue;
             }
             part.found.push(make(&below, kind, &stat));
             if is_folder {
-                let folder = open_folder(&job.folder, name.as_slice()).map_err(|error| fail(&path, error))?;
-                jobs.push(Job { folder, path, below: below.into_vec(), chain: chain.clone() });
+                jobs.push(Job { path, below: below.into_vec(), chain: chain.clone() });
             }
         }
         Ok(jobs)
@@ -255,11 +258,11 @@ impl Walk<'_> {
 }
 
 /// A link whose target climbs over the root.
-fn outside(job: &Job, name: &[u8], kind: FileType) -> Option<Why> {
+fn outside(folder: &OwnedFd, job: &Job, name: &[u8], kind: FileType) -> Option<Why> {
     if kind != FileType::Symlink {
         return None;
     }
-    let target = rustix::fs::readlinkat(&job.folder, name, Vec::new()).ok()?;
+    let target = rustix::fs::readlinkat(folder, name, Vec::new()).ok()?;
     let target = target.as_bytes();
     if target.starts_with(b"/") {
         return None;

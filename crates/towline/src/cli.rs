@@ -2,7 +2,7 @@
 
 use crate::commands::{
     abort, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, prune, ps, query, resubmit, rm, show, snapshot,
-    ssh, submit, up, url, wait, why,
+    ssh, submit, sync, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -62,6 +62,7 @@ pub(crate) enum Verb {
     Rm(rm::Args),
     Cp(cp::Args),
     Url(url::Args),
+    Sync(sync::Args),
     Clusters(clusters::Args),
     Nodes(nodes::Args),
     Config(config::Args),

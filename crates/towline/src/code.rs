@@ -2,9 +2,11 @@
 
 use crate::context::Context;
 use crate::progress::Bar;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use towline_core::config::Folder;
 use towline_core::quantity::Memory;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
@@ -29,6 +31,8 @@ pub(crate) struct Survey {
     pub(crate) root: PathBuf,
     pub(crate) workdir: PathBuf,
     pub(crate) walked: Walked,
+    /// Mapped folders that are not there, with their place in a folder datastore.
+    mapped: BTreeMap<String, String>,
 }
 
 /// How the user wants it.
@@ -57,7 +61,21 @@ pub(crate) fn survey(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> R
     let limits = if wish.large { Limits::none() } else { MOST };
     let walked = walk(&place.root, &rules, limits)?;
     check_size(&place.root, &walked, limits)?;
-    Ok(Survey { root: place.root.clone(), workdir: place.workdir.clone(), walked })
+    Ok(Survey { root: place.root.clone(), workdir: place.workdir.clone(), walked, mapped: elsewhere(context, &place.root)? })
+}
+
+/// Folders of the configuration that are not there but lie in a folder of this machine.
+fn elsewhere(context: &Context, root: &Path) -> Result<BTreeMap<String, String>> {
+    let config = &context.layers()?.config;
+    let missing = config.folders.iter().filter(|(name, _)| root.join(name).symlink_metadata().is_err());
+    let place = |folder: &Folder| {
+        let store = config.datastores.get(&folder.datastore).filter(|store| store.kind == "folder")?;
+        let path = store.path.as_deref()?;
+        let home = surroundings::home();
+        let base = path.strip_prefix("~/").zip(home).map_or_else(|| PathBuf::from(path), |(below, home)| home.join(below));
+        base.join(folder.path.trim_matches('/')).into_os_string().into_string().ok()
+    };
+    Ok(missing.filter_map(|(name, folder)| Some((name.clone(), place(folder)?))).collect())
 }
 
 fn check_size(root: &Path, walked: &Walked, limits: Limits) -> Result<()> {
@@ -92,6 +110,7 @@ impl Survey {
             files: self.walked.files() as u64,
             bytes: self.walked.bytes(),
             links: linked.take(MOST_LINKS).map(str::to_owned).collect(),
+            mapped: self.mapped.clone(),
         })
     }
 

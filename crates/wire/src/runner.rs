@@ -33,6 +33,9 @@ pub struct CodeOrder {
     pub root: String,
     #[serde(default)]
     pub links: Vec<String>,
+    /// Links to elsewhere, by their place in the tree.
+    #[serde(default)]
+    pub mapped: BTreeMap<String, String>,
 }
 
 /// The data of an attempt, for the process that carries it. On its stdin, as one line.

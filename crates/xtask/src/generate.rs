@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 37] = [
+const VERBS: [&str; 38] = [
     "submit",
     "run",
     "ps",
@@ -35,6 +35,7 @@ const VERBS: [&str; 37] = [
     "rm",
     "cp",
     "url",
+    "sync",
     "clusters",
     "nodes",
     "config show",

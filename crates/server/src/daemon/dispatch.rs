@@ -166,6 +166,7 @@ impl Daemon {
             target: text(target.clone())?,
             root: code.root.clone(),
             links: code.links.clone(),
+            mapped: code.mapped.clone(),
         };
         // An empty part would leave a slash at the end.
         let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };

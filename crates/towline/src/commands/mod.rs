@@ -24,6 +24,7 @@ pub(crate) mod show;
 pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
+pub(crate) mod sync;
 pub(crate) mod up;
 pub(crate) mod url;
 pub(crate) mod wait;
@@ -128,6 +129,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Down(args) => down::run(context, &args),
         Verb::Rm(args) => rm::run(context, &args),
         Verb::Cp(args) => cp::run(context, &args),
+        Verb::Sync(args) => sync::run(context, &args),
         Verb::Url(args) => url::run(context, &args),
         Verb::Clusters(args) => clusters::run(context, &args),
         Verb::Nodes(args) => nodes::run(context, &args),

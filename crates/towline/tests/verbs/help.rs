@@ -38,6 +38,7 @@ fn every_verb_of_the_contract_is_listed() {
         "rm",
         "cp",
         "url",
+        "sync",
         "clusters",
         "nodes",
         "config",
