@@ -8,7 +8,9 @@ use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::root::Root;
 use crate::store::{Blob, BlobStore};
+use crate::whole::WholeFiles;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, mkdirat, openat, symlinkat, utimensat};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -54,12 +56,13 @@ fn fill(root: &Root, store: &dyn BlobStore, target: &Path, progress: &Progress, 
         .map_err(|error| Problem::file(target, "read", error))?;
     let entries = &root.manifest.entries;
     progress.expect(root.manifest.files() as u64, entries.iter().flat_map(Entry::chunks).map(|(_, length)| length).sum());
-    let layout = Layout { root, store, target, folder, progress, stop, next: AtomicUsize::new(0), problem: Mutex::new(None) };
+    let whole = store.whole_files().map(WholeFiles::new);
+    let layout = Layout { root, store, target, folder, progress, stop, whole, next: AtomicUsize::new(0), problem: Mutex::new(None) };
     layout.make_folders()?;
-    let uses = layout.plan()?;
-    layout.make_pieced()?;
+    let cloned = layout.make_pieced()?;
+    let uses = layout.plan(&cloned)?;
     layout.fill_all(&uses)?;
-    layout.finish()
+    layout.finish(&cloned)
 }
 
 fn check_room(root: &Root, target: &Path) -> Result<()> {
@@ -76,6 +79,7 @@ struct Layout<'a> {
     folder: OwnedFd,
     progress: &'a Progress,
     stop: &'a AtomicBool,
+    whole: Option<WholeFiles>,
     next: AtomicUsize,
     problem: Mutex<Option<Problem>>,
 }
@@ -116,27 +120,33 @@ impl Layout<'_> {
         openat(&self.folder, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))
     }
 
-    /// Empty files, and those of many pieces at their full length.
-    fn make_pieced(&self) -> Result<()> {
-        for entry in self.root.manifest.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_)) && !is_simple(entry)) {
+    /// Empty files, and those of many pieces at their full length; the numbers of those that could
+    /// be cloned whole.
+    fn make_pieced(&self) -> Result<HashSet<usize>> {
+        let mut cloned = HashSet::new();
+        let pieced = |entry: &Entry| matches!(entry.kind, Kind::File(_)) && !is_simple(entry);
+        for (number, entry) in self.root.manifest.entries.iter().enumerate().filter(|(_, entry)| pieced(entry)) {
             let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
             let file = self.create(&entry.path).map_err(failed)?;
             let size = entry.size();
-            if size > 0 {
+            if self.whole.as_ref().is_some_and(|whole| whole.fill(&entry.kind, &file)) {
+                cloned.insert(number);
+                self.progress.add_bytes(size);
+            } else if size > 0 {
                 rustix::fs::ftruncate(&file, size).map_err(failed)?;
             } else {
                 seal(&file, entry).map_err(failed)?;
                 self.progress.add_file();
             }
         }
-        Ok(())
+        Ok(cloned)
     }
 
     /// For each frame, what it fills.
-    fn plan(&self) -> Result<Vec<Vec<Use>>> {
+    fn plan(&self, cloned: &HashSet<usize>) -> Result<Vec<Vec<Use>>> {
         let places = self.root.chunks();
         let mut uses: Vec<Vec<Use>> = self.root.frames.iter().map(|_| Vec::new()).collect();
-        for (number, entry) in self.root.manifest.entries.iter().enumerate() {
+        for (number, entry) in self.root.manifest.entries.iter().enumerate().filter(|(number, _)| !cloned.contains(number)) {
             let Kind::File(pieces) = &entry.kind else { continue };
             let mut at = 0;
             for piece in pieces {
@@ -215,11 +225,15 @@ impl Layout<'_> {
     }
 
     /// Modes and times of large files, links, then folders from the innermost out.
-    fn finish(&self) -> Result<()> {
+    fn finish(&self, cloned: &HashSet<usize>) -> Result<()> {
         let entries = &self.root.manifest.entries;
-        for entry in entries.iter().filter(|entry| matches!(&entry.kind, Kind::File(pieces) if !pieces.is_empty()) && !is_simple(entry)) {
+        let pieced = |entry: &Entry| matches!(&entry.kind, Kind::File(pieces) if !pieces.is_empty()) && !is_simple(entry);
+        for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| pieced(entry)) {
             let failed = |error: rustix::io::Errno| self.problem(&entry.path, "written", error);
-            let file = openat(&self.folder, &*entry.path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+            let file = openat(&self.folder, &*entry.path, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+            if let Some(whole) = self.whole.as_ref().filter(|_| !cloned.contains(&number)) {
+                whole.keep(&entry.kind, &file);
+            }
             seal(&file, entry).map_err(failed)?;
             self.progress.add_file();
         }

@@ -24,3 +24,4 @@ mod stat_cache;
 pub mod store;
 pub mod take;
 pub mod walk;
+mod whole;

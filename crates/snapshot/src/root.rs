@@ -79,7 +79,13 @@ impl Root {
 
     /// Reads a root and believes nothing: seal, spelling, bounds, paths, identity.
     pub fn decode(bytes: &[u8], id: &Digest) -> Result<Self> {
-        let damaged = |how: &str| Problem::damaged(format!("snapshot {}", id.short()), how);
+        let root = Self::decode_any(bytes, &id.short())?;
+        if root.id() == *id { Ok(root) } else { Err(Problem::damaged(format!("snapshot {}", id.short()), "it is another snapshot")) }
+    }
+
+    /// Whatever snapshot it is. `name` is for messages.
+    pub fn decode_any(bytes: &[u8], name: &str) -> Result<Self> {
+        let damaged = |how: &str| Problem::damaged(format!("snapshot {name}"), how);
         let sealed = bytes.len().checked_sub(32).ok_or_else(|| damaged("it is cut short"))?;
         if Digest::of(&bytes[..sealed]).0 != bytes[sealed..] {
             return Err(damaged("other bytes than were stored"));
@@ -88,7 +94,7 @@ impl Root {
         let root = Self::decode_body(&unpack(packed).map_err(|how| damaged(&how))?).map_err(|how| damaged(&how.to_string()))?;
         root.manifest.validate()?;
         root.check_places()?;
-        if root.id() == *id { Ok(root) } else { Err(damaged("it is another snapshot")) }
+        Ok(root)
     }
 
     fn decode_body(body: &[u8]) -> Result<Self, Malformed> {

@@ -100,6 +100,11 @@ pub trait BlobStore: Send + Sync {
     fn parallel(&self) -> usize {
         2
     }
+
+    /// A folder beside it where large files may be kept whole, for layouts on the same file system.
+    fn whole_files(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// A folder of this machine, mode 0700.
@@ -247,7 +252,15 @@ impl BlobStore for FolderStore {
         Ok(stored)
     }
 
+    fn whole_files(&self) -> Option<PathBuf> {
+        Some(self.root.join("whole"))
+    }
+
     fn delete(&self, blobs: &[Blob]) -> Result<()> {
+        if blobs.iter().any(|blob| matches!(blob, Blob::Pack(_))) {
+            // A cache of what the packs held: it comes back as it is needed.
+            let _ = fs::remove_dir_all(self.root.join("whole"));
+        }
         for blob in blobs {
             let path = self.file(blob);
             match fs::remove_file(&path) {

@@ -242,8 +242,11 @@ impl Walk<'_> {
             let kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
             let below: Box<[u8]> = if job.below.is_empty() { name.as_slice().into() } else { [job.below.as_slice(), b"/", &name].concat().into() };
             let is_folder = kind == FileType::Directory;
-            let why =
-                self.rules.judge(&path, &name, is_folder, chain.as_ref()).or_else(|| special(kind).map(Why::Special)).or_else(|| outside(&folder, job, &name, kind));
+            let why = self
+                .rules
+                .judge(&path, &name, is_folder, chain.as_ref())
+                .or_else(|| special(kind).map(Why::Special))
+                .or_else(|| outside(&folder, job, &name, kind));
             if let Some(why) = why {
                 part.left_out.push(LeftOut { path: below, is_folder, why });
                 continue;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 14] = [
+const FOR_TESTS: [(&str, &str); 15] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -22,6 +22,7 @@ const FOR_TESTS: [(&str, &str); 14] = [
     ("crun", "crun"),
     ("busybox", "busybox-static"),
     ("git", "git"),
+    ("mkfs.btrfs", "btrfs-progs"),
 ];
 
 /// Microsoft's own blob service, from npm.
