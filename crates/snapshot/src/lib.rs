@@ -17,6 +17,7 @@ mod pack;
 pub mod problem;
 pub mod progress;
 pub mod prune;
+pub mod read;
 pub mod renew;
 pub mod root;
 pub mod rules;

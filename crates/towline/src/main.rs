@@ -4,6 +4,7 @@ mod arguments;
 mod bar;
 mod cli;
 mod code;
+mod code_diff;
 mod commands;
 mod context;
 mod data_process;

@@ -1,22 +1,20 @@
 //! `tow diff`: what differs between two runs.
 
 use super::{Report, logs};
-use crate::code;
 use crate::context::Context;
-use crate::output::{self, Paint};
+use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
+use crate::code_diff::code_diff;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::record::RunRecord;
 use towline_core::{Error, Result};
 use towline_engine::history::History;
-use towline_snapshot::digest::Digest;
-use towline_snapshot::manifest::{Entry, Kind};
-use towline_snapshot::root::read_root;
 
 const SNAPSHOT: &str = "snapshot";
 
-/// Show what differs between two runs: command, values, sizes, environment, code, outcome.
+/// Show what differs between two runs: command, values, sizes, environment, outcome, and the code
+/// line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow diff 60ce 91ab")]
@@ -39,7 +37,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let one = logs::one_run(history.find_to_read(&args.one)?)?;
     let other = logs::one_run(history.find_to_read(&args.other)?)?;
     let (mut left, mut right) = (facts(&history, &one)?, facts(&history, &other)?);
-    code_facts(context, &mut left, &mut right)?;
+    let code = code_diff(context, left.get(SNAPSHOT), right.get(SNAPSHOT))?;
+    for (facts, rows) in [(&mut left, &code.one), (&mut right, &code.other)] {
+        facts.extend(rows.iter().map(|(path, what)| (format!("code {path}"), what.clone())));
+    }
     let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     let differences: Vec<Difference> = keys
         .into_iter()
@@ -51,47 +52,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let cell = |value: &Option<String>| (value.clone().unwrap_or_else(|| "-".into()), Paint::Plain);
         table.row(vec![(difference.what.clone(), Paint::Bold), cell(&difference.one), cell(&difference.other)]);
     }
-    let text = if differences.is_empty() { String::new() } else { table.render() };
-    let report = Report::new(text, &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences }));
+    let mut text = if differences.is_empty() { String::new() } else { table.render() };
+    code.changes.iter().for_each(|change| text += &format!("\n{change}"));
+    let report = Report::new(text, &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences, "changes": code.changes }));
     Ok(if differences.is_empty() { report.hint("they do not differ") } else { report })
-}
-
-/// Where two snapshots differ, every file that does is a fact of its own.
-fn code_facts(context: &Context, left: &mut BTreeMap<String, String>, right: &mut BTreeMap<String, String>) -> Result<()> {
-    let (Some(one), Some(other)) = (left.get(SNAPSHOT).cloned(), right.get(SNAPSHOT).cloned()) else { return Ok(()) };
-    if one == other {
-        return Ok(());
-    }
-    let store = code::local_store(context.state()?)?;
-    for (facts, id) in [(left, one), (right, other)] {
-        let root = Digest::parse(&id).and_then(|id| read_root(&store.store, &id).ok());
-        let Some(root) = root else {
-            output::status(&format!("warning: the snapshot {} is not kept any more; its files are not compared", &id[..12]));
-            continue;
-        };
-        for entry in root.manifest.entries.iter().filter(|entry| entry.kind != Kind::Folder) {
-            facts.insert(format!("code {}", String::from_utf8_lossy(&entry.path)), describe(entry));
-        }
-    }
-    Ok(())
-}
-
-/// Equal for equal content.
-fn describe(entry: &Entry) -> String {
-    match &entry.kind {
-        Kind::Folder => "folder".to_owned(),
-        Kind::Link(target) => format!("link to {}", String::from_utf8_lossy(target)),
-        Kind::File(_) => {
-            let mut all = blake3_of(entry);
-            all.truncate(12);
-            format!("{} bytes, {:o}, {all}", entry.size(), entry.mode)
-        }
-    }
-}
-
-fn blake3_of(entry: &Entry) -> String {
-    let digests: Vec<u8> = entry.chunks().flat_map(|(digest, _)| digest.0).collect();
-    Digest::of(&digests).to_string()
 }
 
 /// Everything that describes a run, as flat facts.

@@ -41,7 +41,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let (place, mut ignore) = match (&args.place, &config.sync) {
         (Some(place), sync) => (place.clone(), sync.as_ref().map(|sync| sync.ignore.clone()).unwrap_or_default()),
         (None, Some(sync)) => (format!("{}:{}", sync.datastore, sync.path), sync.ignore.clone()),
-        (None, None) => return Err(Error::usage("there is no place to mirror to").hint("tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml")),
+        (None, None) => {
+            return Err(Error::usage("there is no place to mirror to").hint("tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml"));
+        }
     };
     ignore.extend(args.ignore.iter().cloned());
     let stores = Stores::new(context);
@@ -61,7 +63,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             FoundKind::Folder => {}
             FoundKind::Link => output::status(&format!("left out {name}: a store holds no links")),
             FoundKind::File => {
-                let text = std::str::from_utf8(&found.path).map_err(|_| Error::refused(format!("the name of {name} is not UTF-8")).hint("rename it or leave it out with --ignore"))?;
+                let text = std::str::from_utf8(&found.path)
+                    .map_err(|_| Error::refused(format!("the name of {name} is not UTF-8")).hint("rename it or leave it out with --ignore"))?;
                 keys.push(Key::new(text).map_err(|why| Error::refused(why).hint("rename it or leave it out with --ignore"))?);
             }
         }

@@ -115,6 +115,8 @@ fn the_record_says_which_code_it_was() {
     let what: Vec<&str> = differences["differences"].as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap()).collect();
     assert!(what.contains(&"code a"), "{what:?}");
     assert!(what.contains(&"commit"), "{what:?}");
+    let text = home.tow(["diff", &clean, &dirty]).ok().stdout;
+    assert!(text.contains("--- one/a") && text.contains("-1") && text.contains("+2"), "{text}");
     home.tow(["wait", &clean, &dirty]).ok();
 }
 
