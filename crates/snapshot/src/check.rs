@@ -27,8 +27,11 @@ pub struct Checked {
     pub damage: Vec<Damage>,
 }
 
-/// Where something went wrong: a whole pack, or the frame at one offset of it.
+/// Where something went wrong: a whole pack, or the frame at one offset of it; [`NOWHERE`] is a
+/// part that no snapshot needs.
 type Wrong = BTreeMap<(Digest, Option<u64>), String>;
+
+const NOWHERE: Option<u64> = Some(u64::MAX);
 
 /// Checks every snapshot of a store, or the ones named, and all content they need; without names
 /// also packs that nothing needs.
@@ -108,7 +111,7 @@ fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &[RootFrame<'_>], w
         }
     }
     if Digest::of(&bytes) != digest && !found_in_frames {
-        wrong.insert((digest, None), "other bytes than were stored, in a part that no snapshot needs".to_owned());
+        wrong.insert((digest, NOWHERE), "other bytes than were stored, in a part that no snapshot needs".to_owned());
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::root::{Root, put_frame, read_frame};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const SEAL: usize = 8;
@@ -150,7 +150,7 @@ impl Index {
         }
         let failed = |error| Problem::file(&self.file, "written", error);
         if let Some(folder) = self.file.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         }
         let mut out = Vec::new();
         if self.rewrite {

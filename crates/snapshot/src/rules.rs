@@ -30,10 +30,28 @@ pub enum Why {
 }
 
 impl Why {
-    /// Whether a run on this machine gets a link to it. Caches are not shared: an interpreter that
-    /// trusts modification times would take another version's compiled code from there.
+    fn is_linked(&self) -> bool {
+        !matches!(self, Self::BuiltIn(CACHE | "query results" | "desktop file") | Self::Special(_) | Self::Own)
+    }
+}
+
+/// Compiled code and the like, which must fit the code it lies beside.
+const CACHE: &str = "cache";
+
+impl crate::walk::LeftOut {
+    /// Whether a run on this machine gets a link to it. Caches are not shared, whichever rule named
+    /// them: an interpreter that trusts modification times would take another version's compiled
+    /// code from there.
     pub fn is_linked(&self) -> bool {
-        !matches!(self, Self::BuiltIn("cache" | "query results" | "desktop file") | Self::Special(_) | Self::Own)
+        let name = self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        self.why.is_linked() && !is_cache(name, self.is_folder)
+    }
+}
+
+fn is_cache(name: &[u8], is_folder: bool) -> bool {
+    match name {
+        b"__pycache__" | b".mypy_cache" | b".pytest_cache" | b".ruff_cache" | b".ipynb_checkpoints" | b".hypothesis" => is_folder,
+        _ => !is_folder && (name.ends_with(b".pyc") || name.ends_with(b".pyo")),
     }
 }
 
@@ -169,8 +187,8 @@ fn built_in(path: &Path, name: &[u8], is_folder: bool, root: &Path) -> Option<&'
     match name {
         b".git" | b".hg" | b".svn" | b".jj" => Some("version control"),
         b".DS_Store" => Some("desktop file"),
-        _ if !is_folder => (name.ends_with(b".pyc") || name.ends_with(b".pyo")).then_some("cache"),
-        b"__pycache__" | b".mypy_cache" | b".pytest_cache" | b".ruff_cache" | b".ipynb_checkpoints" | b".hypothesis" => Some("cache"),
+        _ if is_cache(name, is_folder) => Some(CACHE),
+        _ if !is_folder => None,
         b".cache" => Some("downloads"),
         b".tox" | b".nox" | b".venv" => Some("virtual environment"),
         b"node_modules" => Some("packages"),

@@ -10,7 +10,7 @@ use crate::problem::{Problem, Result};
 use crate::walk::{Found, FoundKind, Stamp};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 const MAGIC: &[u8] = b"towline files 1\n";
@@ -40,7 +40,7 @@ pub(crate) fn load(file: &Path) -> Vec<Known> {
 pub(crate) fn save(file: &Path, known: &[Known]) -> Result<()> {
     let failed = |error| Problem::file(file, "written", error);
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
     let part = file.with_extension(format!("part-{}", std::process::id()));
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut out| out.write_all(&encode(known))).map_err(failed)?;

@@ -43,6 +43,11 @@ pub(crate) struct Wish<'a> {
     pub(crate) large: bool,
 }
 
+/// Bytes for people: a small number is not mistaken for a count.
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1024 { format!("{bytes} bytes") } else { Memory(bytes).to_string() }
+}
+
 /// Why no code travels from a folder: said in the plan.
 pub(crate) fn stays(place: &CodePlace) -> Option<String> {
     let home = surroundings::home();
@@ -102,7 +107,7 @@ impl Survey {
     pub(crate) fn frozen(&self) -> Result<FrozenCode> {
         let text =
             |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| Error::refused(format!("the folder {} has a name that is not UTF-8", path.display())));
-        let linked = self.walked.left_out.iter().filter(|left| left.why.is_linked()).filter_map(|left| std::str::from_utf8(&left.path).ok());
+        let linked = self.walked.left_out.iter().filter(|left| left.is_linked()).filter_map(|left| std::str::from_utf8(&left.path).ok());
         Ok(FrozenCode {
             snapshot: None,
             root: text(&self.root)?,

@@ -87,6 +87,14 @@ fn store(context: &Context, at: &str, name: &str, secrets: &mut SecretSet) -> Re
     for (key, reference) in references(&datastore) {
         secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{name}`"), key, reference)?);
     }
+    if let (Some(Credential::Map(map)), Some(home)) = (&mut datastore.credential, &home) {
+        // Whoever carries the data has no home of ours.
+        for value in map.values_mut() {
+            if let Some(below) = value.strip_prefix("file:~/") {
+                *value = format!("file:{}", home.join(below).display());
+            }
+        }
+    }
     if datastore.kind == "folder"
         && let (Some(path), Some(home)) = (&datastore.path, &home)
         && let Some(below) = path.strip_prefix("~/")

@@ -5,7 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
 
-const CAMPAIGNS: [&str; 3] = ["exactly_once", "no_lost_byte", "load"];
+const CAMPAIGNS: [&str; 5] = ["exactly_once", "no_lost_byte", "load", "transfers", "size"];
+
+/// What a line that is worth keeping has in it.
+const FACTS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
 
 pub(crate) fn run() -> Outcome {
     install::for_tests()?;
@@ -25,7 +28,7 @@ pub(crate) fn run() -> Outcome {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             failed.push(campaign);
         }
-        let is_fact = |line: &&str| line.contains("none lost") || line.contains("every byte") || line.contains("load: ");
+        let is_fact = |line: &&str| FACTS.iter().any(|sign| line.contains(sign));
         let facts: Vec<&str> = text.lines().filter(is_fact).map(|line| line.rsplit(" ... ").next().unwrap_or(line)).collect();
         let result = if output.status.success() { facts.join("; ") } else { "FAILED".to_owned() };
         let _ = writeln!(report, "| {campaign} | {} s | {result} |", begun.elapsed().as_secs());

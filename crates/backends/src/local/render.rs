@@ -83,8 +83,9 @@ pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
         Some(code) => {
             line("in", Path::new("code of the run").join(&code.workdir).display().to_string().trim_end_matches('/').to_owned());
             line("code", format!("{} file{}, {} from {}", code.files, if code.files == 1 { "" } else { "s" }, Memory(code.bytes), code.root));
-            if !code.links.is_empty() {
-                line("linked", shown_links(&code.links));
+            let links: Vec<String> = code.links.iter().chain(code.mapped.keys()).cloned().collect();
+            if !links.is_empty() {
+                line("linked", shown_links(&links));
             }
         }
     }

@@ -92,9 +92,9 @@ fn made(root: String, taken: &Taken) -> Report {
         was_there: taken.was_there,
         left_out: taken.left_out.len(),
     };
-    let what = if taken.was_there { "unchanged".to_owned() } else { format!("{} read, {} stored", taken.read, Memory(taken.stored)) };
+    let what = if taken.was_there { "unchanged".to_owned() } else { format!("{} read, {} stored", taken.read, code::size(taken.stored)) };
     let left = if made.left_out == 0 { String::new() } else { format!("; {} left out, `tow init --explain` says why", made.left_out) };
-    let hint = format!("{} files, {}: {what}{left}", taken.files, Memory(taken.bytes));
+    let hint = format!("{} files, {}: {what}{left}", taken.files, code::size(taken.bytes));
     Report::new(format!("{}\n", taken.id), &made).hint(hint)
 }
 
@@ -106,10 +106,10 @@ fn explain(survey: &Survey) -> Report {
         .map(|left| Left {
             path: format!("{}{}", String::from_utf8_lossy(&left.path), if left.is_folder { "/" } else { "" }),
             why: left.why.to_string(),
-            linked: left.why.is_linked(),
+            linked: left.is_linked(),
         })
         .collect();
-    let mut text = format!("{}: {} files, {} travel\n", survey.root.display(), walked.files(), Memory(walked.bytes()));
+    let mut text = format!("{}: {} files, {} travel\n", survey.root.display(), walked.files(), code::size(walked.bytes()));
     for (files, bytes, name) in walked.largest().iter().take(5) {
         text += &format!("  {name:<24} {files:>7} files {:>9}\n", Memory(*bytes).to_string());
     }

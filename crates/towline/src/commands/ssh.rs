@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::redact::SecretSet;
+use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
 
 /// Open a shell where a run is, with the environment of one of its ranks.
@@ -36,6 +37,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.rank >= record.world {
         return Err(Error::not_found(format!("{} has no rank {}", record.id, args.rank)).hint(format!("ranks 0 to {}", record.world.saturating_sub(1))));
     }
+    let folder = match &resolved.code {
+        Some(code) => context.state()?.code(&record.id).join(&code.workdir).display().to_string(),
+        None => resolved.workdir.clone(),
+    };
     let place = Place { node: args.rank / resolved.shape.ranks_per_node, local_rank: args.rank % resolved.shape.ranks_per_node };
     let hosts = vec!["127.0.0.1".to_owned(); resolved.shape.nodes as usize];
     let gang = Gang { run: &record.id, attempt: record.state.attempt, shape: &resolved.shape, master_addr: "127.0.0.1", master_port: 0, hosts: &hosts };
@@ -46,19 +51,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     // A living rank's own environment is the whole truth.
     if let Some(own) = living_environment(&record.id, args.rank) {
-        let error = Command::new(&program).args(words).current_dir(&resolved.workdir).env_clear().envs(own).envs(terminal()).exec();
-        return Err(not_started(&program, &resolved.workdir, error));
+        let error = Command::new(&program).args(words).current_dir(&folder).env_clear().envs(own).envs(terminal()).exec();
+        return Err(not_started(&program, &folder, error));
     }
     // While the run lives its secrets are there; afterwards they are gone, and only then missing here.
     let secrets = std::fs::read(context.state()?.secret(&submission.plan.id)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default();
     let mut command = Command::new(&program);
-    command.args(words).current_dir(&resolved.workdir).env_clear().envs(&resolved.inherited).envs(&resolved.env);
-    command.envs(secrets.0.iter().map(|(name, value)| (name, value.expose())));
+    command.args(words).current_dir(&folder).env_clear().envs(&resolved.inherited).envs(&resolved.env);
+    // What a store's credential leads to is not the job's.
+    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET));
+    command.envs(own.map(|(name, value)| (name, value.expose())));
     command.envs(rank_variables(&gang, place).into_iter().filter(|(name, _)| *name != "MASTER_PORT"));
     command.env("TOW_RUN_DIR", context.state()?.run(&record.id));
     command.envs(terminal());
     let error = command.exec();
-    Err(not_started(&program, &resolved.workdir, error))
+    Err(not_started(&program, &folder, error))
 }
 
 fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {

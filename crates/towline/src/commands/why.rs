@@ -129,6 +129,8 @@ fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
         Some(Cause::NodeFailed) => (Some(true), format!("try again: {again}; `retry: {{when: [node_failed]}}` does it by itself")),
         Some(Cause::Preempted) => (Some(true), "it comes back by itself; `--tier standard` is not preempted here".into()),
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
+        Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
+        Some(Cause::ImagePull) => (Some(false), format!("check the image's name; what the runtime said is in tow logs {short} --setup")),
         Some(Cause::NotStarted) => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
         Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())

@@ -7,6 +7,7 @@ mod init;
 mod place;
 mod retry;
 mod snapshot;
+mod ssh;
 mod sync;
 
 use towline_testkit::Home;

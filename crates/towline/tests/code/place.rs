@@ -7,7 +7,8 @@ use std::os::unix::fs::symlink;
 #[test]
 fn what_is_ignored_is_linked_from_its_place_and_caches_are_not() {
     let home = home();
-    home.write(".gitignore", "data/\n*.o\n");
+    home.write(".gitignore", "data/\n*.o\n__pycache__/\n*.pyc\n");
+    home.write("src/loose.pyc", "cache");
     home.write("data/set/x", "data");
     home.write("build/a.o", "object");
     home.write("build/a.c", "source");

@@ -1,6 +1,6 @@
 //! A service and a network that fail: what arrives is right, or it is said that it did not.
 
-use super::{azure_home_at, noise, tree, write};
+use super::{azure_home, azure_home_at, noise, tree, write};
 use std::fs;
 use towline_testkit::real::{Azurite, Fault, FaultProxy, Rule};
 
@@ -68,4 +68,28 @@ fn a_file_that_grows_while_it_is_read_is_not_called_done() {
     assert_eq!(output.status.code(), Some(123), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("changed while it was read"), "{output:?}");
     assert!(Azurite::shared().client().list("growing", "").is_empty(), "no blob was made of it");
+}
+
+#[test]
+fn an_object_that_rotted_in_the_store_is_named_and_the_others_come() {
+    let home = azure_home("rotten");
+    (0..400).for_each(|number| drop(write(&home, &format!("d/{number:02}"), &noise(9_000, number))));
+    home.tow(["cp", "d", "az:d"]).ok();
+    let azurite = Azurite::shared();
+    let facts = azurite.client().run(["properties", "rotten", "d/00"]).json();
+    let marks: Vec<(String, String)> =
+        facts["metadata"].as_object().unwrap().iter().map(|(name, value)| (format!("x-ms-meta-{name}"), value.as_str().unwrap().to_owned())).collect();
+    assert!(!marks.is_empty(), "{facts}");
+    let mut headers = vec![("x-ms-version", "2022-11-02"), ("x-ms-blob-type", "BlockBlob")];
+    headers.extend(marks.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let url = format!("{}/rotten/d/00?{}", azurite.endpoint(), azurite.sas("rwdlac", 600));
+    assert_eq!(towline_testkit::real::http::request("PUT", &url, &headers, &noise(9_000, 1000)).unwrap().status, 201);
+    write(&home, "back/00", b"what was here");
+    let output = home.tow(["cp", "az:d", "back"]);
+    assert!([123, 125].contains(&output.code), "{output:?}");
+    assert!(output.stderr.contains("d/00") || output.stderr.contains("00:"), "{output:?}");
+    let mut expected = tree(&home.project().join("d"));
+    expected.insert("00".to_owned(), b"what was here".to_vec());
+    let (names, wanted) = (tree(&home.project().join("back")), expected);
+    assert!(names == wanted, "{} of {} came: {output:?}", names.len(), wanted.len());
 }

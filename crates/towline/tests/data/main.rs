@@ -8,10 +8,12 @@ mod hostile;
 mod identity;
 mod jobs;
 mod paths;
+mod refusals;
 mod remove;
 mod resume;
 mod s3;
 mod secrets;
+mod snapshots;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -15,7 +15,7 @@ use towline_snapshot::root::read_root;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot get 3f2a9c old-code
-  tow snapshot get 3f2a9c old-code --from research")]
+  tow snapshot get 3f2a9c old-code --in research")]
 pub(crate) struct Args {
     #[arg(value_name = "SNAPSHOT")]
     snapshot: String,
@@ -23,8 +23,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Of a datastore [default: this machine].
-    #[arg(long, value_name = "DATASTORE")]
-    from: Option<String>,
+    #[arg(long = "in", alias = "from", value_name = "DATASTORE")]
+    store: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(format!("{} is there already", target.display())).hint("name a folder that is not"));
     }
     let progress = Progress::default();
-    let (id, files, bytes) = with_store(context, args.from.as_deref(), |store| {
+    let (id, files, bytes) = with_store(context, args.store.as_deref(), |store| {
         let id = find(store, &args.snapshot)?;
         let root = read_root(store, &id)?;
         Bar::new("layout").watch(|| progress.read(), || lay_out(&root, store, &target, &progress, &AtomicBool::new(false)))?;
