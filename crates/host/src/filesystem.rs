@@ -42,8 +42,12 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder with all below it, also what its owner may not write; links are not followed.
+/// Removes a folder with all below it, also what its owner may not write. Links are not followed,
+/// and what is mounted below is let go of first: its content is somebody else's.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
+    if folder.symlink_metadata().is_ok() && !crate::mounts::release_below(folder).is_empty() {
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "something is mounted below it"));
+    }
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_up(folder)?;

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 /// Mount points at or below `folder`, the innermost first.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
+    // The kernel names no links.
+    let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let list = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mut found: Vec<PathBuf> = list
         .split(|byte| *byte == b'\n')
@@ -49,6 +51,7 @@ fn unescape(text: &[u8]) -> PathBuf {
 
 /// Whether something is mounted exactly there.
 pub fn is_mounted(point: &Path) -> bool {
+    let point = &point.canonicalize().unwrap_or_else(|_| point.to_owned());
     let list = below(point);
     list.iter().any(|found| found.as_os_str().as_bytes() == point.as_os_str().as_bytes())
 }

@@ -240,7 +240,10 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     }
     let cause = if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
         Cause::Name
-    } else if lower.contains("certificate") || lower.contains("tls") || lower.contains("handshake") {
+    } else if lower.contains("eof") || lower.contains("reset") || lower.contains("closed") || error.is_timeout() {
+        // A handshake that breaks off says nothing of what is spoken there.
+        Cause::Broken
+    } else if lower.contains("certificate") || lower.contains("invalid") || lower.contains("corrupt message") || lower.contains("alert") {
         Cause::Tls
     } else if error.is_connect() {
         Cause::Connect

@@ -272,7 +272,8 @@ impl Attempt {
                 ending.exit_code = Some(problem.exit_code());
                 self.ending.get_or_insert(ending);
                 self.stage = Stage::CleanUp;
-                self.wake()
+                // The data process waits for us to say that it is over.
+                if self.data.is_some() { self.finish() } else { self.wake() }
             }
         }
     }
@@ -324,7 +325,7 @@ impl Attempt {
             Stage::Held => [self.held_until, None],
             _ => [self.kill_at, self.time_limit.filter(|_| self.ending.is_none())],
         };
-        let soonest = moments.into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
+        let soonest = moments.into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now).max(Duration::from_millis(5)));
         // Orphans that fell to us are collected at least every second.
         soonest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
     }
@@ -418,12 +419,16 @@ impl Attempt {
         let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let _ = std::fs::remove_file(file);
         self.left_an_ending = left.is_some();
+        let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
+        let left = left.map(|ending| match ending.cause {
+            Some(Cause::ExitCode | Cause::Signal) if ran_out => Ending { cause: Some(Cause::OutOfMemory), ..ending },
+            _ => ending,
+        });
         match left {
             _ if self.ending.is_some() => {}
             Some(ending) if ending.cause.is_none() => {}
             Some(ending) => self.ending = Some(ending),
             None if self.assignment.container.is_none() => {
-                let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
                 self.ending = Some(Ending::cause(if ran_out { Cause::OutOfMemory } else { Cause::NodeFailed }));
             }
             None => {
@@ -472,6 +477,11 @@ impl Attempt {
         self.processes.clear();
         if let Some(change) = self.collect() {
             return change;
+        }
+        if self.assignment.data.is_some() {
+            // A data process that was killed leaves the programs behind its mounts.
+            kill_all_descendants();
+            towline_host::mounts::release_below(&self.folder.join("io"));
         }
         for group in self.memory.drain(..) {
             group.remove();

@@ -74,7 +74,15 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     let store = FolderStore::new(&order.store);
     let target = Path::new(&order.target);
     let root = read_root(&store, &id)?;
-    if target.is_dir() {
+    let there = target.symlink_metadata().ok();
+    if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
+        // The last attempt put something else in its place: that is kept, and never followed.
+        let failed = |error| Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error);
+        let aside = target.with_file_name("changed");
+        fs::create_dir_all(&aside).map_err(failed)?;
+        fs::rename(target, aside.join(format!("attempt-{}.code", attempt.saturating_sub(1)))).map_err(failed)?;
+    }
+    if there.is_some_and(|meta| meta.is_dir()) {
         let aside = target.with_file_name("changed").join(format!("attempt-{}", attempt.saturating_sub(1)));
         renew(&root, &store, target, &aside, stop)?;
     } else {

@@ -21,8 +21,10 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
     let mut assignment: Assignment = serde_json::from_reader(io::stdin().lock()).map_err(io::Error::other)?;
     // What the image sets counts, unless the job says otherwise.
-    for (name, value) in std::env::vars() {
-        assignment.variables.0.entry(name).or_insert(value);
+    for (name, value) in std::env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+            assignment.variables.0.entry(name).or_insert(value);
+        }
     }
     let null = fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;

@@ -99,7 +99,8 @@ impl Launch<'_> {
     /// This program once more, with the attempt on its stdin: in the image, or as it is. Variables
     /// are in no word and in no file.
     pub(crate) fn inside(&self) -> Result<Process, LaunchError> {
-        let start_error = |source: io::Error| LaunchError::Start { folder: self.assignment.workdir.clone(), source };
+        let program = self.assignment.container.as_ref().map_or_else(|| "the runner".to_owned(), |order| order.container.program.clone());
+        let start_error = |source: io::Error| LaunchError::Program(NotExecutable::Broken(program.clone(), source));
         let text = serde_json::to_vec(&container::inner(self.assignment)).map_err(|error| start_error(error.into()))?;
         let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC).map_err(|error| start_error(error.into()))?;
         let mut order_file = File::from(order_file);
@@ -126,12 +127,23 @@ impl Launch<'_> {
             command.env_clear().arg0("tow").arg(crate::INNER_VERB).arg(self.folder);
             return Ok(command);
         };
-        let own = std::env::current_exe()?;
+        let own = self.own_program()?;
         let user = User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() };
         let mut command = Command::new(&order.container.program);
         command.env_clear().envs(&order.variables.0);
         command.args(container::words(order, self.assignment, &self.folder.to_string_lossy(), &own.to_string_lossy(), user));
         Ok(command)
+    }
+
+    /// This program, as a file that can be bound: a copy, where another version has taken its place.
+    fn own_program(&self) -> io::Result<PathBuf> {
+        let own = std::env::current_exe()?;
+        if own.exists() {
+            return Ok(own);
+        }
+        let copy = self.folder.join(".runner");
+        std::fs::copy("/proc/self/exe", &copy)?;
+        Ok(copy)
     }
 
     /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its client.

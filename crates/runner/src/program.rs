@@ -22,6 +22,8 @@ pub(crate) enum NotExecutable {
     NotFound(String),
     #[error("{0} is not executable")]
     Denied(String),
+    #[error("{0} could not be started: {1}")]
+    Broken(String, #[source] io::Error),
     #[error("the script could not be written: {0}")]
     Script(#[source] io::Error),
 }

@@ -25,6 +25,8 @@ pub struct Checked {
     pub packs: usize,
     pub bytes: u64,
     pub damage: Vec<Damage>,
+    /// Packs that are not as they were, or not there.
+    pub packs_damaged: Vec<Digest>,
 }
 
 /// Where something went wrong: a whole pack, or the frame at one offset of it; [`NOWHERE`] is a
@@ -70,7 +72,25 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Digest]>, progress: &Progress
         progress.add_bytes(pack.size);
     }
     checked.damage.extend(report(&wrong, &roots));
+    checked.packs_damaged = wrong.keys().map(|(pack, _)| *pack).collect();
+    checked.packs_damaged.dedup();
     Ok(checked)
+}
+
+/// Drops what a check found damaged, and the snapshots that cannot be laid out any more: whoever
+/// takes the same code again stores it anew. Gives the snapshots that went.
+pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<Digest>> {
+    let mut gone: Vec<Digest> = checked.damage.iter().flat_map(|damage| damage.touches.iter().map(|(id, _)| *id)).collect();
+    gone.sort_unstable();
+    gone.dedup();
+    if !checked.packs_damaged.is_empty() {
+        // On the list first, so that nobody builds on them.
+        let bytes: Vec<u8> = checked.packs_damaged.iter().flat_map(|pack| pack.0).collect();
+        store.put(&Blob::Doom(now, Digest::of(&bytes)), &bytes)?;
+    }
+    store.delete(&gone.iter().map(|id| Blob::Root(*id)).collect::<Vec<_>>())?;
+    store.delete(&checked.packs_damaged.iter().map(|pack| Blob::Pack(*pack)).collect::<Vec<_>>())?;
+    Ok(gone)
 }
 
 fn name(stored: &Stored) -> Option<Digest> {

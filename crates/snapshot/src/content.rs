@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path, buffer: &mut Vec<u8>, keep: &mut dyn FnMut(Diges
         let fd = openat(rustix::fs::CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
         let stat = fstat(&fd)?;
         if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-            return Err(io::Error::other("it is no file any more"));
+            return Err(io::ErrorKind::NotFound.into());
         }
         let before = Stamp::of(&stat);
         let on_disk = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);

@@ -75,6 +75,9 @@ impl Index {
     }
 
     fn insert(&mut self, pack: Digest, frame: Frame, parts: &[Part]) {
+        if self.is_doomed(&pack) {
+            return;
+        }
         let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.frames.push((pack, frame));
         for part in parts {
@@ -86,6 +89,11 @@ impl Index {
         let (frame, offset) = self.chunks.get(digest)?;
         let (pack, frame) = self.frames.get(*frame as usize)?;
         Some((pack, frame, *offset))
+    }
+
+    /// It knows less than was ever written to it.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.rewrite
     }
 
     pub(crate) fn has(&self, digest: &Digest) -> bool {

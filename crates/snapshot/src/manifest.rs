@@ -13,6 +13,8 @@ pub const MODE_BITS: u32 = 0o1777;
 /// The longest path, in bytes: what Linux takes.
 const LONGEST_PATH: usize = 4095;
 const LONGEST_NAME: usize = 255;
+/// Bytes of all paths together.
+const MOST_NAMES: usize = 512 << 20;
 
 /// A part of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +127,7 @@ impl Manifest {
         }
         let count = reader.count()?;
         let mut entries: Vec<Entry> = Vec::with_capacity(count.min(1 << 16));
+        let mut names = 0usize;
         for _ in 0..count {
             let last: &[u8] = entries.last().map_or(&[], |entry| &entry.path);
             let shared = usize::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
@@ -134,7 +137,15 @@ impl Manifest {
             if last.get(shared).is_some_and(|byte| rest.first() == Some(byte)) || shared + rest.len() > LONGEST_PATH {
                 return Err(Malformed::Spelling);
             }
-            let path = [start, rest].concat().into();
+            // A few bytes here can stand for a long path: all of them together are bounded.
+            names += shared + rest.len();
+            if names > MOST_NAMES {
+                return Err(Malformed::Other("its names take too much room"));
+            }
+            let path: Box<[u8]> = [start, rest].concat().into();
+            if !last.is_empty() && *path <= *last {
+                return Err(Malformed::Other("a name is there twice or out of order"));
+            }
             let mode = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
             let kind = read_kind(&mut reader)?;
             entries.push(Entry { path, mode, kind, modified: 0 });

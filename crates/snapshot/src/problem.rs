@@ -9,7 +9,7 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    #[error("{path} cannot be {doing}")]
+    #[error("{} cannot be {doing}: {source}", path.display())]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     /// Stored bytes are not what they were when they were stored.
     #[error("{what} is damaged: {how}")]
@@ -45,15 +45,17 @@ impl From<Problem> for Error {
         match problem {
             Problem::Store(error) => *error,
             Problem::File { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Self::refused(problem.to_string()).hint("leave it out: add it to `.towignore` or to `code.ignore`").source_error(problem)
+                Self::refused(problem.to_string()).hint("leave it out: add it to `.towignore` or to `code.ignore`")
             }
             Problem::File { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::refused(problem.to_string()).hint("the disk is full: `tow prune` and `tow snapshot prune` make room").source_error(problem)
+                Self::refused(problem.to_string()).hint("the disk is full: `tow prune` and `tow snapshot prune` make room")
             }
             Problem::NoSnapshot(_) | Problem::NoPack(_) => Self::not_found(problem.to_string()).hint("`tow snapshot ls` lists them"),
-            Problem::Damaged { .. } => Self::refused(problem.to_string()).hint("`tow snapshot check` says what it touches; submit again from the folder"),
+            Problem::Damaged { .. } => {
+                Self::refused(problem.to_string()).hint("`tow snapshot check --repair` drops what is damaged; then submit again from the folder")
+            }
             Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint("`tow prune` and `tow snapshot prune` make room"),
-            other => Self::refused(other.to_string()).source_error(other),
+            other => Self::refused(other.to_string()),
         }
     }
 }

@@ -8,49 +8,83 @@ use crate::progress::Progress;
 use crate::root::Root;
 use crate::store::BlobStore;
 use crate::walk::join;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Makes the entries of `root` in `target` as they were. What stands in the way is moved below
-/// `aside`. Gives the paths that were renewed.
+/// Makes the entries of `root` in `target`, a real folder, as they were. What stands in the way is
+/// moved below `aside`. Gives the paths that were renewed.
 pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, stop: &AtomicBool) -> Result<Vec<String>> {
-    let changed: Vec<&Entry> = root.manifest.entries.iter().filter(|entry| !is_as_it_was(entry, target)).collect();
+    let changed = changed(root, target);
     if changed.is_empty() {
         return Ok(Vec::new());
     }
-    let paths: std::collections::HashSet<&[u8]> = changed.iter().map(|entry| &*entry.path).collect();
+    let paths: HashSet<&[u8]> = changed.iter().map(|entry| &*entry.path).collect();
     let fresh = target.with_file_name(".renewed");
     let _ = towline_host::filesystem::remove_tree(&fresh);
     lay_out(&root.only(|entry| paths.contains(&*entry.path)), store, &fresh, &Progress::default(), stop)?;
+    let folders: HashMap<&[u8], &Entry> = root.manifest.entries.iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| (&*entry.path, entry)).collect();
+    let mut opened: BTreeSet<&[u8]> = BTreeSet::new();
     for entry in &changed {
-        let (from, to) = (join(&fresh, &entry.path), join(target, &entry.path));
+        let parent = parent(&entry.path);
+        if !parent.is_empty() && opened.insert(parent) {
+            set_mode(&join(target, parent), 0o700)?;
+        }
+        let (from, to, away) = (join(&fresh, &entry.path), join(target, &entry.path), join(aside, &entry.path));
+        let there = fs::symlink_metadata(&to).ok();
         if entry.kind == Kind::Folder {
-            renew_folder(entry, &to, &join(aside, &entry.path))?;
+            if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
+                move_aside(&to, &away)?;
+            }
+            if !there.is_some_and(|meta| meta.is_dir()) {
+                fs::create_dir(&to).map_err(|error| Problem::file(&to, "renewed", error))?;
+            }
+            set_mode(&to, 0o700)?;
+            opened.insert(&entry.path);
             continue;
         }
-        if fs::symlink_metadata(&to).is_ok() {
-            move_aside(&to, &join(aside, &entry.path))?;
+        if there.is_some() {
+            move_aside(&to, &away)?;
         }
+        let inside = from.parent().unwrap_or(&fresh);
+        set_mode(inside, 0o700)?;
         fs::rename(&from, &to).map_err(|error| Problem::file(&to, "renewed", error))?;
+    }
+    // Innermost first: a folder that is closed again keeps its content from being reached.
+    for path in opened.into_iter().rev() {
+        if let Some(entry) = folders.get(path) {
+            set_mode(&join(target, path), entry.mode)?;
+        }
     }
     let _ = towline_host::filesystem::remove_tree(&fresh);
     Ok(changed.iter().map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect())
 }
 
-fn renew_folder(entry: &Entry, path: &Path, aside: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => {}
-        Ok(_) => move_aside(path, aside)?,
-        Err(_) => {}
+/// What is not as it was, in the order of paths; all that lies below something that is no folder
+/// any more is not.
+fn changed<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
+    let mut lost: HashSet<&[u8]> = HashSet::new();
+    let mut changed = Vec::new();
+    for entry in &root.manifest.entries {
+        if !lost.contains(parent(&entry.path)) && is_as_it_was(entry, target) {
+            continue;
+        }
+        if entry.kind == Kind::Folder {
+            lost.insert(&entry.path);
+        }
+        changed.push(entry);
     }
-    if !path.is_dir() {
-        fs::create_dir(path).map_err(|error| Problem::file(path, "renewed", error))?;
-    }
-    // Its owner keeps the right to write until what lies in it is renewed, too.
-    fs::set_permissions(path, fs::Permissions::from_mode(entry.mode | 0o700)).map_err(|error| Problem::file(path, "renewed", error))
+    changed
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |at| &path[..at])
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| Problem::file(path, "renewed", error))
 }
 
 fn move_aside(path: &Path, aside: &Path) -> Result<()> {

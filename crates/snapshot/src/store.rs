@@ -128,6 +128,11 @@ impl FolderStore {
         &self.root
     }
 
+    /// Removes what was being written by somebody who was killed. Only for who holds the store alone.
+    pub fn clear_incoming(&self) {
+        let _ = fs::remove_dir_all(self.root.join("incoming"));
+    }
+
     fn file(&self, blob: &Blob) -> PathBuf {
         self.root.join(blob.path())
     }

@@ -11,7 +11,7 @@ use crate::root::{About, Place, Root, read_root};
 use crate::rules::Rules;
 use crate::stat_cache::{self, Known};
 use crate::store::{Blob, BlobKind, BlobStore};
-use crate::walk::{Found, FoundKind, LeftOut, Limits, Walked, join, walk};
+use crate::walk::{Found, FoundKind, LeftOut, Limits, Stamp, Walked, join, walk};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -83,8 +83,9 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
     }
     let index = open_index(store, &options.index)?;
     let reading = Reading::new(root, &found, recalled, store, index, options, progress);
-    let Read { pieces, stamps, index, stored, unsteady, read } = reading.run()?;
-    remember(&options.stat_cache, &found, &pieces, &stamps, options.now)?;
+    let Read { pieces, stamps, index, stored, unsteady, read, gone } = reading.run()?;
+    let (found, pieces, stamps) = without(&gone, found, pieces, stamps);
+    remember(&options.stat_cache, &found, &pieces, &stamps, &unsteady, options.now)?;
     let manifest = make_manifest(root, &found, pieces)?;
     let mut taken = Taken { read, stored, unsteady, was_there: false, ..done(&manifest, left_out) };
     if stored == 0 && store.has(&Blob::Root(taken.id))? {
@@ -100,9 +101,10 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
 /// The index of a store, without what was given up since; rebuilt from the store when it is lost.
 fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
     let mut index = Index::load(file)?;
-    let is_new = !file.exists();
+    let is_new = !file.exists() || index.is_partial();
     for doomed in store.list(BlobKind::Doom)? {
-        let Blob::Doom(_, name) = doomed.blob else { continue };
+        // By moment and content: the same packs may be given up twice.
+        let name = Digest::of(doomed.blob.path().as_bytes());
         if index.knows_doom(&name) {
             continue;
         }
@@ -128,7 +130,9 @@ fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
 struct Read {
     pieces: Vec<Option<Vec<Piece>>>,
     /// Of the files that were read, as they were then.
-    stamps: HashMap<usize, crate::walk::Stamp>,
+    stamps: Vec<Option<Stamp>>,
+    /// Files that were there when the tree was walked, and not when they were to be read.
+    gone: HashSet<usize>,
     index: Index,
     stored: u64,
     unsteady: Vec<String>,
@@ -151,7 +155,8 @@ struct Reading<'a> {
     problem: Mutex<Option<Problem>>,
 }
 
-type FileRead = (usize, content::Content);
+/// `None`: it is gone.
+type FileRead = (usize, Option<content::Content>);
 
 impl<'a> Reading<'a> {
     fn new(
@@ -217,17 +222,22 @@ impl<'a> Reading<'a> {
         index.save()?;
         let mut read = Read {
             pieces: recalled,
-            stamps: HashMap::new(),
+            stamps: vec![None; found.len()],
+            gone: HashSet::new(),
             index,
             stored: stored.into_inner().unwrap_or_else(PoisonError::into_inner),
             unsteady: Vec::new(),
             read: files.len(),
         };
         for (number, content) in files {
+            let Some(content) = content else {
+                read.gone.insert(number);
+                continue;
+            };
             if content.unsteady {
                 read.unsteady.push(String::from_utf8_lossy(&found[number].path).into_owned());
             } else {
-                read.stamps.insert(number, content.stamp);
+                read.stamps[number] = Some(content.stamp);
             }
             read.pieces[number] = Some(content.pieces);
         }
@@ -266,7 +276,7 @@ impl<'a> Reading<'a> {
         files
     }
 
-    fn read_file(&self, number: usize, packer: &mut Packer, buffer: &mut Vec<u8>, send: &SyncSender<Pack>) -> Result<content::Content> {
+    fn read_file(&self, number: usize, packer: &mut Packer, buffer: &mut Vec<u8>, send: &SyncSender<Pack>) -> Result<Option<content::Content>> {
         let path = join(self.root, &self.found[number].path);
         let mut problem = None;
         let read = content::read(&path, buffer, &mut |digest, chunk| {
@@ -286,7 +296,12 @@ impl<'a> Reading<'a> {
             }
         });
         self.progress.add_file();
-        read.map_err(|error| problem.unwrap_or_else(|| Problem::file(&path, "read", error)))
+        match read {
+            Ok(content) => Ok(Some(content)),
+            // Editors, compilers and checkpoints make and remove files all the time.
+            Err(error) if problem.is_none() && is_gone(&error) => Ok(None),
+            Err(error) => Err(problem.unwrap_or_else(|| Problem::file(&path, "read", error))),
+        }
     }
 
     fn keep_packs(&self, receive: &Mutex<Receiver<Pack>>, stored: &Mutex<u64>) {
@@ -314,14 +329,38 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps: &HashMap<usize, crate::walk::Stamp>, now: i64) -> Result<()> {
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [rustix::io::Errno::NOENT, rustix::io::Errno::NOTDIR, rustix::io::Errno::LOOP].map(rustix::io::Errno::raw_os_error);
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error().is_some_and(|code| gone.contains(&code))
+}
+
+type Parallel = (Vec<Found>, Vec<Option<Vec<Piece>>>, Vec<Option<Stamp>>);
+
+/// The same without what is gone.
+fn without(gone: &HashSet<usize>, found: Vec<Found>, pieces: Vec<Option<Vec<Piece>>>, stamps: Vec<Option<Stamp>>) -> Parallel {
+    if gone.is_empty() {
+        return (found, pieces, stamps);
+    }
+    let mut left = (Vec::new(), Vec::new(), Vec::new());
+    for (number, ((found, pieces), stamp)) in found.into_iter().zip(pieces).zip(stamps).enumerate() {
+        if !gone.contains(&number) {
+            left.0.push(found);
+            left.1.push(pieces);
+            left.2.push(stamp);
+        }
+    }
+    left
+}
+
+fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps: &[Option<Stamp>], unsteady: &[String], now: i64) -> Result<()> {
+    let unsteady: HashSet<&str> = unsteady.iter().map(String::as_str).collect();
     let known: Vec<Known> = found
         .iter()
         .zip(pieces)
         .enumerate()
-        .filter(|(_, (found, _))| found.kind == FoundKind::File)
+        .filter(|(_, (found, _))| found.kind == FoundKind::File && !unsteady.contains(&*String::from_utf8_lossy(&found.path)))
         .filter_map(|(number, (found, pieces))| {
-            let stamp = stamps.get(&number).copied();
+            let stamp = stamps.get(number).copied().flatten();
             // What was recalled was settled; what was read is judged by how old it is.
             let settled = stamp.as_ref().is_none_or(|stamp| stat_cache::is_settled(stamp, now));
             Some(Known { path: found.path.clone(), stamp: stamp.unwrap_or(found.stamp), pieces: pieces.clone()?, settled })
@@ -338,8 +377,11 @@ fn make_manifest(root: &Path, found: &[Found], pieces: Vec<Option<Vec<Piece>>>) 
             FoundKind::File => Kind::File(pieces.ok_or_else(|| Problem::damaged(String::from_utf8_lossy(&found.path), "it was not read"))?),
             FoundKind::Link => {
                 let path = join(root, &found.path);
-                let target = rustix::fs::readlink(&path, Vec::new()).map_err(|error| Problem::file(&path, "read", error))?;
-                Kind::Link(target.into_bytes().into())
+                match rustix::fs::readlink(&path, Vec::new()) {
+                    Ok(target) => Kind::Link(target.into_bytes().into()),
+                    Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::INVAL) => continue,
+                    Err(error) => return Err(Problem::file(&path, "read", error)),
+                }
             }
         };
         // The modes of links mean nothing.

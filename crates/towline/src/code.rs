@@ -24,7 +24,7 @@ use towline_wire::layout::StateFolder;
 /// More than this is data, or a folder that nobody meant.
 const MOST: Limits = Limits { files: 50_000, bytes: 2 << 30 };
 /// Links to what was left out; more of them are no help to anybody.
-const MOST_LINKS: usize = 10_000;
+const MOST_LINKS: usize = 50_000;
 
 /// What would travel.
 pub(crate) struct Survey {
@@ -117,6 +117,15 @@ impl Survey {
             links: linked.take(MOST_LINKS).map(str::to_owned).collect(),
             mapped: self.mapped.clone(),
         })
+    }
+
+    /// What a local run does without although it is not code: said, because half a dataset looks
+    /// like a whole one.
+    pub(crate) fn unlinked(&self) -> Option<String> {
+        let wanted = self.walked.left_out.iter().filter(|left| left.is_linked());
+        let (text, odd): (Vec<_>, Vec<_>) = wanted.partition(|left| std::str::from_utf8(&left.path).is_ok());
+        let missing = text.len().saturating_sub(MOST_LINKS) + odd.len();
+        (missing > 0).then(|| format!("{missing} of the paths that the ignore rules leave out are not linked: ignore their folder instead, or use --in-place"))
     }
 
     /// The name of its stat cache.

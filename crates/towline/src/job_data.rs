@@ -49,6 +49,24 @@ pub(crate) fn job_data(context: &Context, job: &Job) -> Result<JobData> {
     Ok(data)
 }
 
+/// The same stores as another run had; only what their credentials lead to is looked up anew.
+pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPlan>) -> Result<JobData> {
+    let mut secrets = SecretSet::default();
+    let variables = context.environment();
+    let home = surroundings::home();
+    let lookup = Lookup {
+        variable: &|name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
+        keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
+        home: home.as_deref(),
+    };
+    for store in io.iter().map(|io| &io.store).chain(copy.iter().map(|copy| &copy.store)) {
+        for (key, reference) in references(&store.datastore) {
+            secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{}`", store.name), key, reference)?);
+        }
+    }
+    Ok(JobData { io, copy, secrets })
+}
+
 fn check_name(name: &str) -> Result<()> {
     let good = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');

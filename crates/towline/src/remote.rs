@@ -58,7 +58,21 @@ impl BlobStore for RemoteStore {
     fn put(&self, blob: &Blob, bytes: &[u8]) -> SnapshotResult<()> {
         let key = self.key(blob)?;
         let bytes = Bytes::copy_from_slice(bytes);
-        self.wait(self.data.write(&key, bytes, &Marks::default(), true)).map(|_| ())
+        let begun = std::time::Instant::now();
+        loop {
+            let written = self.runtime.block_on(self.data.write(&key, bytes.clone(), &Marks::default(), true));
+            match written {
+                Ok(_) => return Ok(()),
+                // Somebody else is writing the very same bytes.
+                Err(_) if self.has(blob)? => return Ok(()),
+                Err(error)
+                    if error.kind() == towline_core::ErrorKind::Refused && error.to_string().contains("is writing it") && begun.elapsed().as_secs() < 60 =>
+                {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                Err(error) => return Err(Problem::Store(Box::new(error))),
+            }
+        }
     }
 
     fn get(&self, blob: &Blob) -> SnapshotResult<Option<Vec<u8>>> {

@@ -40,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) shown: String,
     pub(crate) from: Side,
     pub(crate) to: Side,
+    /// Names that are never removed at the target, whatever the source lists.
+    pub(crate) kept: Vec<String>,
 }
 
 /// Files and folders here, as a side of a copy. The path given may be a link.
@@ -93,9 +95,13 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         let options = Options { checksum: choices.checksum, extras: choices.delete, dry_run: choices.dry_run, journals: Some(journals.clone()) };
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
-        let target = job.to.clone();
+        let (source, target) = (job.from.clone(), job.to.clone());
         let work = bar::beside(progress.clone(), copy(job.from, job.to, options, progress));
-        let Some(outcome) = stores::drive(work)? else { return Ok(interrupted()) };
+        let Some(mut outcome) = stores::drive(work)? else { return Ok(interrupted()) };
+        outcome.spare(&source, &target, &job.kept);
+        if outcome.spared > 0 {
+            output::status(&format!("{} file(s) stay there: what belongs to them here was left out", outcome.spared));
+        }
         let Some(deleted) = extras(&target, &outcome, choices)? else { return Ok(interrupted()) };
         values.push(describe(&mut report, &job.shown, &outcome, deleted, choices, begun.elapsed()));
         if let Some((_, error)) = outcome.failed.first()

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 use towline_testkit::real::{Azurite, Fault, FaultProxy, Rule, S3Server, Seen, http, python};
-use towline_testkit::{Home, Output, until};
+use towline_testkit::{Home, until};
 
 const BLOCK: u64 = 4 << 20;
 /// Blocks of 32 MiB in memory: no more can be on their way when a process dies.
@@ -310,71 +310,58 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-#[derive(Default)]
-struct Told {
+/// One way into a store through a proxy, and what came of it.
+struct Network<'a> {
+    home: &'a Home,
+    proxy: &'a FaultProxy,
+    store: &'static str,
     rounds: usize,
-    faults: usize,
     done: usize,
     failed: usize,
 }
 
-impl Told {
-    /// Done, or failed with a word; nothing else.
-    fn judge(&mut self, what: &str, output: &Output) -> bool {
-        let done = output.code == 0;
-        assert!(done || ([123, 125].contains(&output.code) && output.stderr.lines().any(|line| line.len() > 20)), "{what}: {output:?}");
-        self.done += usize::from(done);
-        self.failed += usize::from(!done);
-        done
-    }
-}
-
-/// Up and down through faults; `there` reads the store past the proxy.
-fn through_faults(home: &Home, proxy: &FaultProxy, store: &str, seed: u64, percent: u64, told: &mut Told, there: impl Fn() -> BTreeMap<String, String>) {
-    let what = format!("{store}, seed {seed}, {percent} % of requests");
-    let round = told.rounds;
-    let (source, back) = (home.project().join(format!("in-{seed}")), home.project().join(format!("out-{seed}")));
-    mixed_tree(&source, seed);
-    let here = hashes(&source);
-    let (from, to) = (format!("in-{seed}"), format!("{store}:t{seed}"));
-    let stored =
-        || there().into_iter().filter_map(|(name, hash)| Some((name.strip_prefix(&format!("t{seed}/"))?.to_owned(), hash))).collect::<BTreeMap<_, _>>();
-    let hurt = || {
+impl Network<'_> {
+    /// A copy through faults, and if it failed once more without them. `arrived` reads what is there, past the proxy.
+    fn copy(&mut self, [from, to]: [&str; 2], seed: u64, percent: u64, here: &BTreeMap<String, String>, arrived: impl Fn() -> BTreeMap<String, String>) {
+        let what = format!("{from} to {to}, seed {seed}, {percent} % of requests hurt");
         // Each silence lasts the minute after which it is given up: a few, in the soak.
-        if soak() && round < 2 {
-            proxy.inject(Rule::new(Fault::Silence).nth(9));
+        if soak() && self.rounds < 2 {
+            self.proxy.inject(Rule::new(Fault::Silence).nth(9));
         }
-        proxy.inject(Rule::one_of(&faults()).share(percent, seed));
-    };
-    let before = proxy.faults();
-
-    hurt();
-    let up = home.tow(["cp", &from, &to]);
-    proxy.heal();
-    let arrived = stored();
-    if told.judge(&what, &up) {
-        assert_eq!(arrived, here, "{what}: said to be done");
-    } else {
-        assert!(arrived.iter().all(|(name, hash)| here.get(name) == Some(hash)), "{what}: a wrong one is there after {up:?}");
-        home.tow(["cp", &from, &to]).ok();
-        assert_eq!(stored(), here, "{what}: done at last");
+        self.proxy.inject(Rule::one_of(&faults()).share(percent, seed));
+        let output = self.home.tow(["cp", from, to]);
+        self.proxy.heal();
+        let found = arrived();
+        if output.code == 0 {
+            self.done += 1;
+            assert_eq!(found, *here, "{what}: said to be done");
+            return;
+        }
+        self.failed += 1;
+        assert!([123, 125].contains(&output.code) && output.stderr.lines().any(|line| line.len() > 20), "{what}: {output:?}");
+        assert!(found.iter().all(|(name, hash)| here.get(name) == Some(hash)), "{what}: a wrong one is there after {output:?}");
+        self.home.tow(["cp", from, to]).ok();
+        assert_eq!(arrived(), *here, "{what}: done at last");
     }
 
-    hurt();
-    let down = home.tow(["cp", &to, &format!("out-{seed}")]);
-    proxy.heal();
-    let arrived = if back.exists() { hashes(&back) } else { BTreeMap::new() };
-    if told.judge(&what, &down) {
-        assert_eq!(arrived, here, "{what}: said to be done");
-    } else {
-        assert!(arrived.iter().all(|(name, hash)| here.get(name) == Some(hash)), "{what}: a wrong one is here after {down:?}");
-        home.tow(["cp", &to, &format!("out-{seed}")]).ok();
-        assert_eq!(hashes(&back), here, "{what}: done at last");
+    /// Trees up and down; `there` reads the whole store.
+    fn round_trips(mut self, there: impl Fn() -> BTreeMap<String, String>) {
+        for (seed, percent) in draws() {
+            let (from, to, out) = (format!("in-{seed}"), format!("{}:t{seed}", self.store), format!("out-{seed}"));
+            let (source, back) = (self.home.project().join(&from), self.home.project().join(&out));
+            mixed_tree(&source, seed);
+            let here = hashes(&source);
+            let below = format!("t{seed}/");
+            let stored = || there().into_iter().filter_map(|(name, hash)| Some((name.strip_prefix(&below)?.to_owned(), hash))).collect();
+            self.copy([&from, &to], seed, percent, &here, stored);
+            self.copy([&to, &out], seed, percent, &here, || if back.exists() { hashes(&back) } else { BTreeMap::new() });
+            let left = Command::new("find").arg(&back).args(["-name", ".*.tow-part"]).output().unwrap().stdout;
+            assert!(left.is_empty(), "seed {seed}: {}", String::from_utf8_lossy(&left));
+            self.rounds += 1;
+        }
+        let Self { proxy, store, rounds, done, failed, .. } = self;
+        println!("{store}: {rounds} trees both ways, {} faults, {done} done, {failed} said to have failed, every byte right", proxy.faults());
     }
-    let left = Command::new("find").arg(&back).args(["-name", ".*.tow-part"]).output().unwrap().stdout;
-    assert!(left.is_empty(), "{what}: {}", String::from_utf8_lossy(&left));
-    told.rounds += 1;
-    told.faults += proxy.faults() - before;
 }
 
 /// Seeds, and how many of a hundred requests are hurt: few, as in life, and so many that some must fail.
@@ -395,12 +382,7 @@ fn a_tree_through_a_failing_network_is_right_on_azure_or_said_not_to_be() {
         account.name, account.endpoint
     ));
     let there = || serde_json::from_value(python(HASHES, ["azure", azurite.endpoint(), azurite.account(), azurite.key(), "faults"]).json()).unwrap();
-    let mut told = Told::default();
-    for (seed, percent) in draws() {
-        through_faults(&home, &proxy, "az", seed, percent, &mut told, there);
-    }
-    let Told { rounds, faults, done, failed } = told;
-    println!("faults on azure: {rounds} trees both ways, {faults} faults, {done} done, {failed} said to have failed, every byte right");
+    Network { home: &home, proxy: &proxy, store: "az", rounds: 0, done: 0, failed: 0 }.round_trips(there);
 }
 
 #[test]
@@ -415,10 +397,5 @@ fn a_tree_through_a_failing_network_is_right_on_s3_or_said_not_to_be() {
     ));
     let there =
         || serde_json::from_value(python(HASHES, ["s3", &server.endpoint(), server.access_key(), server.secret_key(), server.bucket()]).json()).unwrap();
-    let mut told = Told::default();
-    for (seed, percent) in draws() {
-        through_faults(&home, &proxy, "s3", seed, percent, &mut told, there);
-    }
-    let Told { rounds, faults, done, failed } = told;
-    println!("faults on s3: {rounds} trees both ways, {faults} faults, {done} done, {failed} said to have failed, every byte right");
+    Network { home: &home, proxy: &proxy, store: "s3", rounds: 0, done: 0, failed: 0 }.round_trips(there);
 }

@@ -138,12 +138,15 @@ impl Backend for LocalBackend {
 pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let (reply, _) = client::ask(state, &|| Ask::Forget { runs: runs.to_vec() })?;
     let Reply::Forgotten { runs } = reply else { return Err(unexpected(&reply)) };
-    for run in &runs {
-        let folder = state.run(run);
-        towline_host::filesystem::remove_tree(&folder)
-            .map_err(|error| Error::refused(format!("{} cannot be removed", folder.display())).source_error(error))?;
+    // One that cannot go is no reason to leave the others; a later prune finds it.
+    let failure = runs.iter().map(|run| state.run(run)).filter_map(|folder| {
+        let error = towline_host::filesystem::remove_tree(&folder).err()?;
+        Some(Error::refused(format!("{} cannot be removed", folder.display())).source_error(error))
+    });
+    match failure.last() {
+        Some(error) => Err(error),
+        None => Ok(runs),
     }
-    Ok(runs)
 }
 
 /// Bytes of a log from a place on. A log that is not there yet is empty.

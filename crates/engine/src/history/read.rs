@@ -46,6 +46,12 @@ pub struct ActiveRun {
 }
 
 impl History {
+    /// Whether a run of that id is in it.
+    pub fn knows(&self, run: &RunId) -> Result<bool> {
+        let found = self.connection.prepare_cached("SELECT 1 FROM runs WHERE id=?1").and_then(|mut query| query.exists([run.as_str()]));
+        found.map_err(|error| self.failed(&error))
+    }
+
     /// How many runs each snapshot has, by its id.
     pub fn runs_by_snapshot(&self) -> Result<std::collections::HashMap<String, usize>> {
         let collect = || {

@@ -134,6 +134,10 @@ impl Inner {
             file.set_len(bytes.len() as u64)?;
             sparse::write_at(&file, 0, bytes)?;
             set_modified(&file, marks)?;
+            if create {
+                // Whoever must not replace it counts on it: it is there for good.
+                file.sync_data()?;
+            }
             self.tree.place_part(key, create)
         };
         act().map_err(|error| {

@@ -30,6 +30,26 @@ pub struct Side {
     pub path: String,
 }
 
+impl Outcome {
+    /// Takes from the extra ones what lies at or below something that the source has but could not
+    /// be carried over: it is not "only there".
+    pub fn spare(&mut self, from: &Side, to: &Side, more: &[String]) {
+        let (from, to) = (from.prefix(), to.prefix());
+        let names = self.left_out.iter().map(|odd| odd.name.as_str()).chain(self.failed.iter().map(|(name, _)| name.as_str()));
+        let kept: Vec<String> = names
+            .map(|name| name.strip_prefix(&from).unwrap_or(name))
+            .chain(more.iter().map(String::as_str))
+            .map(|name| name.trim_matches('/').to_owned())
+            .collect();
+        let before = self.extra.len();
+        self.extra.retain(|(key, _)| {
+            let name = key.as_str().strip_prefix(&to).unwrap_or(key.as_str());
+            !kept.iter().any(|kept| name == kept || name.strip_prefix(kept.as_str()).is_some_and(|rest| rest.starts_with('/')))
+        });
+        self.spared = (before - self.extra.len()) as u64;
+    }
+}
+
 impl Side {
     /// What keys below the path begin with.
     pub fn prefix(&self) -> String {
@@ -71,6 +91,8 @@ pub struct Outcome {
     /// With `extras`: what only the receiving side has.
     pub extra: Vec<(Key, u64)>,
     pub left_out: Vec<Oddity>,
+    /// Of the extra ones, those that are spared: the source has something there that was left out.
+    pub spared: u64,
     pub failed: Vec<(String, Error)>,
 }
 

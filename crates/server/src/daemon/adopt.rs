@@ -178,6 +178,10 @@ impl Daemon {
     }
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
+        if let Some(run) = self.run_of(key) {
+            // The programs behind its mounts went with them.
+            towline_host::mounts::release_below(&self.state.run(&run.id).join("io"));
+        }
         let ending = Ending::cause(Cause::NodeFailed).detail("the runner and its guard were killed, or the machine went down");
         self.attempt_over(key, attempt, ending, now());
     }

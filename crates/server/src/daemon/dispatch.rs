@@ -204,7 +204,8 @@ impl Daemon {
         let folders = data.iter().flat_map(|data| &data.io).filter(|order| order.io.store.datastore.kind == "folder");
         let copy = data.and_then(|data| data.copy.as_ref()).map(|copy| copy.place.clone());
         let mapped = resolved.code.iter().flat_map(|code| code.mapped.values().cloned());
-        let elsewhere = folders.filter_map(|order| order.io.store.datastore.path.clone()).chain([code]).chain(mapped).filter(|folder| Path::new(folder).is_dir());
+        let elsewhere =
+            folders.filter_map(|order| order.io.store.datastore.path.clone()).chain([code]).chain(mapped).filter(|folder| Path::new(folder).is_dir());
         let binds: BTreeSet<String> = [own].into_iter().chain(elsewhere).chain(copy).collect();
         let binds = binds.into_iter().collect();
         Ok(Some(ContainerOrder { container: container.clone(), binds, variables: Variables(resolved.inherited.clone()) }))

@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if from.store.place() == to.store.place() && (from.path == to.path || to.path.starts_with(&from.prefix())) {
         return Err(Error::usage("the target is the source, or lies in it"));
     }
-    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to }], &args.choices)
+    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to, kept: Vec::new() }], &args.choices)
 }
 
 fn stores_a_file(side: &Side) -> Result<bool> {

@@ -1,11 +1,11 @@
 //! `tow diff`: what differs between two runs.
 
 use super::{Report, logs};
+use crate::code_diff::code_diff;
 use crate::context::Context;
 use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
-use crate::code_diff::code_diff;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::record::RunRecord;
 use towline_core::{Error, Result};

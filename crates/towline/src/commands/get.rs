@@ -64,8 +64,14 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     if from.is_dir() {
         for entry in fs::read_dir(from).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // A link could lead anywhere, also in circles.
-            if entry.file_type().map_err(failed)?.is_symlink() {
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_symlink() {
+                // A link could lead anywhere, also in circles: it is copied as what it is.
+                copy_link(&entry.path(), &to.join(entry.file_name()))?;
+                continue;
+            }
+            if !kind.is_dir() && !kind.is_file() {
+                crate::output::status(&format!("left out {}: it is neither file nor folder", entry.path().display()));
                 continue;
             }
             if entry.path() == within {
@@ -74,6 +80,9 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
             copy(&entry.path(), &to.join(entry.file_name()), within, copied)?;
         }
         return Ok(());
+    }
+    if !from.is_file() {
+        return Err(Error::refused(format!("{} is neither file nor folder", from.display())));
     }
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
@@ -84,4 +93,16 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     fs::copy(from, to).map_err(failed)?;
     copied.push(to.to_owned());
     Ok(())
+}
+
+fn copy_link(from: &Path, to: &Path) -> Result<()> {
+    let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    let target = fs::read_link(from).map_err(failed)?;
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match std::os::unix::fs::symlink(target, to) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => Ok(()),
+    }
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use towline_backends::local::forget;
 use towline_core::quantity::{Memory, Span};
 use towline_core::{Result, RunId};
+use towline_engine::history::History;
+use towline_wire::layout::StateFolder;
 
 /// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
@@ -32,10 +34,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let now = towline_host::clock::now();
     let before = towline_core::time::Moment(now.0 - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX));
     let rows = history.prunable(before, args.keep)?;
+    let state = context.state()?;
+    if args.yes {
+        remove_orphans(state, &history)?;
+    }
     if rows.is_empty() {
         return Ok(nothing());
     }
-    let state = context.state()?;
     let bytes: u64 = rows.iter().map(|row| size(&state.run(&row.id))).sum();
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
@@ -52,6 +57,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+}
+
+/// Folders that an earlier prune could not remove: no run in the history has them.
+fn remove_orphans(state: &StateFolder, history: &History) -> Result<()> {
+    for entry in fs::read_dir(state.runs()).into_iter().flatten().flatten() {
+        let Some(run) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+        if !history.knows(&run)? {
+            let _ = towline_host::filesystem::remove_tree(&entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// What a run's folder holds; links lead elsewhere and do not count.

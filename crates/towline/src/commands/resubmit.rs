@@ -107,7 +107,13 @@ fn origin(context: &Context, target: &Target, resolved: &Resolved, latest_code: 
         return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), workdir.display()))
             .hint("submit it from another folder with `tow submit --from`"));
     }
-    Ok(Origin { place: CodePlace { root, workdir }, environment, resubmits: Some(target.id().clone()), code })
+    Ok(Origin {
+        place: CodePlace { root, workdir },
+        environment,
+        resubmits: Some(target.id().clone()),
+        code,
+        data: Some((resolved.io.clone(), resolved.copy.clone())),
+    })
 }
 
 /// The environment of the first submission. Secrets were not kept: they are read anew.

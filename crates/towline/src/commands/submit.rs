@@ -4,7 +4,7 @@ use super::{Report, logs};
 use crate::code::{self, LocalStore, Survey, Wish};
 use crate::context::{Context, block_on};
 use crate::follow::{Followed, View, follow};
-use crate::job_data::job_data;
+use crate::job_data::{job_data, same_data};
 use crate::output;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use towline_core::job::{Job, Launch, Tier, Words};
 use towline_core::plan::Plan;
 use towline_core::quantity::{Memory, Span};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{FrozenCode, GitState, Surroundings};
+use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, Surroundings};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
@@ -149,6 +149,8 @@ pub(crate) struct Origin {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) resubmits: Option<RunId>,
     pub(crate) code: CodeChoice,
+    /// The data of the run that is done again.
+    pub(crate) data: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
 }
 
 /// Which code a run gets.
@@ -300,17 +302,20 @@ pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     }
     let place = flow::code_place(&job, context.folder()?)?;
     let code = if in_place || context.layers()?.config.in_place { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
-    let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code };
+    let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code, data: None };
     plan_for(context, job, &cluster, total_gpus, origin)
 }
 
 /// Makes the plan; the code is only looked at.
 pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
     let backend = context.cluster(cluster)?;
-    let Origin { place, environment, resubmits, code } = origin;
+    let Origin { place, environment, resubmits, code, data } = origin;
     let mut notes = Vec::new();
     let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
-    let data = job_data(context, &job)?;
+    let data = match data {
+        Some((io, copy)) => same_data(context, io, copy)?,
+        None => job_data(context, &job)?,
+    };
     let around = Surroundings {
         git,
         code: frozen,
@@ -354,6 +359,7 @@ fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice
     }
     let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
     let frozen = survey.frozen()?;
+    notes.extend(survey.unlinked());
     Ok((Some(survey), Some(frozen), git))
 }
 

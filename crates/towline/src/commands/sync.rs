@@ -42,7 +42,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         (Some(place), sync) => (place.clone(), sync.as_ref().map(|sync| sync.ignore.clone()).unwrap_or_default()),
         (None, Some(sync)) => (format!("{}:{}", sync.datastore, sync.path), sync.ignore.clone()),
         (None, None) => {
-            return Err(Error::usage("there is no place to mirror to").hint("tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml"));
+            return Err(
+                Error::usage("there is no place to mirror to").hint("tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml")
+            );
         }
     };
     ignore.extend(args.ignore.iter().cloned());
@@ -56,12 +58,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
     let survey = code::survey(context, &code, &Wish { ignore: &ignore, large: false })?;
-    let mut keys = Vec::new();
+    let (mut keys, mut kept) = (Vec::new(), Vec::new());
     for found in &survey.walked.found {
         let name = String::from_utf8_lossy(&found.path);
         match found.kind {
             FoundKind::Folder => {}
-            FoundKind::Link => output::status(&format!("left out {name}: a store holds no links")),
+            FoundKind::Link => {
+                output::status(&format!("left out {name}: a store holds no links"));
+                kept.push(name.into_owned());
+            }
             FoundKind::File => {
                 let text = std::str::from_utf8(&found.path)
                     .map_err(|_| Error::refused(format!("the name of {name} is not UTF-8")).hint("rename it or leave it out with --ignore"))?;
@@ -70,5 +75,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     }
     let from = Side { store: Arc::new(Listed::new(Arc::new(Folder::local(&survey.root)), keys)), path: String::new() };
-    transfers::run(context, vec![Job { shown: place, from, to: target }], &args.choices)
+    transfers::run(context, vec![Job { shown: place, from, to: target, kept }], &args.choices)
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Some(cluster) => stores.spot(Some(cluster), path)?.side,
             None => transfers::local(&spot.local)?,
         };
-        Ok(Job { shown: spot.shown, from, to: spot.side })
+        Ok(Job { shown: spot.shown, from, to: spot.side, kept: Vec::new() })
     };
     // All are found before any is sent.
     let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;

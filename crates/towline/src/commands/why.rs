@@ -131,6 +131,9 @@ fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
         Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
         Some(Cause::ImagePull) => (Some(false), format!("check the image's name; what the runtime said is in tow logs {short} --setup")),
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("laid out")) => {
+            (None, "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code anew".into())
+        }
         Some(Cause::NotStarted) => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
         Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())

@@ -21,6 +21,27 @@ fn a_retry_finds_its_code_as_it_was_and_its_own_files_beside_it() {
 }
 
 #[test]
+fn a_retry_is_not_led_elsewhere_by_links_of_the_attempt_before() {
+    let home = home();
+    home.write("src/a", "a");
+    home.write("src/deep/b", "b");
+    home.write("job.yaml", "command: [sh, -c, 'if [ $TOW_ATTEMPT = 1 ]; then mv src moved; ln -s moved src; exit 3; fi; cat src/a src/deep/b; test ! -L src']\nretry: {when: [exit_code], max: 2}\n");
+    let run = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    home.tow(["wait", &run]).ok();
+    assert_eq!(home.tow(["logs", &run, "--attempt", "2"]).ok().stdout, "ab");
+    // The whole tree in another place: that place is not touched.
+    let elsewhere = home.path("elsewhere");
+    std::fs::create_dir_all(elsewhere.join("src")).unwrap();
+    std::fs::write(elsewhere.join("src/a"), "theirs").unwrap();
+    let home = home.with("ELSEWHERE", &elsewhere.display().to_string());
+    home.write("job.yaml", "command: [sh, -c, 'if [ $TOW_ATTEMPT = 1 ]; then rm -rf $TOW_RUN_DIR/code; ln -s $ELSEWHERE $TOW_RUN_DIR/code; exit 3; fi; cat src/a']\nretry: {when: [exit_code], max: 2}\n");
+    let run = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    home.tow(["wait", &run]).ok();
+    assert_eq!(home.tow(["logs", &run, "--attempt", "2"]).ok().stdout, "a");
+    assert_eq!(std::fs::read_to_string(elsewhere.join("src/a")).unwrap(), "theirs");
+}
+
+#[test]
 fn a_preempted_run_comes_back_to_its_own_folder() {
     let home = home();
     home.configure("clusters:\n  local: {kind: local, cpus: 1}\n");

@@ -75,3 +75,65 @@ fn pruning_a_run_removes_its_tree_even_where_it_is_locked() {
         fs::metadata(&folder).is_err().then_some(())
     });
 }
+
+#[test]
+fn what_is_mounted_in_a_runs_folder_survives_its_pruning() {
+    let mut home = home();
+    let precious = home.path("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("file"), "somebody else's").unwrap();
+    home.set("PRECIOUS", &precious.display().to_string());
+    let run = home.tow(["submit", "sh", "-c", "mkdir m && mount --bind $PRECIOUS m"]).ok().id();
+    if home.tow(["wait", &run]).code != 0 {
+        return towline_testkit::ability::not_run("pruning around a mount: nothing can be mounted here");
+    }
+    towline_testkit::until("the run to be pruned", || {
+        home.tow(["prune", "--older-than", "1s", "--yes"]).ok();
+        home.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().is_empty().then_some(())
+    });
+    assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "somebody else's");
+    assert!(!home.state().runs().join(&run).exists());
+}
+
+#[test]
+fn damaged_content_is_dropped_and_stored_anew() {
+    let home = home();
+    home.write("a.sh", "echo good");
+    home.tow(["init"]).ok();
+    let packs = home.state().snapshots().join("packs");
+    let pack = fs::read_dir(&packs).unwrap().flatten().flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten()).next().unwrap().path();
+    fs::remove_file(&pack).unwrap();
+    fs::write(&pack, "rubbish").unwrap();
+    assert_eq!(home.tow(["snapshot", "check"]).code, 123);
+    assert_eq!(home.tow(["run", "sh", "a.sh"]).code, 1);
+    home.tow(["snapshot", "check", "--repair"]).ok();
+    assert_eq!(home.tow(["run", "sh", "a.sh"]).ok().stdout, "good\n");
+    home.tow(["snapshot", "check"]).ok();
+}
+
+#[test]
+fn files_that_come_and_go_are_no_reason_to_refuse() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let home = home();
+    for number in 0..300 {
+        home.write(&format!("d/f{number}"), "x");
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for name in ["a", "b"] {
+            let (home, over) = (&home, &over);
+            scope.spawn(move || {
+                let path = home.project().join(format!("d/.{name}.swp"));
+                while !over.load(Ordering::Relaxed) {
+                    fs::write(&path, "swap").unwrap();
+                    let _ = fs::remove_file(&path);
+                }
+            });
+        }
+        let outcomes: Vec<_> = (0..40).map(|_| home.tow(["init"])).collect();
+        over.store(true, Ordering::Relaxed);
+        for outcome in outcomes {
+            outcome.ok();
+        }
+    });
+}

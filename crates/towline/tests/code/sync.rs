@@ -62,3 +62,47 @@ fn many_folders_need_few_descriptors() {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
+
+#[test]
+fn what_was_left_out_here_is_not_removed_there() {
+    let home = with_store();
+    home.write("data/coco/a", "only copy");
+    home.write("data/voc/b", "b");
+    home.tow(["up", "data"]).ok();
+    // The usual way to free a disk: the folder moves, a link stays.
+    fs::rename(home.project().join("data/coco"), home.path("moved")).unwrap();
+    std::os::unix::fs::symlink(home.path("moved"), home.project().join("data/coco")).unwrap();
+    fs::remove_file(home.project().join("data/voc/b")).unwrap();
+    let said = home.tow(["up", "data", "--delete", "--yes"]).ok();
+    assert!(said.stderr.contains("stay there"), "{}", said.stderr);
+    assert_eq!(fs::read_to_string(home.path("nas/sets/coco/a")).unwrap(), "only copy");
+    assert!(!home.path("nas/sets/voc/b").exists());
+    home.write("lib/c", "c");
+    home.write("main.py", "m");
+    home.tow(["sync"]).ok();
+    fs::rename(home.project().join("lib"), home.path("lib")).unwrap();
+    std::os::unix::fs::symlink(home.path("lib"), home.project().join("lib")).unwrap();
+    home.tow(["sync", "--delete", "--yes"]).ok();
+    assert!(home.path("nas/mirror/code/lib/c").exists());
+}
+
+#[test]
+fn a_resubmission_keeps_the_stores_of_its_run() {
+    let home = with_store();
+    fs::create_dir_all(home.path("nas/in")).unwrap();
+    fs::write(home.path("nas/in/x"), "right").unwrap();
+    fs::create_dir_all(home.path("other/in")).unwrap();
+    fs::write(home.path("other/in/x"), "wrong").unwrap();
+    home.write("job.yaml", "io:\n  in: {datastore: nas, path: in, mode: read}\nscript: |\n  cat ${{in}}/x\n");
+    let run = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    home.tow(["wait", &run]).ok();
+    // Another project, where the same name means another place.
+    let project = home.path("project-b");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join("towline.yaml"), format!("datastores:\n  nas: {{kind: folder, path: {}}}\n", home.path("other").display())).unwrap();
+    let again = home.command(["resubmit", &run]).current_dir(&project).output().unwrap();
+    assert!(again.status.success(), "{again:?}");
+    let again = String::from_utf8_lossy(&again.stdout).trim().to_owned();
+    home.tow(["wait", &again]).ok();
+    assert_eq!(home.tow(["logs", &again]).ok().stdout, "right");
+}

@@ -228,3 +228,42 @@ fn old_packs_are_marked_first_and_go_a_day_later() {
     home.tow(["snapshot", "get", &id(&made), back.to_str().unwrap(), "--from", "nas"]).ok();
     assert!(tree(&back) == tree(&home.project()));
 }
+
+#[test]
+fn through_a_failing_network_it_is_right_or_said_not_to_be() {
+    let (proxy, home) = remote("snapfaults", 60, 300_000);
+    let faults = [
+        Fault::ResetBefore,
+        Fault::ResetWithin,
+        Fault::ResetAfter,
+        Fault::LostAnswer,
+        Fault::Answer { status: 503, retry_after_seconds: Some(0) },
+        Fault::Truncated,
+        Fault::Shortened,
+        Fault::Flipped,
+    ];
+    let mut done = [0, 0];
+    for seed in 0..6 {
+        write(&home, "src/changed", &noise(2 << 20, 1000 + seed));
+        proxy.inject(Rule::one_of(&faults).share(30, seed));
+        let made = home.tow(["init", "--to", "az"]);
+        proxy.heal();
+        assert!([0, 123, 125].contains(&made.code), "seed {seed}: {made:?}");
+        done[0] += usize::from(made.code == 0);
+        let id = if made.code == 0 { made.id() } else { home.tow(["init", "--to", "az"]).ok().id() };
+        home.tow(["snapshot", "check", &id, "--in", "az"]).ok();
+        let back = home.path(&format!("out-{seed}/back"));
+        fs::create_dir(back.parent().unwrap()).unwrap();
+        proxy.inject(Rule::one_of(&faults).share(30, seed));
+        let got = home.tow(["snapshot", "get", &id, back.to_str().unwrap(), "--from", "az"]);
+        proxy.heal();
+        assert!([0, 123, 125].contains(&got.code), "seed {seed}: {got:?}");
+        if got.code == 0 {
+            done[1] += 1;
+            assert!(tree(&back) == tree(&home.project()), "seed {seed}");
+        } else {
+            assert_eq!(fs::read_dir(back.parent().unwrap()).unwrap().count(), 0, "seed {seed}: {got:?}");
+        }
+    }
+    assert!(proxy.faults() > 0 && done[0] > 0, "{done:?}");
+}

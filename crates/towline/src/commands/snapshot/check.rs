@@ -1,14 +1,15 @@
 //! `tow snapshot check`.
 
-use super::{Report, find, with_store};
+use super::{Report, alone, find, with_store};
 use crate::context::Context;
 use crate::progress::Bar;
 use serde::Serialize;
 use towline_core::quantity::Memory;
 use towline_core::{ErrorKind, Result};
-use towline_snapshot::check::{Checked, check};
+use towline_snapshot::check::{Checked, check, repair};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::progress::Progress;
+use towline_snapshot::store::BlobStore;
 
 /// Read all kept content again and say what is damaged and which files that touches.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// Of a datastore [default: this machine].
     #[arg(long = "in", value_name = "DATASTORE")]
     store: Option<String>,
+    /// Drop what is damaged, with the snapshots that need it: the next submission stores it anew.
+    #[arg(long)]
+    repair: bool,
 }
 
 #[derive(Serialize)]
@@ -39,16 +43,28 @@ struct Touched {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let progress = Progress::default();
-    let checked = with_store(context, args.store.as_deref(), |store| {
+    let work = |store: &dyn BlobStore| {
         let chosen = args.snapshots.iter().map(|text| find(store, text)).collect::<Result<Vec<Digest>>>()?;
         let only = (!chosen.is_empty()).then_some(chosen.as_slice());
-        Ok(Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?)
-    })?;
-    Ok(report(checked))
+        let checked = Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?;
+        let dropped = if args.repair { repair(store, &checked, towline_host::clock::now().0)? } else { Vec::new() };
+        Ok((checked, dropped))
+    };
+    let (checked, dropped) = match &args.store {
+        None if args.repair => work(&alone(context)?.store)?,
+        name => with_store(context, name.as_deref(), work)?,
+    };
+    let is_whole = checked.damage.is_empty();
+    let report = report(checked);
+    Ok(match (is_whole, args.repair) {
+        (true, _) => report,
+        (false, false) => report.hint("--repair drops what is damaged; the next submission stores it anew"),
+        (false, true) => report.code(0).hint(format!("{} snapshots dropped; the next submission from their folders stores them anew", dropped.len())),
+    })
 }
 
 fn report(checked: Checked) -> Report {
-    let Checked { snapshots, packs, bytes, damage } = checked;
+    let Checked { snapshots, packs, bytes, damage, .. } = checked;
     let rows: Vec<Row> = damage
         .into_iter()
         .map(|damage| Row {

@@ -10,9 +10,11 @@ use crate::code;
 use crate::context::Context;
 use crate::remote::remote_store;
 use crate::stores::Stores;
+use std::fs::File;
 use towline_core::{Error, Result};
+use towline_host::lock;
 use towline_snapshot::digest::Digest;
-use towline_snapshot::store::{Blob, BlobKind, BlobStore};
+use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore};
 
 /// List, check, lay out or drop the snapshots that runs were made from.
 #[derive(Debug, clap::Args)]
@@ -49,6 +51,19 @@ fn with_store<T>(context: &Context, name: Option<&str>, work: impl FnOnce(&dyn B
         None => work(&code::local_store(context.state()?)?.store),
         Some(name) => work(&remote_store(&Stores::new(context), name)?),
     }
+}
+
+/// This machine's store, held alone: whoever takes a snapshot or is about to name one is waited for.
+struct Alone {
+    store: FolderStore,
+    _lock: File,
+}
+
+fn alone(context: &Context) -> Result<Alone> {
+    let state = context.state()?;
+    let lock = code::open_lock(state)?;
+    lock::lock_alone(&lock).map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
+    Ok(Alone { store: FolderStore::new(state.snapshots()), _lock: lock })
 }
 
 /// The one snapshot whose id begins so.

@@ -1,15 +1,13 @@
 //! `tow snapshot prune`: a plan first.
 
-use super::{Report, with_store};
-use crate::code;
+use super::{Report, alone, with_store};
 use crate::context::Context;
 use std::collections::HashMap;
+use towline_core::Result;
 use towline_core::quantity::{Memory, Span};
-use towline_core::{Error, Result};
-use towline_host::lock;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
-use towline_snapshot::store::{BlobStore, FolderStore};
+use towline_snapshot::store::BlobStore;
 
 /// In a store that others use, content that nobody needs waits this long before it goes.
 const GRACE: i64 = 24 * 3_600_000;
@@ -40,11 +38,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     match &args.store {
         None => {
-            let state = context.state()?;
-            let lock = code::open_lock(state)?;
-            // Whoever takes a snapshot or is about to name one is waited for.
-            lock::lock_alone(&lock).map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
-            prune(context, args, &FolderStore::new(state.snapshots()), None)
+            let alone = alone(context)?;
+            if args.yes {
+                alone.store.clear_incoming();
+            }
+            prune(context, args, &alone.store, None)
         }
         Some(name) => with_store(context, Some(name), |store| prune(context, args, store, Some(GRACE))),
     }

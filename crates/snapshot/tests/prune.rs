@@ -1,0 +1,79 @@
+//! Dropping snapshots where others use the store: what is on a list of the doomed is not built upon.
+
+mod support;
+
+use std::fs;
+use support::{Bench, noise};
+use towline_snapshot::check::check;
+use towline_snapshot::digest::Digest;
+use towline_snapshot::progress::Progress;
+use towline_snapshot::prune::{Policy, carry_out, plan};
+use towline_snapshot::store::{Blob, BlobKind, BlobStore};
+
+const DAY: i64 = 86_400_000;
+
+/// Everything in the store as if it had been there for a month.
+fn age(bench: &Bench) {
+    let mut folders = vec![bench.store.root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("read").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                fs::File::open(entry.path()).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+            }
+        }
+    }
+}
+
+fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usize, usize) {
+    let keep = |id: &Digest, _: Option<i64>| keep(id);
+    let policy = Policy { keep: &keep, grace: Some(DAY), now };
+    let plan = plan(&bench.store, &policy).expect("planned");
+    carry_out(&bench.store, &plan, &policy).expect("carried out");
+    (plan.snapshots.len(), plan.packs.len(), plan.doomed.len())
+}
+
+#[test]
+fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
+    let bench = Bench::new();
+    bench.write("a", noise(1, 4000));
+    let first = bench.take();
+    let now = bench.options().now / 1_000_000;
+    age(&bench);
+    assert_eq!(prune(&bench, now, &|_| false), (1, 0, 1), "marked, not deleted");
+    assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 1);
+    assert_eq!(prune(&bench, now + DAY / 2, &|_| true), (0, 0, 0), "too early");
+    // The same content is taken again meanwhile: it does not build on what may go.
+    let again = bench.take();
+    assert_eq!(again.id, first.id);
+    assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 2);
+    assert_eq!(prune(&bench, now + 2 * DAY, &|_| true), (0, 1, 0));
+    assert!(check(&bench.store, None, &Progress::default()).expect("checked").damage.is_empty());
+    bench.round_trip(&again.id, "out");
+}
+
+#[test]
+fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
+    let bench = Bench::new();
+    bench.write("a", noise(2, 4000));
+    let first = bench.take();
+    let root = bench.store.get(&Blob::Root(first.id)).expect("read").expect("there");
+    let now = bench.options().now / 1_000_000;
+    age(&bench);
+    prune(&bench, now, &|_| false);
+    // Somebody who was slow names it after all; a machine that knows nothing reads that root.
+    bench.store.put(&Blob::Root(first.id), &root).expect("put");
+    let mut options = bench.options();
+    options.index = bench.folder.path().join("fresh-index");
+    bench.write("b", "more");
+    let second = bench.take_with(&options).expect("taken");
+    bench.store.delete(&[Blob::Root(first.id)]).expect("deleted");
+    age(&bench);
+    // The same packs are given up a second time: that list counts as well.
+    prune(&bench, now + 2 * DAY, &|id| *id == second.id);
+    bench.round_trip(&second.id, "out");
+    bench.write("c", "still more");
+    let third = bench.take_with(&options).expect("taken");
+    bench.round_trip(&third.id, "out-3");
+}
