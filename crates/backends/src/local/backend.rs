@@ -139,11 +139,13 @@ pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let (reply, _) = client::ask(state, &|| Ask::Forget { runs: runs.to_vec() })?;
     let Reply::Forgotten { runs } = reply else { return Err(unexpected(&reply)) };
     // One that cannot go is no reason to leave the others; a later prune finds it.
-    let failure = runs.iter().map(|run| state.run(run)).filter_map(|folder| {
-        let error = towline_host::filesystem::remove_tree(&folder).err()?;
-        Some(Error::refused(format!("{} cannot be removed", folder.display())).source_error(error))
-    });
-    match failure.last() {
+    let mut failure = None;
+    for folder in runs.iter().map(|run| state.run(run)) {
+        if let Err(error) = towline_host::filesystem::remove_tree(&folder) {
+            failure = Some(Error::refused(format!("{} cannot be removed", folder.display())).source_error(error));
+        }
+    }
+    match failure {
         Some(error) => Err(error),
         None => Ok(runs),
     }
