@@ -38,13 +38,13 @@ class TowMover:
 
     def init(self, *words: str) -> list[str]:
         """Takes a snapshot of the folder it runs in; `--to blob` uploads it."""
-        return [self.binary, "init", *words]
+        return [self.binary, "init", "--any-size", *words]
 
     def snapshot(self, project: Path) -> str:
         """Takes a snapshot, untimed; its id."""
         done = subprocess.run([*self.init(), "--json"], cwd=project, env=self.shop.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         try:
-            return json.loads(done.stdout)["snapshot"]
+            return json.loads(done.stdout)["id"]
         except (ValueError, KeyError, TypeError) as error:
             raise BenchError(f"`tow init --json` names no snapshot: {(done.stdout + done.stderr)[-300:]}") from error
 

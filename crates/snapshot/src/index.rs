@@ -133,6 +133,23 @@ impl Index {
         self.rewrite = true;
     }
 
+    /// Packs that something known lies in.
+    pub(crate) fn packs(&self) -> Vec<Digest> {
+        let used: HashSet<Digest> = self.chunks.values().filter_map(|(frame, _)| self.frames.get(*frame as usize).map(|(pack, _)| *pack)).collect();
+        used.into_iter().collect()
+    }
+
+    /// Strikes packs that turn out not to be there.
+    pub(crate) fn strike(&mut self, packs: &[Digest]) {
+        if packs.is_empty() {
+            return;
+        }
+        let gone: HashSet<&Digest> = packs.iter().collect();
+        let frames = &self.frames;
+        self.chunks.retain(|_, (frame, _)| frames.get(*frame as usize).is_some_and(|(pack, _)| !gone.contains(pack)));
+        self.rewrite = true;
+    }
+
     /// Everything a root tells: how a lost index comes back.
     pub(crate) fn learn(&mut self, root: &Root) {
         let mut parts: HashMap<u32, Vec<Part>> = HashMap::new();

@@ -93,6 +93,12 @@ pub trait BlobStore: Send + Sync {
 
     fn list(&self, kind: BlobKind) -> Result<Vec<Stored>>;
 
+    /// Which of these packs are not there.
+    fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
+        let there: std::collections::HashSet<Blob> = self.list(BlobKind::Pack)?.into_iter().map(|stored| stored.blob).collect();
+        Ok(packs.iter().filter(|pack| !there.contains(&Blob::Pack(**pack))).copied().collect())
+    }
+
     /// What is not there is fine.
     fn delete(&self, blobs: &[Blob]) -> Result<()>;
 
@@ -255,6 +261,10 @@ impl BlobStore for FolderStore {
         }
         stored.sort_by_key(|stored| stored.blob);
         Ok(stored)
+    }
+
+    fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
+        Ok(packs.iter().filter(|pack| !self.file(&Blob::Pack(**pack)).exists()).copied().collect())
     }
 
     fn whole_files(&self) -> Option<PathBuf> {

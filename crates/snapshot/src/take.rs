@@ -123,6 +123,11 @@ fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
             }
         }
     }
+    // Somebody may have emptied the store behind our back: what is not there is stored again.
+    let known = index.packs();
+    if !known.is_empty() {
+        index.strike(&store.missing(&known)?);
+    }
     Ok(index)
 }
 

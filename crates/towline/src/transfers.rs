@@ -4,6 +4,7 @@ use crate::commands::Report;
 use crate::context::Context;
 use crate::{bar, output, stores};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -158,6 +159,11 @@ fn describe(report: &mut Report, shown: &str, outcome: &Outcome, deleted: usize,
     }
     for (name, error) in &outcome.failed {
         report.hints.push(format!("failed {}: {error}", towline_io::data::shown(name)));
+    }
+    // Many may fail for one reason: the next step is said once.
+    let steps: BTreeSet<&String> = outcome.failed.iter().flat_map(|(_, error)| error.hints()).collect();
+    for step in steps.into_iter().take(3) {
+        report.hints.push(format!("hint: {step}"));
     }
     report.hints.push(totals(shown, outcome, deleted, choices, elapsed));
     let named = |pairs: Vec<(String, String)>| -> Vec<Value> { pairs.into_iter().map(|(name, why)| json!({ "name": name, "why": why })).collect() };

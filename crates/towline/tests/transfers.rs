@@ -366,7 +366,7 @@ impl Network<'_> {
 
 /// Seeds, and how many of a hundred requests are hurt: few, as in life, and so many that some must fail.
 fn draws() -> Vec<(u64, u64)> {
-    let shares = if soak() { [5, 10, 20, 35, 60, 90].repeat(3) } else { vec![10, 60] };
+    let shares = if soak() { [5, 10, 20, 35, 60, 90].repeat(2) } else { vec![10, 60] };
     shares.into_iter().enumerate().map(|(number, percent)| (seed() + number as u64, percent)).collect()
 }
 

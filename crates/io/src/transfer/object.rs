@@ -47,7 +47,9 @@ fn shape(size: u64, habits: Habits) -> Shape {
 }
 
 fn damaged(key: &Key) -> Error {
-    Error::unreachable(format!("{key}: what arrived is not what was stored (its hash differs)")).hint("try again; if it stays so, the stored object is damaged")
+    Error::refused(format!("{key}: what arrived is not what was stored (its hash differs)"))
+        .retry(Retry::Later)
+        .hint("try again; if it stays so, the stored object is damaged")
 }
 
 impl Carrier {
@@ -68,7 +70,7 @@ impl Carrier {
             tries += 1;
             match self.carry_through(object, to).await {
                 // It came over damaged or short: that may pass, where the service answers at all.
-                Err(error) if error.kind() == ErrorKind::Unreachable && error.retry_advice() == Retry::Later && tries < TRIES => {}
+                Err(error) if error.retry_advice() == Retry::Later && tries < TRIES => {}
                 other => return other,
             }
         }
