@@ -58,9 +58,9 @@ const CASES: &[Case] = &[
     job("a folder outside the code root", "command: x\ncode: {workdir: ../..}\n", 121, &["below the code root"]),
     job("a folder that is not there", "command: x\ncode: {workdir: nowhere}\n", 121, &["nowhere", "does not exist"]),
     job("an unknown cluster", "command: x\ncluster: loacl\n", 122, &["no cluster is called `loacl`", "did you mean `local`"]),
+    job("a datastore that nobody knows", "command: x\nio: {d: {datastore: s}}\n", 121, &["`io.d`", "no datastore is called `s`", "datastores:"]),
+    job("a dataset of no store", "command: x\ncopy: {datastore: s}\n", 121, &["`copy`", "no datastore is called `s`"]),
     // What cannot be done: 123, with the reason.
-    job("io, for now", "command: x\nio: {d: {datastore: s}}\n", 123, &["`io`"]),
-    job("copy, for now", "command: x\ncopy: {datastore: s}\n", 123, &["`copy`"]),
     job("a secret without a value", "command: x\nenvironment: {secrets: [NOT_THERE]}\n", 123, &["secret `NOT_THERE` has no value", "export NOT_THERE"]),
     job("more CPUs than there are", "command: x\nresources: {cpus_per_node: 4096}\n", 123, &["4096 CPUs", "there are"]),
     job("more memory than there is", "command: x\nresources: {memory: 900T}\n", 123, &["900T of memory"]),

@@ -13,7 +13,7 @@ fn the_same_twice_does_not_differ() {
     let (one, two) = (ended(&home, &["echo", "x"]), ended(&home, &["echo", "x"]));
     let output = home.tow(["diff", &one, &two]).ok();
     assert_eq!((output.stdout.as_str(), output.stderr.trim()), ("", "they do not differ"));
-    assert_eq!(home.tow(["diff", &one, &two, "--json"]).ok().json(), json!({"one": one, "other": two, "differences": []}));
+    assert_eq!(home.tow(["diff", &one, &two, "--json"]).ok().json(), json!({"one": one, "other": two, "differences": [], "changes": []}));
 }
 
 #[test]
