@@ -286,7 +286,7 @@ impl Data for Folder {
         if self.0.name.is_empty() { root.to_string() } else { format!("{} (folder {root})", self.0.name) }
     }
     fn habits(&self) -> Habits {
-        Habits { blocks: u32::MAX, block: BLOCK, md5: false, near: true, marks_first: false, remembers: true }
+        Habits { blocks: u32::MAX, block: 2 * BLOCK, md5: false, near: true, marks_first: false, remembers: true }
     }
     fn as_any(&self) -> &dyn Any {
         self
