@@ -116,8 +116,6 @@ pub struct Block {
 pub struct Sums {
     /// See [`crate::transfer::hash::block_value`].
     pub value: [u8; 32],
-    /// Where the store asks for it.
-    pub md5: Option<[u8; 16]>,
 }
 
 impl Sums {
@@ -152,8 +150,6 @@ pub struct Habits {
     pub blocks: u32,
     /// Bytes of a block: a power of two of at least 1 KiB. It grows for an object of too many.
     pub block: u64,
-    /// Whether it checks blocks by MD5 and wants it at hand.
-    pub md5: bool,
     /// Whether reading it costs no more than a local disk.
     pub near: bool,
     /// Whether marks count when an upload in blocks begins, not when it ends.

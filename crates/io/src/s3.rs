@@ -159,7 +159,7 @@ impl Data for S3 {
     }
     /// No part but the last may be smaller than 5 MiB.
     fn habits(&self) -> Habits {
-        Habits { blocks: 10_000, block: 2 * BLOCK, md5: false, near: false, marks_first: true, remembers: false }
+        Habits { blocks: 10_000, block: 2 * BLOCK, near: false, marks_first: true, remembers: false }
     }
     fn throttled(&self) -> u64 {
         self.web.throttled()

@@ -65,9 +65,7 @@ impl BlobStore for RemoteStore {
                 Ok(_) => return Ok(()),
                 // Somebody else is writing the very same bytes.
                 Err(_) if self.has(blob)? => return Ok(()),
-                Err(error)
-                    if error.kind() == towline_core::ErrorKind::Refused && error.to_string().contains("is writing it") && begun.elapsed().as_secs() < 60 =>
-                {
+                Err(error) if error.retry_advice() == towline_core::Retry::Later && begun.elapsed().as_secs() < 60 => {
                     std::thread::sleep(std::time::Duration::from_millis(20));
                 }
                 Err(error) => return Err(Problem::Store(Box::new(error))),

@@ -11,7 +11,8 @@ pub mod sas;
 
 use crate::credential::AzureCredential;
 use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
-use crate::transfer::{BLOCK, hash};
+use crate::transfer::BLOCK;
+use crate::transfer::md5_lanes::{OnItsWay, md5_in_company};
 use crate::web::{Answer, Web};
 use address::{Endpoint, query};
 use async_trait::async_trait;
@@ -162,7 +163,7 @@ impl Data for Azure {
         self.service.place.clone()
     }
     fn habits(&self) -> Habits {
-        Habits { blocks: 50_000, block: BLOCK, md5: true, near: false, marks_first: false, remembers: true }
+        Habits { blocks: 50_000, block: BLOCK, near: false, marks_first: false, remembers: true }
     }
     fn throttled(&self) -> u64 {
         self.service.web.throttled()
@@ -210,7 +211,10 @@ impl Data for Azure {
     }
 
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool> {
-        let md5 = marks.md5.unwrap_or_else(|| hash::md5(&bytes));
+        let md5 = match marks.md5 {
+            Some(md5) => md5,
+            None => md5_in_company(bytes.clone()).await,
+        };
         let mut call = Call::new(Method::PUT, Some(&self.full(key)), if create { 'c' } else { 'w' })
             .header("x-ms-blob-type", "BlockBlob")
             .header("content-md5", BASE64_STANDARD.encode(md5))
@@ -219,7 +223,9 @@ impl Data for Azure {
             call = call.header("if-none-match", "*");
         }
         let call = with_marks(call, marks).body(bytes);
+        let on_its_way = OnItsWay::begin();
         let answer = self.service.ask(&call).await?;
+        drop(on_its_way);
         match answer.status {
             StatusCode::CREATED => Ok(true),
             StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if create => {
@@ -254,11 +260,12 @@ impl Data for Azure {
 
     async fn put(&self, key: &Key, _: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block> {
         let (tag, size) = (block_id(index, sums.digest()), bytes.len() as u64);
-        let md5 = sums.md5.unwrap_or_else(|| hash::md5(&bytes));
+        let md5 = md5_in_company(bytes.clone()).await;
         let call = Call::new(Method::PUT, Some(&self.full(key)), 'w')
             .query(&[("comp", "block"), ("blockid", &tag)])
             .header("content-md5", BASE64_STANDARD.encode(md5))
             .body(bytes);
+        let _on_its_way = OnItsWay::begin();
         self.service.demand(&call, &[StatusCode::CREATED]).await?;
         Ok(Block { index, size, digest: Some(sums.digest()), tag })
     }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use towline_core::quantity::Memory;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, Retry};
 use walk::{Found, Walker};
 
 const PAGE: usize = 5_000;
@@ -95,7 +95,7 @@ impl Inner {
             }
             io::ErrorKind::NotADirectory => Error::refused(format!("{path}: a file is in the way where a folder has to be")),
             io::ErrorKind::IsADirectory | io::ErrorKind::DirectoryNotEmpty => Error::refused(format!("{path}: a folder is in the way of this file")),
-            io::ErrorKind::ResourceBusy => Error::refused(format!("{path}: another tow is writing it")),
+            io::ErrorKind::ResourceBusy => Error::refused(format!("{path}: another tow is writing it")).retry(Retry::Later),
             _ => Error::refused(format!("{path} failed")).source_error(error),
         }
     }
@@ -187,7 +187,7 @@ impl Inner {
             let size = range.end - range.start;
             let bytes = &mut bytes[..usize::try_from(size).unwrap_or(0)];
             file.read_exact_at(bytes, range.start).map_err(|error| self.failed(key, error))?;
-            let digest = Some(hash::sums(shape, index, bytes, false).digest());
+            let digest = Some(hash::sums(shape, index, bytes).digest());
             found.push(Block { index, size, digest, tag: String::new() });
         }
         Ok(found)
@@ -286,7 +286,7 @@ impl Data for Folder {
         if self.0.name.is_empty() { root.to_string() } else { format!("{} (folder {root})", self.0.name) }
     }
     fn habits(&self) -> Habits {
-        Habits { blocks: u32::MAX, block: 2 * BLOCK, md5: false, near: true, marks_first: false, remembers: true }
+        Habits { blocks: u32::MAX, block: 2 * BLOCK, near: true, marks_first: false, remembers: true }
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -26,8 +26,8 @@ pub fn block_value(shape: Shape, index: u32, bytes: &[u8]) -> ChainingValue {
 }
 
 /// All that is to be known of a block.
-pub fn sums(shape: Shape, index: u32, bytes: &[u8], with_md5: bool) -> Sums {
-    Sums { value: block_value(shape, index, bytes), md5: with_md5.then(|| md5(bytes)) }
+pub fn sums(shape: Shape, index: u32, bytes: &[u8]) -> Sums {
+    Sums { value: block_value(shape, index, bytes) }
 }
 
 /// The plain BLAKE3 of the whole, from the values of all its blocks.

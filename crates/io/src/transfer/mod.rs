@@ -9,6 +9,7 @@ pub mod engine;
 pub mod hash;
 mod join;
 mod journal;
+pub(crate) mod md5_lanes;
 mod object;
 pub mod pace;
 pub mod progress;

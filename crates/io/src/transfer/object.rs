@@ -98,7 +98,7 @@ impl Carrier {
         let target = &self.target.store;
         let turn = self.pace.turn(object.size).await;
         let bytes = self.source.store.read(&object.key, 0..object.size, object.version.as_deref()).await?;
-        let wants_md5 = target.habits().md5 || (object.marks.md5.is_some() && object.marks.blake3.is_none());
+        let wants_md5 = object.marks.md5.is_some() && object.marks.blake3.is_none();
         let hash = move |bytes: &[u8]| (hash::blake3(bytes), wants_md5.then(|| hash::md5(bytes)));
         let (blake3, md5) = if bytes.len() > 64 << 10 {
             let bytes = bytes.clone();
@@ -213,7 +213,7 @@ impl Carrier {
                 && let Some(done) = journal.as_ref().and_then(|journal| journal.done.get(&index))
                 && let Some(block) = known.clone().filter(|block| block.digest.as_ref().is_some_and(|digest| digest[..] == done.value[..16]))
             {
-                take(Ok(Ok((index, Sums { value: done.value, md5: None }, block, true))), &mut parts)?;
+                take(Ok(Ok((index, Sums { value: done.value }, block, true))), &mut parts)?;
                 continue;
             }
             let turn = self.pace.turn(shape.block).await;
@@ -222,8 +222,8 @@ impl Carrier {
             tasks.spawn(async move {
                 let (source, target) = (&carrier.source.store, &carrier.target.store);
                 let bytes = source.read(&key, shape.range(index), version.as_deref()).await?;
-                let (hashed, md5) = (bytes.clone(), target.habits().md5);
-                let sums = aside(move || hash::sums(shape, index, &hashed, md5)).await?;
+                let hashed = bytes.clone();
+                let sums = aside(move || hash::sums(shape, index, &hashed)).await?;
                 if let Some(block) = known.filter(|block| block.digest == Some(sums.digest())) {
                     return Ok((index, sums, block, true));
                 }
@@ -259,7 +259,7 @@ async fn held(target: &Arc<dyn Data>, to: &Key, id: &str, shape: Shape, journal:
     let noted = journal.into_iter().flat_map(|journal| &journal.done);
     Ok(noted
         .map(|(index, done)| {
-            let digest = Sums { value: done.value, md5: None }.digest();
+            let digest = Sums { value: done.value }.digest();
             let range = shape.range(*index);
             (*index, Block { index: *index, size: range.end.saturating_sub(range.start), digest: Some(digest), tag: done.tag.clone() })
         })
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn blocks_grow_only_when_there_would_be_too_many() {
-        let habits = |blocks| Habits { blocks, block: BLOCK, md5: false, near: false, marks_first: false, remembers: true };
+        let habits = |blocks| Habits { blocks, block: BLOCK, near: false, marks_first: false, remembers: true };
         assert_eq!(shape(10 << 30, habits(50_000)).block, BLOCK);
         assert_eq!(shape(40 << 30, habits(10_000)).block, 2 * BLOCK);
         let largest = shape(4_000 << 30, habits(10_000));
