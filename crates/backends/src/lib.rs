@@ -2,3 +2,4 @@
 //! `towline_core::backend::Backend`.
 
 pub mod local;
+pub mod slurm;

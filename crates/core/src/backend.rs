@@ -2,7 +2,8 @@
 //! contract suite, chosen by its [`Caps`].
 
 use crate::caps::Caps;
-use crate::plan::{Plan, Request};
+use crate::job::Job;
+use crate::plan::{Plan, PlannedRun, Request};
 use crate::redact::SecretSet;
 use crate::resolve::Resolved;
 use crate::state::RunState;
@@ -108,6 +109,16 @@ pub struct LogChunk {
 #[derive(Debug, Clone, Default)]
 pub struct Staged {}
 
+/// What a request is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Of the single run, or the one a sweep's runs share.
+    pub id: &'a RunId,
+    pub runs: &'a [PlannedRun],
+    pub job: &'a Job,
+    pub resolved: &'a Resolved,
+}
+
 /// One kind of cluster. All calls may be repeated.
 #[async_trait]
 pub trait Backend: Send + Sync {
@@ -119,7 +130,7 @@ pub trait Backend: Send + Sync {
     async fn probe(&self) -> Result<Facts>;
 
     /// The exact thing that will be sent, or why this job can never run here. Pure.
-    fn render(&self, resolved: &Resolved, facts: &Facts) -> Result<Request>;
+    fn render(&self, asked: &Asked<'_>, facts: &Facts) -> Result<Request>;
 
     /// Submits every run of the plan as one call. Idempotent on the run ids: a second call finds
     /// the first one's work. On error, [`Self::find`] tells whether something was created.

@@ -20,7 +20,7 @@ pub struct Config {
     pub tunnels: BTreeMap<String, Tunnel>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterKind {
     Local,
@@ -43,7 +43,7 @@ impl ClusterKind {
 }
 
 /// One cluster. Keys that its kind does not use are refused when it is opened.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {
     pub kind: ClusterKind,
     /// Local: GPUs to use, instead of those found.
@@ -61,6 +61,9 @@ pub struct Cluster {
     pub ssh_config: Option<String>,
     #[serde(default)]
     pub partition: Option<String>,
+    /// Slurm: whom runs are charged to, unless a job says otherwise.
+    #[serde(default)]
+    pub account: Option<String>,
     #[serde(default)]
     pub stage: Option<String>,
     #[serde(default)]
@@ -93,6 +96,7 @@ impl Cluster {
             host: None,
             ssh_config: None,
             partition: None,
+            account: None,
             stage: None,
             tiers: BTreeMap::new(),
             subscription: None,
@@ -177,7 +181,7 @@ impl<'de> Deserialize<'de> for Credential {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folder {
     pub datastore: String,
     #[serde(default)]

@@ -60,6 +60,10 @@ pub enum RunEvent {
     },
     /// The cluster says with authority that it never heard of it, and there is no end record.
     NeverHeard,
+    /// The cluster's own words for it have changed.
+    Observed {
+        native: Box<crate::state::Native>,
+    },
 }
 
 impl RunEvent {
@@ -78,6 +82,7 @@ impl RunEvent {
             Self::PreemptIntent { .. } => "preempt_intent",
             Self::Ended { .. } => "ended",
             Self::NeverHeard => "never_heard",
+            Self::Observed { .. } => "observed",
         }
     }
 }

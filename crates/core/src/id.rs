@@ -31,6 +31,12 @@ impl RunId {
         Self(format!("{}-{number}", self.0))
     }
 
+    /// The sweep a run is of, and its number there.
+    pub fn sweep(&self) -> Option<(Self, u32)> {
+        let (sweep, number) = self.0.rsplit_once('-')?;
+        if self.0.len() - sweep.len() == 9 { None } else { Some((Self(sweep.to_owned()), number.parse().ok()?)) }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -116,6 +122,13 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_of_a_sweep_knows_it() {
+        let sweep = RunId::new("x", 1, 2);
+        assert_eq!(sweep.sweep(), None);
+        assert_eq!(sweep.numbered(12).sweep(), Some((sweep, 12)));
+    }
 
     #[test]
     fn names_become_safe() {

@@ -103,6 +103,8 @@ pub enum Tier {
 }
 
 impl Tier {
+    pub const ALL: [Self; 3] = [Self::Basic, Self::Standard, Self::Premium];
+
     pub const fn word(self) -> &'static str {
         match self {
             Self::Basic => "basic",

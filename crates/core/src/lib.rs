@@ -24,6 +24,7 @@ pub mod suggest;
 pub mod sweep;
 pub mod template;
 pub mod time;
+pub mod transport;
 pub mod why;
 pub mod yaml;
 

@@ -310,6 +310,15 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
         // A job of one node may grow to what a node has; one of several keeps the size of its nodes.
         Some(total) => match (resources.nodes, resources.gpus_per_node) {
             (Some(2..), Some(gpus)) => spread(total, gpus, resources.nodes)?,
+            // Who says how many nodes says how many each has.
+            (Some(nodes @ 2..), None) if total > 0 && total.is_multiple_of(nodes) => (nodes, total / nodes),
+            (Some(nodes @ 2..), None) if total > 0 => {
+                return Err(Error::refused(format!("{total} GPUs cannot be shared out among {nodes} nodes")).hint(format!(
+                    "ask for {} or {}",
+                    total / nodes * nodes,
+                    (total / nodes + 1) * nodes
+                )));
+            }
             (_, gpus) => spread(total, gpus.unwrap_or(0).max(machine_gpus), resources.nodes)?,
         },
     };

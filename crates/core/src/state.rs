@@ -74,6 +74,28 @@ pub struct RunState {
     /// How the run ended, or its last attempt did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// What the cluster itself calls it and says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Box<Native>>,
+}
+
+/// A cluster's own words for a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Native {
+    /// Its id there: `1234`, `1234_7`.
+    pub id: String,
+    /// Its state there: `PENDING`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub word: String,
+    /// Why it is in that state: `Resources`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The hosts it has, by node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// When it is expected to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Moment>,
 }
 
 impl Default for RunState {
@@ -89,6 +111,7 @@ impl Default for RunState {
             preempt_requested: false,
             held_until: None,
             ending: None,
+            native: None,
         }
     }
 }
@@ -126,7 +149,10 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
 
         (Drafted, RunEvent::StageIntent) => move_to(Staging),
         (Drafted | Staging, RunEvent::SubmitIntent) => move_to(Submitting),
-        (Drafted | Staging | Submitting, RunEvent::Submitted { .. }) => move_to(Queued),
+        (Drafted | Staging | Submitting, RunEvent::Submitted { native }) => changed(&|next| {
+            next.phase = Queued;
+            next.native = native.clone().map(|id| Box::new(Native { id, ..Native::default() }));
+        }),
         (_, RunEvent::Drafted | RunEvent::StageIntent | RunEvent::SubmitIntent | RunEvent::Submitted { .. }) => Ok(Step::Ignored),
 
         (Queued, RunEvent::AttemptIntent { attempt, runner, gpus, durable }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
@@ -197,6 +223,9 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
             next.gpus.clear();
         }),
         (_, RunEvent::NeverHeard) => Ok(Step::Ignored),
+
+        (_, RunEvent::Observed { native }) if state.native.as_ref() == Some(native) => Ok(Step::Ignored),
+        (_, RunEvent::Observed { native }) => changed(&|next| next.native = Some(native.clone())),
     }
 }
 
@@ -227,6 +256,7 @@ mod tests {
             attempt.clone().prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
             (attempt, ending).prop_map(|(attempt, ending)| RunEvent::Ended { attempt, ending }),
             Just(RunEvent::NeverHeard),
+            Just(RunEvent::Observed { native: Box::new(Native { id: "1".into(), ..Native::default() }) }),
         ]
     }
 

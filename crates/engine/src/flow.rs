@@ -1,7 +1,7 @@
 //! The flow, up to the point where something changes: a job becomes a plan.
 
 use std::path::{Path, PathBuf};
-use towline_core::backend::{Backend, Facts};
+use towline_core::backend::{Asked, Backend, Facts};
 use towline_core::job::{Job, Words};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;
@@ -43,7 +43,7 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let name = job.name.clone().unwrap_or_else(|| resolved.program.default_name());
     let id = RunId::new(&name_without_values(&name), epoch_seconds, random);
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
-    let request = backend.render(&resolved, facts)?;
+    let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
     if resolved.shape.gpus_per_node == 0 && facts.gpus_per_node() > 0 && total_gpus.is_none() {
         notes.push(format!("no GPU was asked for; this cluster has {} per node: `-n 1` asks for one", facts.gpus_per_node()));

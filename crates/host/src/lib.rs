@@ -7,5 +7,6 @@ pub mod crash;
 pub mod filesystem;
 pub mod lock;
 pub mod mounts;
+pub mod once;
 pub mod process;
 pub mod socket;

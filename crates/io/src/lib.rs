@@ -1,4 +1,4 @@
-//! Reaching stores: Azure Blob, S3, a folder; and moving trees between them.
+//! Reaching stores (Azure Blob, S3, a folder) and moving trees between them; reaching machines.
 //!
 //! A store is a [`data::Data`], also the folder on this side, so that every transfer is a copy
 //! from one store to another. Nothing is called done that was not verified.
@@ -9,6 +9,7 @@ pub mod credential;
 pub mod data;
 pub mod folder;
 pub mod listed;
+pub mod machine;
 pub mod open;
 pub mod s3;
 mod sparse;

@@ -1,21 +1,21 @@
 //! One attempt from its claim to its end, as a machine that is woken: by an ended process, by the
 //! daemon, by the clock.
 
+mod data;
+mod ended;
+
 use crate::code::Layout;
 use crate::data::DataProcess;
-use crate::inner::ending_file;
 use crate::launch::{Launch, LaunchError, Process, free_port};
 use crate::memory::MemoryGroup;
-use rustix::process::{Pid, Signal, WaitStatus};
+use rustix::process::{Pid, Signal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use towline_core::backend::LogSource;
-use towline_core::reason::{Cause, Ending, RankFailure};
+use towline_core::reason::{Cause, Ending};
 use towline_core::time::Moment;
 use towline_host::process::{Reaped, descendants, kill_all_descendants, reap, signal};
-use towline_wire::layout::log_name;
-use towline_wire::runner::{Assignment, DataOrder, Stop};
+use towline_wire::runner::{Assignment, Stop};
 
 /// How long what the ranks left behind may take to leave by itself.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
@@ -88,12 +88,18 @@ impl Attempt {
             None => Vec::new(),
             // One room for all of it.
             Some(bytes) if is_inside(&assignment) => group(0, bytes * u64::from(nodes)).into_iter().collect(),
+            // The cluster that gave us the node enforces what it gave.
+            Some(_) if assignment.gang.is_some() => Vec::new(),
             Some(bytes) => (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>().unwrap_or_default(),
+        };
+        let (hosts, port) = match &assignment.gang {
+            Some(place) => (place.hosts.clone(), place.port),
+            None => (vec!["127.0.0.1".to_owned(); nodes as usize], free_port()),
         };
         Self {
             folder: folder.to_owned(),
-            hosts: vec!["127.0.0.1".to_owned(); nodes as usize],
-            port: free_port(),
+            hosts,
+            port,
             memory,
             processes: Vec::new(),
             stage: Stage::Layout,
@@ -158,91 +164,6 @@ impl Attempt {
             Ok(()) => self.bring_data(),
             Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
         })
-    }
-
-    /// Starts what carries the data, if there is any; set-up waits for it.
-    fn bring_data(&mut self) -> Change {
-        let Some(order) = self.assignment.data.clone() else { return self.set_up() };
-        self.stage = Stage::Staging;
-        match DataProcess::begin(&order, &self.assignment, &self.folder) {
-            Ok(data) => {
-                self.data = Some(data);
-                Change::SetUpStarted
-            }
-            Err(error) => self.not_started(&format!("its data cannot be brought: {error}")),
-        }
-    }
-
-    fn wake_staging(&mut self) -> Change {
-        let Some(data) = &mut self.data else { return self.finish() };
-        data.hear();
-        match data.outcome() {
-            None if self.ending.is_some() => {
-                let late = self.kill_at.is_some_and(|moment| Instant::now() >= moment);
-                data.kill(if late { Signal::KILL } else { Signal::TERM });
-                Change::Nothing
-            }
-            None if data.is_ready() => self.set_up(),
-            None => Change::Nothing,
-            Some(outcome) => {
-                self.data = None;
-                let why = outcome.err().unwrap_or_else(|| "it ended before anything began".to_owned());
-                self.ending.get_or_insert(Ending::cause(Cause::Data).detail(why));
-                self.finish()
-            }
-        }
-    }
-
-    /// Everything that ran is gone. What carries the data ends last; if it was lost on the way,
-    /// another one collects.
-    fn collect(&mut self) -> Option<Change> {
-        let order = self.assignment.data.clone()?;
-        if self.stage == Stage::Collecting || self.stage == Stage::Staging || self.stage == Stage::Layout {
-            return None;
-        }
-        self.stage = Stage::Collecting;
-        self.kill_at = None;
-        match &mut self.data {
-            Some(data) if data.outcome().is_none() => data.finish(),
-            _ => {
-                let again = DataOrder { only_collect: true, ..order };
-                match DataProcess::begin(&again, &self.assignment, &self.folder) {
-                    Ok(mut data) => {
-                        data.finish();
-                        self.data = Some(data);
-                    }
-                    Err(error) => {
-                        self.data = None;
-                        self.ending.get_or_insert(Ending::cause(Cause::Data).detail(error.to_string()));
-                        return None;
-                    }
-                }
-            }
-        }
-        Some(Change::Nothing)
-    }
-
-    fn wake_collecting(&mut self) -> Change {
-        if let Some(data) = &mut self.data {
-            data.hear();
-            if self.kill_at.is_some_and(|moment| Instant::now() >= moment) {
-                data.kill(Signal::KILL);
-            }
-            match data.outcome() {
-                None => return Change::Nothing,
-                Some(Ok(())) => {}
-                // The first cause stays, but that something is missing is not kept quiet.
-                Some(Err(why)) => match &mut self.ending {
-                    None => self.ending = Some(Ending::cause(Cause::Data).detail(why)),
-                    Some(ending) => {
-                        let first = ending.detail.take().map(|detail| format!("{detail}; ")).unwrap_or_default();
-                        ending.detail = Some(format!("{first}its data was not collected: {why}"));
-                    }
-                },
-            }
-            self.data = None;
-        }
-        self.finish()
     }
 
     /// What wakes us, beside the clock and the daemon.
@@ -389,76 +310,6 @@ impl Attempt {
                 Reaped::NoChildren => return true,
                 Reaped::NoneYet => return false,
                 Reaped::Child(pid, status) => self.ended(pid, status),
-            }
-        }
-    }
-
-    fn ended(&mut self, pid: i32, status: WaitStatus) {
-        if let Some(data) = self.data.as_mut().filter(|data| data.pid() == pid) {
-            return data.has_ended(status.exit_status() == Some(0));
-        }
-        let Some(process) = self.processes.iter_mut().find(|process| process.pid == pid && process.status.is_none()) else { return };
-        process.status = Some(status);
-        process.watch = None;
-        let (source, node) = (process.source, process.node);
-        if self.stage == Stage::Inside {
-            return self.inside_ended(status);
-        }
-        towline_host::crash::pass("runner.rank.exited");
-        if status.exit_status() == Some(0) || self.ending.is_some() {
-            return;
-        }
-        self.ending = Some(self.failure(source, node, status));
-        self.terminate();
-    }
-
-    /// What the runner inside left as its ending; nothing, if it never came to that.
-    fn inside_ended(&mut self, status: WaitStatus) {
-        self.launch().remove_container();
-        let file = ending_file(&self.folder, self.assignment.attempt);
-        let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let _ = std::fs::remove_file(file);
-        self.left_an_ending = left.is_some();
-        let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
-        let left = left.map(|ending| match ending.cause {
-            Some(Cause::ExitCode | Cause::Signal) if ran_out => Ending { cause: Some(Cause::OutOfMemory), ..ending },
-            _ => ending,
-        });
-        match left {
-            _ if self.ending.is_some() => {}
-            Some(ending) if ending.cause.is_none() => {}
-            Some(ending) => self.ending = Some(ending),
-            None if self.assignment.container.is_none() => {
-                self.ending = Some(Ending::cause(if ran_out { Cause::OutOfMemory } else { Cause::NodeFailed }));
-            }
-            None => {
-                let code = status.exit_status().or(status.terminating_signal().map(|number| 128 + number));
-                let said = self.last_line(LogSource::SetUp(0)).unwrap_or_else(|| "it said nothing".to_owned());
-                self.ending = Some(Ending { exit_code: code, ..Ending::cause(Cause::ImagePull) }.detail(said));
-            }
-        }
-    }
-
-    fn last_line(&self, source: LogSource) -> Option<String> {
-        let text = std::fs::read(self.folder.join(log_name(self.assignment.attempt, source))).ok()?;
-        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
-        text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
-    }
-
-    fn failure(&self, source: LogSource, node: u32, status: WaitStatus) -> Ending {
-        let (code, by_signal) = (status.exit_status(), status.terminating_signal());
-        let exit_code = code.or(by_signal.map(|number| 128 + number));
-        let ran_out = self.memory.get(node as usize).is_some_and(MemoryGroup::ran_out);
-        match source {
-            LogSource::SetUp(_) => Ending { exit_code, ..Ending::cause(Cause::SetUp) }.detail(format!("node {node}, code {}", exit_code.unwrap_or(1))),
-            LogSource::Rank(rank) => {
-                let cause = match by_signal {
-                    _ if ran_out => Cause::OutOfMemory,
-                    Some(_) => Cause::Signal,
-                    None => Cause::ExitCode,
-                };
-                let first_failure = Some(RankFailure { rank, node, exit_code: code, signal: by_signal });
-                Ending { cause: Some(cause), exit_code, first_failure, detail: None }
             }
         }
     }

@@ -131,6 +131,7 @@ mod tests {
             }),
             data: None,
             intent_is_durable: false,
+            gang: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::container::{self, User};
 use crate::memory::MemoryGroup;
 use crate::program::{self, Executable, NotExecutable};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, WaitStatus, pidfd_open};
 use std::collections::BTreeMap;
@@ -14,11 +15,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use towline_core::backend::{GpuMake, LogSource};
 use towline_core::rank::{Gang, Place, node_variables, rank_variables};
 use towline_core::resolve::Runtime;
 use towline_wire::layout::log_name;
 use towline_wire::runner::Assignment;
+
+/// How long a runtime may take to remove a container.
+const REMOVAL: Duration = Duration::from_secs(20);
 
 /// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
 #[derive(Debug)]
@@ -64,9 +69,9 @@ impl LaunchError {
 impl Launch<'_> {
     pub(crate) fn set_up(&self) -> Result<Vec<Process>, LaunchError> {
         let lines = format!("{}\n", self.assignment.setup.join("\n"));
-        (0..self.assignment.shape.nodes)
+        self.nodes()
             .map(|node| {
-                let file = self.folder.join(format!("attempt-{}.setup", self.assignment.attempt));
+                let file = self.own_file("setup");
                 let executable = program::script(&lines, self.workdir(), self.path(), &file)?;
                 self.start(&executable, node, LogSource::SetUp(node), node_variables(&self.gang(), node))
             })
@@ -75,11 +80,11 @@ impl Launch<'_> {
 
     pub(crate) fn ranks(&self) -> Result<Vec<Process>, LaunchError> {
         let shape = &self.assignment.shape;
-        let file = self.folder.join(format!("attempt-{}.script", self.assignment.attempt));
+        let file = self.own_file("script");
         let executable = program::prepare(&self.assignment.program, self.workdir(), self.path(), &file)?;
         let gang = self.gang();
         let mut processes = Vec::new();
-        for node in 0..shape.nodes {
+        for node in self.nodes() {
             for local_rank in 0..shape.ranks_on(node) {
                 let place = Place { node, local_rank };
                 let source = LogSource::Rank(place.rank(shape));
@@ -151,8 +156,40 @@ impl Launch<'_> {
         if let Some(order) = self.assignment.container.as_ref().filter(|order| order.container.runtime != Runtime::Apptainer) {
             let mut command = Command::new(&order.container.program);
             command.env_clear().envs(&order.variables.0).args(["rm", "--force", &container::name(self.assignment)]);
-            let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let Ok(mut removing) = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else { return };
+            // A runtime that hangs is not waited for; what it was to remove is ended with all below us.
+            let watch = pidfd_open(Pid::from_child(&removing), PidfdFlags::empty());
+            let ended = watch.is_ok_and(|watch| {
+                let limit = crate::carry::timespec(REMOVAL);
+                poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
+            });
+            if !ended {
+                let _ = removing.kill();
+            }
+            let _ = removing.wait();
         }
+    }
+
+    /// A file that only this runner writes: nodes that share the folder have each their own, for a
+    /// script must not change under the shell that reads it.
+    fn own_file(&self, what: &str) -> PathBuf {
+        let attempt = self.assignment.attempt;
+        self.folder.join(match &self.assignment.gang {
+            Some(place) => format!("attempt-{attempt}.node-{}.{what}", place.node),
+            None => format!("attempt-{attempt}.{what}"),
+        })
+    }
+
+    /// The nodes that are ours: all, or the one this is.
+    fn nodes(&self) -> std::ops::Range<u32> {
+        match &self.assignment.gang {
+            Some(place) => place.node..place.node + 1,
+            None => 0..self.assignment.shape.nodes,
+        }
+    }
+
+    fn group_of(&self, node: u32) -> Option<&MemoryGroup> {
+        self.memory.get((node - self.nodes().start) as usize)
     }
 
     fn workdir(&self) -> &Path {
@@ -197,7 +234,7 @@ impl Launch<'_> {
             command.env("PYTHONUNBUFFERED", "1");
         }
         let mut start = || in_folder(self.workdir(), || command.spawn());
-        let spawned = match self.memory.get(node as usize) {
+        let spawned = match self.group_of(node) {
             Some(group) => group.within(&mut start).and_then(|spawned| spawned),
             None => start(),
         };

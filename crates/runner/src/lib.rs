@@ -5,12 +5,14 @@
 //! it falls to the guard, which ends it and records `node_failed`. Both hold the lock on the
 //! runner's journal; that lock, not a pid, says whether an attempt can still be alive.
 
+pub mod assemble;
 mod attempt;
 mod carry;
 mod code;
 mod container;
 mod control;
 mod data;
+pub mod far;
 mod guard;
 mod inner;
 pub mod journal;

@@ -5,6 +5,9 @@
 mod daemon;
 mod ledger;
 mod machine;
+mod refusal;
 pub mod schedule;
+mod site;
 
-pub use daemon::daemon_main;
+pub use daemon::{Opener, daemon_main};
+pub use site::site_main;

@@ -4,13 +4,12 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use towline_core::backend::{Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
+use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
 use towline_core::caps::Caps;
 use towline_core::event::RunEvent;
 use towline_core::plan::{Plan, Request};
 use towline_core::reason::Ending;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::Resolved;
 use towline_core::state::{RunState, Step, cancelled, reduce};
 use towline_core::{Error, Result, RunId};
 
@@ -81,8 +80,8 @@ impl Backend for FakeBackend {
         self.call()?;
         Ok(Facts { nodes: vec![NodeFacts { name: "fake".into(), cpus: 8, memory: 1 << 34, ..NodeFacts::default() }], notes: Vec::new() })
     }
-    fn render(&self, resolved: &Resolved, _: &Facts) -> Result<Request> {
-        Ok(Request { text: resolved.program.display() })
+    fn render(&self, asked: &Asked<'_>, _: &Facts) -> Result<Request> {
+        Ok(Request { text: asked.resolved.program.display() })
     }
     async fn submit(&self, plan: &Plan, _: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
         let fault = self.call()?;

@@ -5,13 +5,14 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use towline_host::process;
 use towline_wire::layout::StateFolder;
 
-/// What a finished `tow` left.
+/// What a finished `tow`, or another program, left.
 #[derive(Debug, Clone)]
 pub struct Output {
     pub code: i32,
@@ -34,6 +35,17 @@ impl Output {
     pub fn ok(self) -> Self {
         assert_eq!(self.code, 0, "{self:?}");
         self
+    }
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            raw: output.stdout,
+        }
     }
 }
 
@@ -129,14 +141,7 @@ impl Home {
 
     #[track_caller]
     pub fn tow<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
-        let output = self.command(words).output().unwrap();
-        use std::os::unix::process::ExitStatusExt;
-        Output {
-            code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-            raw: output.stdout,
-        }
+        self.command(words).output().unwrap().into()
     }
 
     /// Starts `tow` with its output piped.

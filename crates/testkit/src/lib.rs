@@ -8,6 +8,7 @@ pub mod contract;
 pub mod fake;
 mod home;
 pub mod real;
+pub mod transport_contract;
 mod wait;
 
 pub use home::{Home, Output};

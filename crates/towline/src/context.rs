@@ -7,11 +7,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use towline_backends::local::LocalBackend;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::backend::{Backend, Facts};
 use towline_core::config::ClusterKind;
 use towline_core::{Error, Result};
 use towline_engine::history::History;
 use towline_engine::layers::{self, Layers, Sources};
 use towline_engine::surroundings;
+use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 
 pub(crate) struct Context {
@@ -74,15 +77,60 @@ impl Context {
         Ok(history)
     }
 
-    /// The backend of a cluster.
-    pub(crate) fn cluster(&self, name: &str) -> Result<LocalBackend> {
+    /// A cluster by its name. Nothing is asked of it yet.
+    pub(crate) fn cluster(&self, name: &str) -> Result<AnyCluster> {
         let layers = self.layers()?;
         let cluster = layers.cluster(name)?;
         match cluster.kind {
-            ClusterKind::Local => Ok(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine())),
+            ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine()))),
+            ClusterKind::Slurm => {
+                let backend = crate::machines::slurm(name, &cluster, self.state()?)?;
+                Ok(AnyCluster::Slurm(Box::new(SlurmCluster { backend, named: NamedCluster { name: name.to_owned(), cluster: cluster.clone() } })))
+            }
             kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))
                 .hint("the local cluster is called `local`")),
         }
+    }
+}
+
+/// A cluster of any kind.
+pub(crate) enum AnyCluster {
+    Local(LocalBackend),
+    Slurm(Box<SlurmCluster>),
+}
+
+pub(crate) struct SlurmCluster {
+    pub(crate) backend: SlurmBackend,
+    pub(crate) named: NamedCluster,
+}
+
+impl AnyCluster {
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        match self {
+            Self::Local(backend) => backend,
+            Self::Slurm(cluster) => &cluster.backend,
+        }
+    }
+
+    /// What it has, as far as a plan needs to know: without asking, where that is known.
+    pub(crate) fn quick_facts(&self, context: &Context) -> Result<Facts> {
+        match self {
+            Self::Local(backend) => Ok(backend.quick_facts()),
+            Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, false).map(|site| site.facts),
+        }
+    }
+
+    /// What it has now.
+    pub(crate) fn facts(&self, context: &Context) -> Result<Facts> {
+        match self {
+            Self::Local(backend) => block_on(backend.probe()),
+            Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, true).map(|site| site.facts),
+        }
+    }
+
+    /// Whether it is this machine.
+    pub(crate) const fn is_here(&self) -> bool {
+        matches!(self, Self::Local(_))
     }
 }
 

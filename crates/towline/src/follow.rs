@@ -137,7 +137,7 @@ struct LogLine<'a> {
 impl Follower<'_> {
     fn connect(&mut self) -> Result<Conversation> {
         let run = self.view.run.clone();
-        let (first, conversation) = client::ask(self.context.state()?, &|| Request::Watch { runs: vec![run.clone()] })?;
+        let (first, conversation) = client::ask(self.context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: true })?;
         self.note(first);
         Ok(conversation)
     }
@@ -320,7 +320,7 @@ pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Durati
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec() })?;
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec(), logs: false })?;
         let mut next = Some(first);
         while let Some(reply) = next {
             match reply {

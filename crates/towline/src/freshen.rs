@@ -19,7 +19,11 @@ pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRe
     }
     let state = context.state()?;
     for record in records.iter_mut().filter(|record| !record.state.phase.is_ended()) {
-        freshen_one(state, history, record)?;
+        if record.cluster != "local" && crate::far::is_far(history, &record.id)? {
+            crate::far::freshness(state, record);
+        } else {
+            freshen_one(state, history, record)?;
+        }
     }
     if !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
         let _ = towline_backends::local::client::start(state);

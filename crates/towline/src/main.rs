@@ -9,11 +9,13 @@ mod commands;
 mod context;
 mod data_process;
 mod diagnose;
+mod far;
 mod follow;
 mod freshen;
 mod image;
 mod job_data;
 mod logfiles;
+mod machines;
 mod mount;
 mod output;
 mod progress;
@@ -24,7 +26,7 @@ mod transfers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, RunId};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
         (Some(towline_runner::GUARD_VERB), Some(name)) => return plainly(towline_runner::guard_main(name)),
         (Some(towline_runner::INNER_VERB), Some(folder)) => return plainly(towline_runner::inner_main(folder.as_ref())),
         (Some(towline_runner::RUNNER_VERB), Some(name)) => return plainly(towline_runner::runner_main(name)),
+        (Some(towline_runner::far::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
+        (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
+        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
         _ => {}
     }
     commands::main(words)
@@ -53,6 +58,37 @@ fn plainly(result: std::io::Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A process of a far cluster's job leaves with the job's own code.
+fn beside(result: std::io::Result<i32>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        Err(error) => {
+            output::status(&format!("tow: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_id(words: &[OsString], place: usize) -> std::io::Result<RunId> {
+    let text = words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
+    RunId::try_from(text.to_owned()).map_err(std::io::Error::other)
+}
+
+fn head(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
+    towline_runner::far::head_main(stage.as_ref(), &run_id(words, 3)?)
+}
+
+fn node(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
+    let attempt = words.get(5).and_then(|word| word.to_str()).and_then(|text| text.parse().ok()).unwrap_or(1);
+    let task = towline_runner::far::NodeTask { stage: stage.into(), submission: run_id(words, 3)?, run: run_id(words, 4)?, attempt };
+    towline_runner::far::node_main(&task)
+}
+
+fn site(stage: &str) -> std::io::Result<()> {
+    let here = machines::here().map_err(std::io::Error::other)?;
+    towline_server::site_main(stage.as_ref(), here)
 }
 
 /// A text argument; what is not text cannot be stored.

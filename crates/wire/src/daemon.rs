@@ -39,6 +39,13 @@ pub enum Request {
     /// The state of these runs now, then every event, until all have ended.
     Watch {
         runs: Vec<RunId>,
+        /// Keep the logs of far runs up to date here meanwhile.
+        #[serde(default)]
+        logs: bool,
+    },
+    /// Bring what is new of the logs of a far run.
+    BringLogs {
+        run: RunId,
     },
     Find {
         run: RunId,
@@ -67,6 +74,9 @@ pub struct Submit {
     pub secrets: PrivateSecrets,
     #[serde(default)]
     pub limits: Limits,
+    /// Where it goes, if that is not this machine.
+    #[serde(default)]
+    pub cluster: Option<crate::cluster::NamedCluster>,
 }
 
 /// What the configuration says about this machine.
@@ -130,6 +140,8 @@ pub enum Reply {
         observations: Vec<Observation>,
     },
     Explained(Explanation),
+    FarExplained(crate::site::Explained),
+    LogsBrought,
     Facts(Facts),
     Forgotten {
         runs: Vec<RunId>,
@@ -177,6 +189,9 @@ pub enum RefusalKind {
     NotFound,
     /// The daemon is leaving or speaks another protocol; ask the next one.
     Leaving,
+    Config,
+    /// What would know cannot be reached.
+    Unreachable,
     Bug,
 }
 
@@ -186,7 +201,8 @@ impl From<Refusal> for towline_core::Error {
         let kind = match refusal.kind {
             RefusalKind::Refused => ErrorKind::Refused,
             RefusalKind::NotFound => ErrorKind::NotFound,
-            RefusalKind::Leaving => ErrorKind::Unreachable,
+            RefusalKind::Leaving | RefusalKind::Unreachable => ErrorKind::Unreachable,
+            RefusalKind::Config => ErrorKind::Config,
             RefusalKind::Bug => ErrorKind::Bug,
         };
         refusal.hints.into_iter().fold(Self::new(kind, refusal.message), Self::hint)

@@ -67,6 +67,23 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer)
     }
 }
 
+/// Reads one frame and not a byte more, so that what follows it can be read as it is. `None` at a
+/// clean end.
+pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut head = [0; 4];
+    if from.read(&mut head[..1])? == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut head[1..])?;
+    let length = u32::from_le_bytes(head) as usize;
+    if length > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    serde_json::from_slice(&body).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

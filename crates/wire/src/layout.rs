@@ -53,13 +53,26 @@ impl StateFolder {
     pub fn code(&self, run: &RunId) -> PathBuf {
         self.run(run).join("code")
     }
-    /// Where one of its datastore paths is on this machine.
-    pub fn io(&self, run: &RunId, name: &str) -> PathBuf {
-        self.run(run).join("io").join(name)
+    /// Datasets that runs share.
+    pub fn copies(&self) -> PathBuf {
+        self.0.join("copies")
     }
-    /// A dataset that runs share, by its name.
-    pub fn copy(&self, name: &str) -> PathBuf {
-        self.0.join("copies").join(name)
+    /// What is known of far clusters.
+    pub fn clusters(&self) -> PathBuf {
+        self.0.join("clusters")
+    }
+    /// A far cluster as it was last configured; when it was last heard of; what it has. Names of
+    /// clusters are the user's, and any name is one of a file.
+    pub fn cluster(&self, name: &str, what: &str) -> PathBuf {
+        let safe: String = name
+            .bytes()
+            .map(|byte| if byte.is_ascii_alphanumeric() || b"-_".contains(&byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
+            .collect();
+        self.clusters().join(format!("{safe}.{what}.json"))
+    }
+    /// Control sockets of ssh, and the hosts it knows.
+    pub fn ssh(&self) -> PathBuf {
+        self.0.join("ssh")
     }
     /// Journals of transfers that may be cut off.
     pub fn transfers(&self) -> PathBuf {

@@ -2,10 +2,13 @@
 //! journal, the layout of the state folder, and what `--json` prints. Versioned; changed only by
 //! adding.
 
+pub mod cluster;
 pub mod daemon;
 pub mod frame;
 pub mod journal;
 pub mod layout;
 pub mod report;
 pub mod runner;
+pub mod site;
+pub mod stage;
 pub mod version;

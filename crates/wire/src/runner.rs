@@ -126,6 +126,19 @@ pub struct Assignment {
     /// The intent is on disk already, so the claim need not be before the start.
     #[serde(default)]
     pub intent_is_durable: bool,
+    /// Which of its nodes this is, where each has a runner of its own; else all are here.
+    #[serde(default)]
+    pub gang: Option<GangPlace>,
+}
+
+/// One node of an attempt that spans machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GangPlace {
+    pub node: u32,
+    /// Host names by node.
+    pub hosts: Vec<String>,
+    /// `MASTER_PORT`, on the first.
+    pub port: u16,
 }
 
 /// Why an attempt is being ended from outside.

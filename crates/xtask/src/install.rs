@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 15] = [
+/// A program, or a file by its path, that must be there, and the Debian package that has it.
+const FOR_TESTS: [(&str, &str); 30] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -23,6 +23,39 @@ const FOR_TESTS: [(&str, &str); 15] = [
     ("busybox", "busybox-static"),
     ("git", "git"),
     ("mkfs.btrfs", "btrfs-progs"),
+    // A Slurm cluster in namespaces of its own; the machine itself runs none of these daemons.
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sinfo", "slurm-client"),
+    ("slurmdbd", "slurmdbd"),
+    ("/usr/lib/x86_64-linux-gnu/slurm-wlm/accounting_storage_mysql.so", "slurm-wlm-mysql-plugin"),
+    ("slurmrestd", "slurmrestd"),
+    ("/usr/lib/x86_64-linux-gnu/slurm-wlm/auth_jwt.so", "slurm-wlm-jwt-plugin"),
+    ("munged", "munge"),
+    ("mariadbd", "mariadb-server"),
+    ("sshd", "openssh-server"),
+    ("ssh", "openssh-client"),
+    ("ip", "iproute2"),
+    ("socat", "socat"),
+    ("pkill", "procps"),
+    ("mmdebstrap", "mmdebstrap"),
+];
+
+/// Packages that would start a daemon when they are installed, and its unit.
+const DAEMONS: [(&str, &str); 7] = [
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("slurmdbd", "slurmdbd"),
+    ("slurmrestd", "slurmrestd"),
+    ("munge", "munge"),
+    ("mariadb-server", "mariadb"),
+    ("openssh-server", "ssh"),
+];
+
+/// Other Debian releases, for the Slurm that they have (20.11 and 24.11), and what is put into their roots: half a gigabyte and a minute each.
+const RELEASES: [(&str, &str); 2] = [
+    ("bullseye", "slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,openssh-server,procps"),
+    ("trixie", "slurmctld,slurmd,slurm-client,slurmdbd,slurm-wlm-mysql-plugin,slurmrestd,slurm-wlm-jwt-plugin,munge,mariadb-server,openssh-server,procps"),
 ];
 
 /// Microsoft's own blob service, from npm.
@@ -49,7 +82,8 @@ pub(crate) fn for_tests() -> Outcome {
     lock.lock().map_err(|error| error.to_string())?;
     part("azurite", AZURITE, azurite)?;
     // A venv points at the interpreter that made it.
-    part("python", &format!("{}\n{}", FOR_PYTHON.join("\n"), python_version()?), python)
+    part("python", &format!("{}\n{}", FOR_PYTHON.join("\n"), python_version()?), python)?;
+    RELEASES.into_iter().try_for_each(release)
 }
 
 /// One part in its folder. It is whole when its stamp says what is wanted: it is made under another name and renamed.
@@ -89,6 +123,24 @@ fn python(folder: &Path) -> Outcome {
     run(Command::new(folder.join("bin/python")).args(words).args(FOR_PYTHON))
 }
 
+/// The root of another Debian release.
+fn release((name, packages): (&str, &str)) -> Outcome {
+    part(name, &format!("{name} {packages}"), |folder| {
+        // Security fixes are not for a cluster without a way out. Releases of old move to the archive.
+        let make = |mirror: &str| {
+            let source = format!("deb http://{mirror}/debian {name} main");
+            let mut command = as_root("mmdebstrap");
+            command.args(["--variant=minbase", "--quiet", "--aptopt=Acquire::Languages none", "--dpkgopt=force-unsafe-io"]);
+            command.args(["doc", "man", "locale"].map(|kind| format!("--dpkgopt=path-exclude=/usr/share/{kind}/*")));
+            run(command.arg(format!("--include={packages}")).arg(name).arg(folder).arg(source))
+        };
+        make("deb.debian.org").or_else(|_| {
+            remove(folder)?;
+            make("archive.debian.org")
+        })
+    })
+}
+
 fn python_version() -> Result<String, String> {
     let words = ["-c", "import sys; print(sys.version, sys.executable)"];
     let output = Command::new("python3").args(words).output().map_err(|error| format!("python3: {error}"))?;
@@ -97,28 +149,53 @@ fn python_version() -> Result<String, String> {
 
 fn remove(folder: &Path) -> Outcome {
     match fs::remove_dir_all(folder) {
+        // A root of another release belongs to root.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => run(as_root("rm").args(["-rf", "--one-file-system"]).arg(folder)),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
         _ => Ok(()),
     }
 }
 
-/// Debian packages, as root or by `sudo`.
+/// Debian packages. No daemon of theirs is started.
 fn debian(mut packages: Vec<&str>) -> Outcome {
     packages.dedup();
     if packages.is_empty() {
         return Ok(());
     }
     let apt = |words: &[&str]| {
-        let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0"));
-        let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
-        if !root {
-            command.arg("apt-get");
-        }
-        command.args(["-o", "DPkg::Lock::Timeout=300", "-y", "-q"]).args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        run(&mut command)
+        let mut command = as_root("apt-get");
+        run(command.args(["-o", "DPkg::Lock::Timeout=300", "-y", "-q"]).args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update"])?;
-    apt(&[&["install", "--no-install-recommends"], packages.as_slice()].concat())
+    let units: Vec<&str> = DAEMONS.iter().filter(|(package, _)| packages.contains(package)).map(|(_, unit)| *unit).collect();
+    let install = || apt(&[&["install", "--no-install-recommends"], packages.as_slice()].concat());
+    if units.is_empty() {
+        return install();
+    }
+    if Path::new("/run/systemd/system").exists() {
+        // They stay masked, so that the next boot does not start them either.
+        run(as_root("systemctl").arg("mask").args(units))?;
+        return install();
+    }
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+    const OURS: &str = "#!/bin/sh\n# Of `cargo xtask install`, while it installs.\nexit 101\n";
+    if fs::read(POLICY).is_ok_and(|found| found != OURS.as_bytes()) {
+        return install();
+    }
+    run(as_root("sh").args(["-c", "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", OURS, POLICY]))?;
+    let outcome = install();
+    run(as_root("rm").arg(POLICY))?;
+    outcome
+}
+
+/// A program as root: as we are, or by `sudo`.
+fn as_root(program: &str) -> Command {
+    if Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n") {
+        return Command::new(program);
+    }
+    let mut command = Command::new("sudo");
+    command.args(["--preserve-env=DEBIAN_FRONTEND", "--", program]);
+    command
 }
 
 /// `cargo deny`, built from crates.io where it is missing.
@@ -135,5 +212,8 @@ fn succeeds(command: &mut Command) -> bool {
 }
 
 fn is_there(program: &str) -> bool {
+    if program.starts_with('/') {
+        return Path::new(program).exists();
+    }
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }

@@ -4,12 +4,11 @@ use super::{client, gpus, render};
 use async_trait::async_trait;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use towline_core::backend::{Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
+use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
 use towline_core::caps::Caps;
 use towline_core::config::Cluster;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::Resolved;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Reply, Request as Ask, Submit};
 use towline_wire::layout::StateFolder;
@@ -92,12 +91,12 @@ impl Backend for LocalBackend {
         }
     }
 
-    fn render(&self, resolved: &Resolved, facts: &Facts) -> Result<Request> {
-        render::render(resolved, facts)
+    fn render(&self, asked: &Asked<'_>, facts: &Facts) -> Result<Request> {
+        render::render(asked.resolved, facts)
     }
 
     async fn submit(&self, plan: &Plan, secrets: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
-        let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets(secrets.clone()), limits: self.limits };
+        let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets(secrets.clone()), limits: self.limits, cluster: None };
         match self.ask(&|| Ask::Submit(Box::new(submit())))? {
             Reply::Submitted { runs } => Ok(runs.into_iter().map(|run| Handle { native: run.to_string(), run }).collect()),
             other => Err(unexpected(&other)),

@@ -10,6 +10,19 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
+
+/// The services forget the blocks of an upload that nobody goes on with after a week; so do we, later.
+const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+
+fn forget_old(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|meta| meta.modified()).map(|changed| changed.elapsed().unwrap_or_default());
+        if age.is_ok_and(|age| age > OLD) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
 
 /// What is copied: only with the very same may a journal be used again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +75,7 @@ impl Journal {
             let file = File::options().append(true).open(&path)?;
             return Ok(Self { path, file: Mutex::new(file), upload, done });
         }
+        forget_old(folder);
         drop(options(true)?);
         let file = File::options().append(true).open(&path)?;
         let journal = Self { path, file: Mutex::new(file), upload: None, done: HashMap::new() };
@@ -147,6 +161,17 @@ mod tests {
             let again = Journal::open(folder.path(), &subject()).expect("opens");
             assert_eq!(again.done.get(&9).map(|done| done.tag.as_str()), Some("t"), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn what_nobody_goes_on_with_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = folder.path().join("old.journal");
+        let month = std::time::UNIX_EPOCH + Duration::from_secs(towline_host::clock::now().seconds().unsigned_abs()) - OLD - Duration::from_secs(60);
+        File::create(&old).and_then(|file| file.set_modified(month)).expect("an old journal");
+        std::fs::write(folder.path().join("new.journal"), "").expect("a new one");
+        forget_old(folder.path());
+        assert!(!old.exists() && folder.path().join("new.journal").exists());
     }
 
     #[test]

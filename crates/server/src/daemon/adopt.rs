@@ -64,8 +64,12 @@ impl Daemon {
 
     /// The wish was written and the end was not.
     fn finish_cancelled(&mut self) {
-        let wanted: Vec<(RunKey, u32)> =
-            self.queue.all().filter(|run| run.state.cancel_requested && run.state.runner.is_none()).map(|run| (run.key, run.state.attempt)).collect();
+        let wanted: Vec<(RunKey, u32)> = self
+            .queue
+            .all()
+            .filter(|run| run.far.is_none() && run.state.cancel_requested && run.state.runner.is_none())
+            .map(|run| (run.key, run.state.attempt))
+            .collect();
         for (key, attempt) in wanted {
             let event = self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now());
             self.record(event.into_iter().collect(), Then::Nothing);

@@ -1,26 +1,33 @@
 //! Ending runs for the user, and forgetting ended ones.
 
 use super::clients::refuse_with;
+use super::far::Order;
 use super::{Cancelled, Daemon, Message, Replies, now, write_of};
 use crate::ledger::{Write, Written};
+use std::collections::BTreeMap;
 use towline_core::event::RunEvent;
 use towline_core::state::cancelled;
 use towline_core::{Result, RunId};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
+use towline_wire::site::FarRun;
 
 impl Daemon {
     /// The wish is on disk before anything is signalled: a crash in between does not lose it.
     pub(super) fn cancel(&mut self, runs: Vec<RunId>, replies: Replies) {
         crash::pass("daemon.cancel.received");
-        let mut sorted = Cancelled { asked: Vec::new(), already_ended: Vec::new(), to_stop: Vec::new(), events: Vec::new() };
+        let mut sorted = Cancelled { asked: Vec::new(), already_ended: Vec::new(), to_stop: Vec::new(), events: Vec::new(), far: BTreeMap::new() };
         for id in runs {
             let Some(key) = self.queue.key(&id) else {
                 sorted.already_ended.push(id);
                 continue;
             };
-            sorted.asked.push(id);
+            sorted.asked.push(id.clone());
             sorted.events.extend(self.apply(key, RunEvent::CancelIntent, now()));
+            if let Some(cluster) = self.run_of(key).and_then(|run| run.far.clone()) {
+                sorted.far.entry(cluster).or_default().push(FarRun::of(&id));
+                continue;
+            }
             if self.run_of(key).is_some_and(|run| run.state.runner.is_some()) {
                 sorted.to_stop.push(key);
                 continue;
@@ -46,6 +53,9 @@ impl Daemon {
             }
             Err(error) => refuse_with(replies, &error),
         }
+        for (cluster, runs) in cancelled.far {
+            self.order(&cluster, Order::Cancel { runs });
+        }
         for key in cancelled.to_stop {
             self.send_stop_if_wanted(key);
         }
@@ -54,6 +64,7 @@ impl Daemon {
     }
 
     pub(super) fn forget(&mut self, runs: Vec<RunId>, replies: Replies) {
+        self.forget_far(&runs);
         let mut writes: Vec<Write> = runs.iter().map(|run| Write::Forget { run: run.clone() }).collect();
         writes.push(Write::ForgetUnused);
         self.ledger.write(writes, true, move |result| Message::Forgotten { runs, replies, result });

@@ -59,18 +59,8 @@ pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<St
     let _ = replies.send(Reply::Refused(Refusal { kind, message: message.into(), hints: Vec::new() }));
 }
 
-/// An error of ours, as it travels.
-pub(super) fn refusal(error: &towline_core::Error) -> Refusal {
-    let kind = match error.kind() {
-        towline_core::ErrorKind::NotFound => RefusalKind::NotFound,
-        towline_core::ErrorKind::Refused => RefusalKind::Refused,
-        _ => RefusalKind::Bug,
-    };
-    Refusal { kind, message: error.to_string(), hints: error.hints().to_vec() }
-}
-
 pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
-    let _ = replies.send(Reply::Refused(refusal(error)));
+    let _ = replies.send(Reply::Refused(crate::refusal::refusal(error)));
 }
 
 impl Daemon {
@@ -108,10 +98,11 @@ impl Daemon {
             Request::Stop => {}
             Request::Submit(submit) => self.submit(*submit, replies),
             Request::Cancel { runs } => self.cancel(runs, replies),
-            Request::Watch { runs } => self.watch(connection, runs, replies),
+            Request::Watch { runs, logs } => self.watch(connection, runs, logs, replies),
+            Request::BringLogs { run } => self.bring_logs(&run, replies),
             Request::Find { run } => self.find(run, replies),
             Request::Observe { runs } => self.observe(runs, replies),
-            Request::Explain { run } => self.explain(&run, &replies),
+            Request::Explain { run } => self.explain(&run, replies),
             Request::Facts { limits } => {
                 self.set_limits(limits);
                 self.facts(replies);
@@ -135,7 +126,7 @@ impl Daemon {
 
     pub(super) fn hung_up(&mut self, connection: u64) {
         self.connections = self.connections.saturating_sub(1);
-        self.watchers.remove(connection);
+        self.unwatch(connection);
     }
 
     fn find(&mut self, run: RunId, replies: Replies) {

@@ -1,18 +1,28 @@
 //! Why a run waits, and what the machine is doing.
 
 use super::clients::refuse;
+use super::far::Order;
 use super::{Daemon, Replies};
 use towline_backends::local::render::Need;
 use towline_core::RunId;
 use towline_core::backend::{Facts, NodeFacts};
 use towline_core::quantity::Memory;
 use towline_wire::daemon::{Explanation, RefusalKind, Reply};
+use towline_wire::site::FarRun;
 
 impl Daemon {
-    pub(super) fn explain(&self, run: &RunId, replies: &Replies) {
-        let Some(run) = self.queue.key(run).and_then(|key| self.run_of(key)) else {
-            return refuse(replies, RefusalKind::NotFound, "the run does not wait");
-        };
+    pub(super) fn explain(&mut self, run: &RunId, replies: Replies) {
+        match self.queue.key(run).and_then(|key| self.run_of(key)) {
+            None => refuse(&replies, RefusalKind::NotFound, "the run does not wait"),
+            Some(found) if found.far.is_some() => {
+                let far = FarRun::of(run);
+                self.ask_far(run, None, replies, |replies| Order::Explain { run: far, replies });
+            }
+            Some(found) => self.explain_here(found, &replies),
+        }
+    }
+
+    fn explain_here(&self, run: &super::queue::Run, replies: &Replies) {
         let ahead = self.queue.waiting().take_while(|waiting| waiting.key != run.key).count();
         let free = self.free();
         let mut waits_for = Vec::new();

@@ -6,6 +6,7 @@ mod clients;
 mod dispatch;
 mod ended;
 mod explain;
+mod far;
 mod gpus;
 mod queue;
 mod runners;
@@ -13,6 +14,7 @@ mod startup;
 mod submit;
 mod watch;
 
+pub use far::Opener;
 pub use startup::daemon_main;
 
 use crate::ledger::{Ledger, Write, Written};
@@ -78,6 +80,7 @@ enum Message {
     WatchStates {
         connection: u64,
         replies: Replies,
+        logs: bool,
         states: Result<Vec<(RunId, Option<RunState>)>>,
     },
     Observed {
@@ -107,6 +110,10 @@ enum Message {
     },
     GpusSeen(Vec<GpuFacts>),
     JournalsRemoved,
+    Far {
+        cluster: String,
+        word: far::Word,
+    },
     Tick,
     Leave,
 }
@@ -133,6 +140,8 @@ struct Cancelled {
     asked: Vec<RunId>,
     already_ended: Vec<RunId>,
     to_stop: Vec<RunKey>,
+    /// By cluster, those that are not here.
+    far: std::collections::BTreeMap<String, Vec<towline_wire::site::FarRun>>,
     events: Vec<Announced>,
 }
 
@@ -145,6 +154,9 @@ struct Daemon {
     queue: Queue,
     runners: Runners,
     plans: HashMap<RunId, Arc<Plan>>,
+    far: far::FarClusters,
+    /// Far runs that have ended and whose clusters have not been told.
+    ended_far: Vec<(String, RunId)>,
     watchers: Watchers,
     connections: usize,
     begun: Moment,
@@ -184,7 +196,7 @@ impl Daemon {
             Message::Forgotten { runs, replies, result } => Self::forgotten(runs, &replies, result),
             Message::Recorded { events, result, then } => self.recorded(events, result, then),
             Message::PlanRead { key, plan } => self.plan_read(key, plan),
-            Message::WatchStates { connection, replies, states } => self.watch_states(connection, replies, states),
+            Message::WatchStates { connection, replies, logs, states } => self.watch_states(connection, replies, logs, states),
             Message::Observed { replies, states } => Self::observed(&replies, states),
             Message::Runner { name, message } => self.runner_said(&name, message),
             Message::RunnerGone { name } => self.runner_gone(&name),
@@ -193,6 +205,7 @@ impl Daemon {
             Message::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
             Message::GpusSeen(found) => self.gpus_seen(found),
             Message::JournalsRemoved => {}
+            Message::Far { cluster, word } => self.far_said(&cluster, word),
             Message::Tick => self.tick(),
             Message::Leave => self.leaving = true,
         }

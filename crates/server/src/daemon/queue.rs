@@ -25,6 +25,8 @@ pub(super) struct Run {
     pub(super) retry: Option<Box<RetryPolicy>>,
     pub(super) state: RunState,
     pub(super) started: Option<Moment>,
+    /// The cluster it is on, if that is not this machine.
+    pub(super) far: Option<String>,
 }
 
 type Place = (Reverse<Tier>, RunKey);
@@ -55,6 +57,9 @@ impl Queue {
         let place = (Reverse(run.tier), key);
         self.waiting.remove(&place);
         self.holding.remove(&key);
+        if run.far.is_some() {
+            return;
+        }
         if run.state.runner.is_some() {
             self.holding.insert(key);
         } else if run.state.phase == Phase::Queued && !run.state.cancel_requested {

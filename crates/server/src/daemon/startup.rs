@@ -1,5 +1,6 @@
 //! Coming up: the lock, the history, what was left by the daemon before, the socket.
 
+use super::far::{FarClusters, Opener};
 use super::{Daemon, Message, clients, gpus::GpuWatch, log, queue::Queue, runners::Runners, watch::Watchers};
 use crate::ledger::Ledger;
 use crate::machine::Machine;
@@ -27,14 +28,14 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs the daemon until it has nothing to do or is told to leave. Returns at once when another
 /// one holds the lock.
-pub fn daemon_main(state: &StateFolder) -> Result<()> {
-    come_up(state).inspect_err(|error| {
+pub fn daemon_main(state: &StateFolder, opener: Opener) -> Result<()> {
+    come_up(state, opener).inspect_err(|error| {
         log(&error.to_string());
         tell_refusal(error);
     })
 }
 
-fn come_up(state: &StateFolder) -> Result<()> {
+fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| Error::refused(what).source_error(error)
@@ -53,7 +54,7 @@ fn come_up(state: &StateFolder) -> Result<()> {
     // Should a guard and its runner be killed at once, what is left falls to us.
     towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("no runtime"))?;
-    runtime.block_on(serve(state))?;
+    runtime.block_on(serve(state, opener))?;
     drop(lock);
     Ok(())
 }
@@ -69,7 +70,7 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(&file)?)
 }
 
-async fn serve(state: &StateFolder) -> Result<()> {
+async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?;
     let active = history.active()?;
     let ledger = Ledger::new(history);
@@ -81,6 +82,8 @@ async fn serve(state: &StateFolder) -> Result<()> {
         queue: Queue::default(),
         runners: Runners::new(state.clone(), inbox.clone()),
         plans: HashMap::new(),
+        far: FarClusters::new(opener),
+        ended_far: Vec::new(),
         watchers: Watchers::default(),
         connections: 0,
         begun: super::now(),
@@ -95,6 +98,7 @@ async fn serve(state: &StateFolder) -> Result<()> {
     };
     daemon.load(active)?;
     daemon.adopt_all();
+    daemon.take_up_all_far();
     let listener =
         towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
@@ -119,7 +123,7 @@ fn tell_ready() {
 
 /// Whoever started us and waits hears why we cannot come up.
 fn tell_refusal(error: &Error) {
-    let refusal = clients::refusal(error);
+    let refusal = crate::refusal::refusal(error);
     let _ = rustix::io::write(rustix::stdio::stdout(), &serde_json::to_vec(&refusal).unwrap_or_default());
 }
 

@@ -19,6 +19,7 @@ use towline_core::state::{Phase, RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{ActiveRun, RunKey};
 use towline_host::crash;
+use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 
 /// Plans kept at hand; others are read again when their run starts.
@@ -38,9 +39,12 @@ pub(super) struct FirstStart {
 impl Daemon {
     pub(super) fn submit(&mut self, submit: Submit, replies: Replies) {
         crash::pass("daemon.submit.received");
-        let Submit { plan, secrets, limits } = submit;
+        let Submit { plan, secrets, limits, cluster } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
             return refuse(&replies, RefusalKind::Refused, "the plan is of another version of tow");
+        }
+        if let Some(cluster) = cluster {
+            return self.submit_to(&cluster, plan, &secrets.0, replies);
         }
         self.set_limits(limits);
         let need = render::need(&plan.resolved.shape, self.machine.cpus);
@@ -56,6 +60,21 @@ impl Daemon {
         let intent = first.as_ref().map(|first| Box::new((first.event.clone(), first.state.clone())));
         let write = Write::Submit { plan: plan.clone(), state: queued(), at: now(), intent };
         self.ledger.write(vec![write], true, move |result| Message::Submitted { plan, first, replies, result });
+    }
+
+    /// A submission to a far cluster: on disk first, then answered, then carried over.
+    fn submit_to(&mut self, cluster: &NamedCluster, plan: Plan, secrets: &SecretSet, replies: Replies) {
+        if let Err(error) = self.keep_cluster(cluster) {
+            return refuse_with(&replies, &error);
+        }
+        if let Err(error) = self.keep_secrets(&plan.id, secrets) {
+            return refuse(&replies, RefusalKind::Refused, format!("the secrets cannot be kept: {error}"));
+        }
+        let plan = Arc::new(plan);
+        self.keep_plan(plan.clone());
+        let state = RunState { phase: Phase::Staging, ..RunState::default() };
+        let write = Write::Submit { plan: plan.clone(), state, at: now(), intent: None };
+        self.ledger.write(vec![write], true, move |result| Message::Submitted { plan, first: None, replies, result });
     }
 
     /// Whether the one run of this submission can start now, before all others. Its place is kept
@@ -100,6 +119,15 @@ impl Daemon {
     }
 
     fn enqueue(&mut self, plan: &Arc<Plan>, keys: &[RunKey], mut first: Option<Box<FirstStart>>) {
+        if plan.kind != "local" {
+            for (key, run) in keys.iter().zip(&plan.runs) {
+                let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
+                made.state.phase = Phase::Staging;
+                made.far = Some(plan.cluster.clone());
+                self.queue.insert(made);
+            }
+            return self.submit_far(&plan.cluster, &plan.id);
+        }
         for (key, run) in keys.iter().zip(&plan.runs) {
             let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
             let Some(first) = first.take() else {
@@ -140,16 +168,18 @@ impl Daemon {
 
     /// What a daemon before this one left in the history.
     pub(super) fn load(&mut self, active: Vec<ActiveRun>) -> Result<()> {
-        let mut last: Option<(RunId, Resolved)> = None;
+        let mut last: Option<(RunId, Resolved, Option<String>)> = None;
         for run in active {
-            if last.as_ref().is_none_or(|(id, _)| *id != run.submission) {
+            if last.as_ref().is_none_or(|(id, ..)| *id != run.submission) {
                 let Some(submission) = self.ledger.history().submission(&run.submission)? else { continue };
-                last = Some((run.submission.clone(), submission.plan.resolved));
+                let far = (submission.plan.kind != "local").then_some(submission.plan.cluster);
+                last = Some((run.submission.clone(), submission.plan.resolved, far));
             }
-            let Some((_, resolved)) = &last else { continue };
+            let Some((_, resolved, far)) = &last else { continue };
             let mut loaded = make_run(run.key, run.id, run.submission, run.parameters, resolved, self.machine.cpus);
             loaded.started = run.started;
             loaded.state = run.state;
+            loaded.far.clone_from(far);
             self.queue.insert(loaded);
         }
         self.drop_orphaned_secrets();
@@ -207,5 +237,6 @@ fn make_run(key: RunKey, id: RunId, submission: RunId, parameters: towline_core:
         retry: resolved.retry.clone().map(Box::new),
         state: queued(),
         started: None,
+        far: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Who wants to hear about which run.
 
 use super::clients::refuse_with;
+use super::far::Order;
 use super::{Daemon, Message, Replies};
 use std::collections::{HashMap, HashSet};
 use towline_core::event::Recorded;
@@ -18,10 +19,12 @@ pub(super) struct Watchers {
 struct Watcher {
     replies: Replies,
     open: HashSet<RunKey>,
+    /// It wants the logs too.
+    logs: bool,
 }
 
 impl Watchers {
-    fn add(&mut self, connection: u64, replies: Replies, open: HashSet<RunKey>) {
+    fn add(&mut self, connection: u64, replies: Replies, open: HashSet<RunKey>, logs: bool) {
         if open.is_empty() {
             let _ = replies.send(Reply::WatchEnded);
             return;
@@ -29,19 +32,26 @@ impl Watchers {
         for key in &open {
             self.by_run.entry(*key).or_default().push(connection);
         }
-        self.connections.insert(connection, Watcher { replies, open });
+        self.connections.insert(connection, Watcher { replies, open, logs });
     }
 
-    pub(super) fn remove(&mut self, connection: u64) {
-        let Some(watcher) = self.connections.remove(&connection) else { return };
-        for key in watcher.open {
-            if let Some(connections) = self.by_run.get_mut(&key) {
+    /// Whether anybody wants the logs of a run.
+    fn is_followed(&self, key: RunKey) -> bool {
+        self.by_run.get(&key).is_some_and(|connections| connections.iter().any(|one| self.connections.get(one).is_some_and(|watcher| watcher.logs)))
+    }
+
+    /// Gives the runs whose logs it wanted.
+    fn remove(&mut self, connection: u64) -> Vec<RunKey> {
+        let Some(watcher) = self.connections.remove(&connection) else { return Vec::new() };
+        for key in &watcher.open {
+            if let Some(connections) = self.by_run.get_mut(key) {
                 connections.retain(|other| *other != connection);
                 if connections.is_empty() {
-                    self.by_run.remove(&key);
+                    self.by_run.remove(key);
                 }
             }
         }
+        if watcher.logs { watcher.open.into_iter().collect() } else { Vec::new() }
     }
 
     pub(super) fn tell(&mut self, key: RunKey, recorded: &Recorded, state: &RunState) {
@@ -69,15 +79,36 @@ impl Watchers {
 }
 
 impl Daemon {
-    pub(super) fn watch(&mut self, connection: u64, runs: Vec<RunId>, replies: Replies) {
+    pub(super) fn watch(&mut self, connection: u64, runs: Vec<RunId>, logs: bool, replies: Replies) {
         self.ledger.read(move |history| {
             let states = runs.into_iter().map(|run| Ok((run.clone(), history.run(&run)?.map(|record| record.state)))).collect();
-            Message::WatchStates { connection, replies, states }
+            Message::WatchStates { connection, replies, logs, states }
         });
     }
 
+    /// Brings what is new of the logs of a run, wherever it is, ended or not.
+    pub(super) fn bring_logs(&mut self, run: &RunId, replies: Replies) {
+        let cluster = self.ledger.history().run(run).ok().flatten().map(|record| record.cluster);
+        let order_run = run.clone();
+        self.ask_far(run, cluster, replies, |replies| Order::Logs { run: order_run, replies });
+    }
+
+    /// Far runs whose logs somebody follows, or has ceased to.
+    fn follow_far(&mut self, keys: &[RunKey], on: bool) {
+        let far: Vec<(String, RunId)> = keys.iter().filter_map(|key| self.run_of(*key)).filter_map(|run| Some((run.far.clone()?, run.id.clone()))).collect();
+        for (cluster, run) in far {
+            self.order(&cluster, Order::Follow { run, on });
+        }
+    }
+
+    pub(super) fn unwatch(&mut self, connection: u64) {
+        let left = self.watchers.remove(connection);
+        let unfollowed: Vec<RunKey> = left.into_iter().filter(|key| !self.watchers.is_followed(*key)).collect();
+        self.follow_far(&unfollowed, false);
+    }
+
     /// The history's word, unless we know better by now.
-    pub(super) fn watch_states(&mut self, connection: u64, replies: Replies, states: Result<Vec<(RunId, Option<RunState>)>>) {
+    pub(super) fn watch_states(&mut self, connection: u64, replies: Replies, logs: bool, states: Result<Vec<(RunId, Option<RunState>)>>) {
         let states = match states {
             Ok(states) => states,
             Err(error) => return refuse_with(&replies, &error),
@@ -86,7 +117,7 @@ impl Daemon {
         let overtaken =
             |(run, stored): &(RunId, Option<RunState>)| stored.as_ref().is_some_and(|state| !state.phase.is_ended()) && self.queue.key(run).is_none();
         if states.iter().any(overtaken) {
-            return self.watch(connection, states.into_iter().map(|(run, _)| run).collect(), replies);
+            return self.watch(connection, states.into_iter().map(|(run, _)| run).collect(), logs, replies);
         }
         let mut open = HashSet::new();
         for (run, stored) in states {
@@ -99,6 +130,10 @@ impl Daemon {
                 let _ = replies.send(Reply::State { run, state });
             }
         }
-        self.watchers.add(connection, replies, open);
+        let keys: Vec<RunKey> = open.iter().copied().collect();
+        self.watchers.add(connection, replies, open, logs);
+        if logs {
+            self.follow_far(&keys, true);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Real services and real clients on loopback, installed by `cargo xtask test`: Microsoft's blob
-//! service and client, an S3 server and Amazon's client, and a proxy that breaks what passes it.
+//! service and client, an S3 server and Amazon's client, a proxy that breaks what passes it, and a
+//! Slurm cluster.
 //! Nothing here uses the program's own code for stores, so that it can judge it.
 
 mod account;
@@ -12,6 +13,8 @@ mod parts;
 mod proxy;
 mod s3;
 mod server;
+pub mod slurm;
+mod sshd;
 
 pub use account::Account;
 pub use azurite::Azurite;
@@ -19,3 +22,5 @@ pub use client::{BlobClient, ObjectClient, Said, python};
 pub use fault::{Fault, Rule};
 pub use proxy::{FaultProxy, Seen};
 pub use s3::S3Server;
+pub use slurm::Slurm;
+pub use sshd::{PASSPHRASE, Sshd};

@@ -1,12 +1,11 @@
 //! `tow clusters`: where runs can go.
 
 use super::Report;
-use crate::context::{Context, block_on};
+use crate::context::Context;
 use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
 use towline_core::Result;
-use towline_core::backend::Backend;
 
 /// List the clusters I can use and what is free there.
 #[derive(Debug, clap::Args)]
@@ -43,7 +42,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
             gpus: 0,
             gpus_free: 0,
         };
-        match context.cluster(name).and_then(|backend| block_on(backend.probe())) {
+        match context.cluster(name).and_then(|cluster| cluster.facts(context)) {
             Ok(facts) => {
                 for node in &facts.nodes {
                     cluster.cpus += node.cpus;

@@ -41,7 +41,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 Some(folder) => StateFolder::new(folder),
                 None => context.state()?.clone(),
             };
-            towline_server::daemon_main(&state)?;
+            let folder = state.clone();
+            let opener: towline_server::Opener = std::sync::Arc::new(move |name, cluster| crate::machines::slurm(name, cluster, &folder));
+            towline_server::daemon_main(&state, opener)?;
             Ok(Report::default())
         }
         What::Stop => match client::ask_if_there(context.state()?, Request::Stop)? {

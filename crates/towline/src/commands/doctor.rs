@@ -1,12 +1,11 @@
 //! `tow doctor`: looks at everything once and says what is wrong.
 
 use super::Report;
-use crate::context::{Context, block_on};
+use crate::context::Context;
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_backends::local::client;
-use towline_core::backend::Backend;
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, JournalMode};
 use towline_wire::daemon::{Reply, Request};
@@ -120,7 +119,7 @@ fn daemon(context: &Context) -> Result<String> {
 }
 
 fn machine(context: &Context) -> Result<String> {
-    let facts = block_on(context.cluster("local")?.probe())?;
+    let facts = context.cluster("local")?.facts(context)?;
     let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
     let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };

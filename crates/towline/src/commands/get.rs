@@ -32,7 +32,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(code) => vec![state.code(&record.id).join(&code.workdir), state.code(&record.id), state.run(&record.id)],
         None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
     };
+    let far = crate::far::is_far(&history, &record.id)?;
     let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
+    if far {
+        let below = resolved.code.as_ref().map(|code| Path::new("code").join(&code.workdir)).unwrap_or_default();
+        let copied = crate::far::get(context, &record, &below, &args.paths, &to)?;
+        let text = copied.iter().fold(String::new(), |text, path| text + &format!("{}\n", path.display()));
+        return Ok(Report::new(text, &serde_json::json!({ "files": copied })));
+    }
     // All are found before any is copied.
     let found = args.paths.iter().map(|path| find(&roots, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
     let mut copied = Vec::new();

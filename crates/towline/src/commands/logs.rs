@@ -45,6 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [record];
     freshen(context, &history, &mut records)?;
     let [record] = records;
+    crate::far::bring_logs(context, &history, &record.id)?;
     let view = View {
         run: record.id.clone(),
         sources: sources(args, &record)?,

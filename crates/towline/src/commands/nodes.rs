@@ -1,11 +1,10 @@
 //! `tow nodes`: machines and GPUs, and who has them.
 
 use super::Report;
-use crate::context::{Context, block_on};
+use crate::context::Context;
 use crate::output::Paint;
 use crate::table::Table;
 use towline_core::Result;
-use towline_core::backend::Backend;
 use towline_core::quantity::Memory;
 
 /// Show the nodes of a cluster: CPUs, memory, GPUs and who has them.
@@ -24,7 +23,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(name) => name.clone(),
         None => context.layers()?.default_cluster().to_owned(),
     };
-    let facts = block_on(context.cluster(&name)?.probe())?;
+    let facts = context.cluster(&name)?.facts(context)?;
     let mut text = String::new();
     for node in &facts.nodes {
         let memory = format!("{} of {} memory", Memory(node.memory_used), Memory(node.memory));

@@ -41,6 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [logs::one_run(history.find_to_read(text)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
+    crate::far::bring_logs(context, &history, &record.id)?;
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
     std::fs::create_dir_all(&folder).map_err(|error| Error::refused(format!("{} cannot be made", folder.display())).source_error(error))?;
     let files = logfiles::list(context.state()?, &record.id);

@@ -38,6 +38,9 @@ struct Shown {
     dirty: Option<bool>,
     secrets: Vec<String>,
     job: Option<Job>,
+    /// The cluster's own words for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Box<towline_core::state::Native>>,
     attempts: Vec<Attempt>,
     logs: Vec<String>,
     events: Vec<Recorded>,
@@ -52,11 +55,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let resolved = submission.as_ref().map(|submission| &submission.plan.resolved);
     let frozen = resolved.and_then(|resolved| resolved.code.as_ref());
     let state = context.state()?;
+    let there = crate::far::folder(state, &history, &record)?;
     let shown = Shown {
         run: Run::from(&record),
-        folder: state.run(&record.id).display().to_string(),
+        folder: there.as_ref().map_or_else(|| state.run(&record.id).display().to_string(), |folder| format!("{}:{folder}", record.cluster)),
         workdir: resolved.map(|resolved| resolved.workdir.clone()),
-        code: frozen.map(|_| state.code(&record.id).display().to_string()),
+        code: frozen.map(|_| there.as_ref().map_or_else(|| state.code(&record.id).display().to_string(), |folder| format!("{}:{folder}/code", record.cluster))),
+        native: record.state.native.clone(),
         snapshot: frozen.and_then(|code| code.snapshot.clone()),
         dirty: resolved.and_then(|resolved| resolved.git.as_ref()).and_then(|git| git.dirty),
         commit: resolved.and_then(|resolved| resolved.git.as_ref()).map(|git| git.commit.clone()),
@@ -92,6 +97,10 @@ fn page(shown: &Shown, state: &str) -> String {
     line("reason", run.detail.as_deref().unwrap_or_default());
     line("command", &run.command);
     line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
+    if let Some(native) = &shown.native {
+        let reason = if native.reason.is_empty() || native.reason == "None" { String::new() } else { format!(" ({})", native.reason) };
+        line("job", format!("{} {}{reason} {}", native.id, native.word, native.hosts.join(",")).trim_end());
+    }
     line("size", &format!("{} rank(s) on {} node(s), {} GPU(s)", run.ranks, run.nodes, run.gpus));
     line("experiment", run.experiment.as_deref().unwrap_or_default());
     line("tags", &run.tags.join(", "));

@@ -2,13 +2,14 @@
 
 use super::{Report, logs};
 use crate::code::{self, LocalStore, Survey, Wish};
-use crate::context::{Context, block_on};
+use crate::context::{AnyCluster, Context, SlurmCluster, block_on};
 use crate::follow::{Followed, View, follow};
 use crate::job_data::{job_data, same_data};
 use crate::output;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use towline_backends::local::client;
 use towline_core::backend::{Backend, LogSource, Staged};
 use towline_core::command::Program;
 use towline_core::job::{Job, Launch, Tier, Words};
@@ -23,6 +24,7 @@ use towline_engine::{flow, surroundings};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};
+use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -138,7 +140,7 @@ fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) secrets: SecretSet,
-    pub(crate) backend: towline_backends::local::LocalBackend,
+    pub(crate) cluster: AnyCluster,
     /// The code to take before anything is sent.
     survey: Option<Survey>,
 }
@@ -227,10 +229,30 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
         None => None,
     };
     crash::pass("client.submit.before");
-    block_on(prepared.backend.submit(&prepared.plan, &prepared.secrets, &Staged::default()))
-        .map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+    let failed = |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
+    match &prepared.cluster {
+        AnyCluster::Local(backend) => {
+            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
+        }
+        AnyCluster::Slurm(cluster) => send_far(context, cluster, prepared).map_err(failed)?,
+    }
     crash::pass("client.submit.answered");
     Ok(())
+}
+
+/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no. What
+/// cannot be reached now is refused while nothing is written yet.
+fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> Result<()> {
+    crate::machines::connect(&cluster.backend)?;
+    let submit = || Submit {
+        plan: prepared.plan.clone(),
+        secrets: PrivateSecrets(prepared.secrets.clone()),
+        limits: Limits::default(),
+        cluster: Some(cluster.named.clone()),
+    };
+    client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
+    let run = &prepared.plan.runs[0].id;
+    crate::far::carried_over(context, run)
 }
 
 fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>) -> Result<LocalStore> {
@@ -308,7 +330,8 @@ pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
 
 /// Makes the plan; the code is only looked at.
 pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
-    let backend = context.cluster(cluster)?;
+    let target = context.cluster(cluster)?;
+    let facts = target.quick_facts(context)?;
     let Origin { place, environment, resubmits, code, data } = origin;
     let mut notes = Vec::new();
     let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
@@ -321,7 +344,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
         code: frozen,
         io: data.io,
         copy: data.copy,
-        container: crate::image::container(&job, &backend.quick_facts(), &environment, &place.workdir)?,
+        container: if target.is_here() { crate::image::container(&job, &facts, &environment, &place.workdir)? } else { None },
         keyring: surroundings::keyring(&job.environment.secrets, &environment),
         environment,
         workdir: place
@@ -330,15 +353,15 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
             .into_string()
             .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
         umask: surroundings::umask(),
-        inherit: true,
+        inherit: target.is_here(),
     };
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
     let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
-    let (mut plan, mut secrets) = flow::make_plan(request, &backend, &backend.quick_facts())?;
+    let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
-    Ok(Prepared { plan, secrets, backend, survey })
+    Ok(Prepared { plan, secrets, cluster: target, survey })
 }
 
 /// What is to be taken, what the plan says of it, and git's word.

@@ -49,6 +49,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
+    if record.state.phase.is_ended() || record.state.held_until.is_some() {
+        crate::far::bring_logs(context, &history, &record.id)?;
+    }
     let why = match record.state.phase {
         Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
         Phase::Ended(Outcome::Cancelled) => {
@@ -82,6 +85,7 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     let run = record.id.clone();
     let explanation = match client::ask(context.state()?, &|| Request::Explain { run: run.clone() }) {
         Ok((Reply::Explained(explanation), _)) => explanation,
+        Ok((Reply::FarExplained(explained), _)) => return Ok(far(record, explained)),
         Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => return Ok(Why { summary: "it has just ended".into(), ..begin(record) }),
         Err(error) => return Err(error),
@@ -98,6 +102,18 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     }
     let next_step = (!explanation.waits_for.is_empty()).then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
     Ok(Why { summary, next_step, waiting: Some(explanation), ..begin(record) })
+}
+
+/// What a far scheduler says of it.
+fn far(record: &RunRecord, explained: towline_wire::site::Explained) -> Why {
+    let mut summary = explained.text;
+    if let Some(native) = &explained.native {
+        let reason = if native.reason.is_empty() { String::new() } else { format!(", {}", native.reason) };
+        summary += &format!(" (job {}: {}{reason})", native.id, native.word);
+    }
+    let waiting = Explanation { ahead: 0, waits_for: Vec::new(), held_by: Vec::new(), text: summary.clone() };
+    let next_step = explained.next.or_else(|| explained.forever.then(|| format!("as it is, it never starts: tow abort {}", record.id.short())));
+    Why { summary, next_step, waiting: Some(waiting), ..begin(record) }
 }
 
 fn failed(context: &Context, record: &RunRecord) -> Result<Why> {

@@ -1,0 +1,77 @@
+//! What the configuration says of a Slurm cluster.
+
+use towline_core::config::{Cluster, ClusterKind};
+use towline_core::job::Tier;
+use towline_core::{Error, Result, suggest};
+
+/// Where a cluster keeps what we bring, unless told otherwise.
+const USUAL_STAGE: &str = "~/.towline";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlurmConfig {
+    pub name: String,
+    /// Where its commands are; none: here.
+    pub host: Option<String>,
+    pub ssh_config: Option<String>,
+    /// A folder that all its hosts share. Below the home over there, where it is not absolute.
+    pub stage: String,
+    pub partition: Option<String>,
+    pub account: Option<String>,
+    tiers: Vec<(String, TierWords)>,
+}
+
+/// What a tier is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TierWords {
+    pub qos: Option<String>,
+    pub partition: Option<String>,
+}
+
+impl SlurmConfig {
+    pub fn new(name: &str, cluster: &Cluster) -> Result<Self> {
+        if cluster.kind != ClusterKind::Slurm {
+            return Err(Error::bug(format!("cluster `{name}` is not of kind slurm")));
+        }
+        let stage = cluster.stage.as_deref().unwrap_or(USUAL_STAGE);
+        if stage.is_empty() || stage.contains(['\n', '\0', '"', '\'', '\\', '$', '%', '`']) || stage.split('/').any(|part| part == "..") {
+            return Err(Error::config(format!("cluster `{name}`: `stage: {stage}` cannot be the path of a folder there"))
+                .hint("write an absolute path, or one that begins with ~/"));
+        }
+        if cluster.host.as_deref().is_some_and(|host| host.is_empty() || host.starts_with('-')) {
+            return Err(Error::config(format!("cluster `{name}`: `host` is the name of a host, as ssh knows it")));
+        }
+        let tiers = cluster.tiers.iter().map(|(tier, words)| Ok((tier.clone(), tier_words(name, tier, words)?))).collect::<Result<_>>()?;
+        Ok(Self {
+            name: name.to_owned(),
+            host: cluster.host.clone(),
+            ssh_config: cluster.ssh_config.clone(),
+            // The shell over there begins in the home; so do all our paths.
+            stage: stage.strip_prefix("~/").unwrap_or(stage).trim_end_matches('/').to_owned(),
+            partition: cluster.partition.clone(),
+            account: cluster.account.clone(),
+            tiers,
+        })
+    }
+
+    pub fn tier(&self, tier: Tier) -> TierWords {
+        self.tiers.iter().find(|(name, _)| name == tier.word()).map(|(_, words)| words.clone()).unwrap_or_default()
+    }
+}
+
+fn tier_words(cluster: &str, tier: &str, words: &std::collections::BTreeMap<String, String>) -> Result<TierWords> {
+    let tiers = Tier::ALL.map(Tier::word);
+    if !tiers.contains(&tier) {
+        return Err(Error::config(format!("cluster `{cluster}`: there is no tier `{tier}`")).maybe_hint(suggest::did_you_mean(tier, tiers)));
+    }
+    let mut found = TierWords::default();
+    for (key, value) in words {
+        match key.as_str() {
+            "qos" => found.qos = Some(value.clone()),
+            "partition" => found.partition = Some(value.clone()),
+            _ => {
+                return Err(Error::config(format!("cluster `{cluster}`: `tiers.{tier}` has an unknown key `{key}`")).hint("known: qos, partition"));
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,213 @@
+//! `squeue`: what the controller holds now, with ended jobs for as long as it remembers them
+//! (`MinJobAge`, 300 s by default).
+
+use super::ids::{JobId, Part};
+use super::tasks::TaskSet;
+use super::values::{self, Limit};
+use super::{FIELD, RECORD, unreadable};
+use towline_core::time::Moment;
+use towline_core::{Error, Result};
+
+/// One letter per field, in the order of [`row`]. The two that users write freely come last.
+const LETTERS: &str = "AFKTSlLMDNPqauQrkj";
+
+/// The value of `squeue -o`. Every record stands between two marks, so that a line break in a name
+/// ends nothing and a torn answer is noticed.
+fn format(mark: &str) -> String {
+    let fields: Vec<String> = LETTERS.chars().map(|letter| format!("%{letter}")).collect();
+    format!("{RECORD}{mark}{}{mark}{RECORD}", fields.join(&FIELD.to_string()))
+}
+
+/// All jobs in every state, of one user or of all, or some by id. `-a` shows hidden partitions.
+///
+/// With a single id that it does not know `squeue` fails ([`super::job::is_unknown`]); with several
+/// it leaves the unknown ones out.
+pub fn words(user: Option<&str>, jobs: &[String]) -> Vec<String> {
+    marked_words("", user, jobs)
+}
+
+/// [`words`] with a mark of the caller's around each record, in letters and digits. Slurm takes any
+/// character in a name, so that a user can forge rows of other people's jobs by naming one of his
+/// own: where the answer is about several users, the mark must be one that nobody can guess.
+pub fn marked_words(mark: &str, user: Option<&str>, jobs: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", "all", "-o"].map(str::to_owned).to_vec();
+    words.push(format(mark));
+    if let Some(user) = user {
+        words.extend(["-u".to_owned(), user.to_owned()]);
+    }
+    if !jobs.is_empty() {
+        words.extend(["-j".to_owned(), jobs.join(",")]);
+    }
+    words
+}
+
+/// One job, one task, or the tasks of an array that have not started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// Its own number. Each task gets one when it first starts; `squeue` joins waiting tasks on one
+    /// row all the same, under one of their numbers. Know tasks by `id`.
+    pub job: u32,
+    /// What users call it: `5`, `5_3`, `5_[3-7%3]`.
+    pub id: JobId,
+    /// Slurm's word; [`crate::slurm::state::native`] reads it.
+    pub state: String,
+    /// Why it waits, or why it ended; [`crate::slurm::reasons::explain`] reads it.
+    pub reason: Option<String>,
+    /// When it started, or is expected to.
+    pub start: Option<Moment>,
+    pub time_limit: Option<Limit>,
+    /// Seconds.
+    pub time_left: Option<u64>,
+    pub time_used: Option<u64>,
+    pub node_count: u32,
+    /// A host list ([`super::hosts::expand`]); empty before it has nodes.
+    pub nodes: String,
+    pub partition: String,
+    pub qos: Option<String>,
+    pub account: Option<String>,
+    pub user: String,
+    pub priority: u64,
+    pub comment: Option<String>,
+    pub name: String,
+}
+
+impl QueueRow {
+    /// The id of every job it stands for.
+    pub fn ids(&self) -> Vec<JobId> {
+        match &self.id.part {
+            Part::Tasks(tasks) => tasks.numbers().map(|task| JobId { job: self.id.job, part: Part::Task(task), step: None }).collect(),
+            _ => vec![self.id.clone()],
+        }
+    }
+}
+
+/// Reads the answer to [`words`]. What stands outside of records is ignored: banners of login
+/// shells, `CLUSTER:` lines.
+pub fn read(text: &str) -> Result<Vec<QueueRow>> {
+    read_marked("", text)
+}
+
+/// Reads the answer to [`marked_words`].
+///
+/// A name may hold our own marks. So a record begins only where two numbers follow and enough
+/// fields, and ends at the last mark before the next.
+pub fn read_marked(mark: &str, text: &str) -> Result<Vec<QueueRow>> {
+    let (open, close) = (format!("{RECORD}{mark}"), format!("{mark}{RECORD}"));
+    let seeming: Vec<usize> = text.match_indices(&open).map(|(at, _)| at).filter(|at| is_begin(&text[at + open.len()..])).collect();
+    let upto = |begins: &[usize]| -> Vec<(usize, usize)> { begins.iter().copied().zip(begins.iter().skip(1).copied().chain([text.len()])).collect() };
+    let is_whole = |part: &str| part.matches(FIELD).count() + 1 >= LETTERS.len() || !part.contains(&close);
+    let begins: Vec<usize> = upto(&seeming).into_iter().filter(|(begin, end)| is_whole(&text[begin + open.len()..*end])).map(|(begin, _)| begin).collect();
+    if begins.is_empty() && text.contains(RECORD) {
+        return Err(unreadable("squeue", text.trim()));
+    }
+    upto(&begins)
+        .into_iter()
+        .map(|(begin, end)| {
+            let part = &text[begin + open.len()..end];
+            let end = part.rfind(&close).ok_or_else(|| unreadable("squeue", &format!("the answer stops within a job: {part}")))?;
+            row(&part[..end])
+        })
+        .collect()
+}
+
+fn is_begin(text: &str) -> bool {
+    let mut fields = text.splitn(3, FIELD);
+    let mut is_number = || fields.next().is_some_and(|field| !field.is_empty() && field.bytes().all(|b| b.is_ascii_digit()));
+    is_number() && is_number() && fields.next().is_some()
+}
+
+fn row(record: &str) -> Result<QueueRow> {
+    let wrong = || -> Error { unreadable("squeue", record) };
+    let fields: Vec<&str> = record.splitn(LETTERS.len(), FIELD).collect();
+    let [job, array, task, state, start, limit, left, used, node_count, nodes, partition, qos, account, user, priority, reason, comment, name] =
+        fields.as_slice()
+    else {
+        return Err(wrong());
+    };
+    let job: u32 = job.parse().map_err(|_| wrong())?;
+    let array: u32 = array.parse().map_err(|_| wrong())?;
+    let part = match *task {
+        "N/A" => Part::Whole,
+        task => match task.parse() {
+            Ok(task) => Part::Task(task),
+            Err(_) => Part::Tasks(TaskSet::read(task)?),
+        },
+    };
+    if state.is_empty() {
+        return Err(wrong());
+    }
+    Ok(QueueRow {
+        job,
+        id: JobId { job: array, part, step: None },
+        state: (*state).to_owned(),
+        reason: values::words(reason),
+        start: values::moment(start),
+        time_limit: values::time_limit(limit),
+        time_left: values::span(left),
+        time_used: values::span(used),
+        node_count: values::count(node_count).unwrap_or(0),
+        nodes: values::words(nodes).unwrap_or_default(),
+        partition: (*partition).to_owned(),
+        qos: values::words(qos),
+        account: values::words(account),
+        user: (*user).to_owned(),
+        priority: priority.parse().unwrap_or(0),
+        comment: values::words(comment),
+        name: (*name).to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(mark: &str, id: u32, name: &str) -> String {
+        let fields = [
+            &id.to_string(),
+            &id.to_string(),
+            "N/A",
+            "PENDING",
+            "N/A",
+            "5:00",
+            "5:00",
+            "0:00",
+            "1",
+            "",
+            "main",
+            "(null)",
+            "(null)",
+            "bob",
+            "1",
+            "Priority",
+            "(null)",
+            name,
+        ];
+        format!("{RECORD}{mark}{}{mark}{RECORD}\n", fields.join(&FIELD.to_string()))
+    }
+
+    #[test]
+    fn the_words_ask_for_every_field_between_marks() {
+        let words = words(Some("alice"), &["1".into(), "2_3".into()]);
+        assert_eq!(words[..6], ["squeue", "-h", "-a", "-t", "all", "-o"]);
+        assert!(words[6].starts_with("\u{1e}%A\u{1f}%F\u{1f}%K") && words[6].ends_with("%k\u{1f}%j\u{1e}"));
+        assert_eq!(words[7..], ["-u", "alice", "-j", "1,2_3"]);
+    }
+
+    #[test]
+    fn a_name_does_not_break_the_rows_around_it() {
+        let evil = "x\u{1e}\n\u{1e}1\u{1f}1\u{1f}N/A\u{1f}COMPLETED";
+        let text = record("", 1, "mine") + &record("", 4, evil) + &record("", 5, "other");
+        let rows = read(&text).expect("rows");
+        let names: Vec<(u32, &str)> = rows.iter().map(|row| (row.job, row.name.as_str())).collect();
+        assert_eq!(names, [(1, "mine"), (4, evil), (5, "other")]);
+    }
+
+    #[test]
+    fn a_mark_that_nobody_knows_cannot_be_forged() {
+        let forged = record("", 1, "mine").replace("PENDING", "COMPLETED");
+        let text = record("k7", 1, "mine") + &record("k7", 4, &forged);
+        let rows = read_marked("k7", &text).expect("rows");
+        assert_eq!(rows.iter().map(|row| (row.job, row.state.as_str())).collect::<Vec<_>>(), [(1, "PENDING"), (4, "PENDING")]);
+        assert_eq!(rows[1].name, forged);
+    }
+}

@@ -1,0 +1,105 @@
+//! Files over there, with what every machine has: a shell and a handful of old tools.
+
+use super::super::token;
+use super::slots::Stay;
+use super::{Host, START};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use towline_core::transport::Session;
+use towline_core::{Error, Result};
+
+// A home that is not there is an error here, before something lands elsewhere. Neither script has a sign in it that some shell of a login would change within single quotes.
+
+/// The bytes are followed by a token that nobody else knows. A connection that is cut leaves a file
+/// without it, which goes; the size need not be known before. `dd` takes the token off again, and
+/// has the disk keep the file before it gets its name. Nobody may be left to hear why it failed.
+const PUT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
+umask 077; trap "" PIPE; d=${1%/*}/; t=$d.tow-$2;
+if [ -d "$1" ]; then echo "a folder is in the way" >&2; exit 1; fi;
+mkdir -p "$d" || exit 1;
+if cat > "$t"; then
+if [ "$(tail -c 32 "$t")" = "$3" ]; then
+if e=$(dd if=/dev/null of="$t" bs=1 count=0 seek=$(($(wc -c < "$t") - 32)) conv=fsync 2>&1); then
+chmod "$4" "$t" && mv -f "$t" "$1" && exit 0;
+else echo "$e" >&2; fi;
+else echo "not all bytes arrived" >&2; fi; fi;
+rm -f "$t"; exit 1"#;
+
+/// Only what says that nothing is there means that: a folder that cannot be looked into is an error.
+const GET: &str = r#"case $1 in ./*) cd || exit 65;; esac;
+if [ -e "$1" ]; then :; else
+e=$(LC_ALL=C ls -dL "$1" 2>&1 >/dev/null) && e="it comes and goes";
+case $e in *": No such file or directory" | *": Not a directory") exit 66;; esac;
+echo "$e" >&2; exit 65; fi;
+if [ -d "$1" ]; then echo "it is a folder" >&2; exit 65; fi;
+exec < "$1" || exit 65; tail -c "+$2" | head -c "$3""#;
+
+const MISSING: i32 = 66;
+
+/// How long reading a part may take.
+const READ: Duration = Duration::from_secs(600);
+
+/// Below the home, and never taken for an option.
+fn plain(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("./{path}") }
+}
+
+impl Host {
+    pub(super) fn put(self: &Arc<Self>, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
+        let (script, path, suffix, end, mode) = (PUT.replace('\n', " "), plain(path), token()?, token()?, format!("{:o}", mode & 0o7777));
+        let words = ["/bin/sh", "-c", &script, "tow", &path, &suffix, &end, &mode];
+        let started = self.start(&words, Stay::Short, Instant::now() + START)?;
+        let mut call = started.ok_or_else(|| self.late(&["put", &path], START))?;
+        if let Some(mut input) = call.input() {
+            match send(bytes, &mut *input) {
+                // Why it wants no more is in what it says.
+                Ok(false) => {}
+                Ok(true) => drop(input.write_all(end.as_bytes())),
+                Err(error) => {
+                    call.hang_up();
+                    return Err(Error::refused(format!("what goes to {path} on `{}` cannot be read", self.name)).source_error(error));
+                }
+            }
+        }
+        let (code, said) = call.end()?;
+        if code == 0 { Ok(()) } else { Err(self.failed("written", &path, &said)) }
+    }
+
+    pub(super) fn get(self: &Arc<Self>, path: &str, range: &Range<u64>) -> Result<Option<Vec<u8>>> {
+        let most = i64::MAX.unsigned_abs();
+        let (from, length) = (range.start.saturating_add(1).min(most).to_string(), range.end.saturating_sub(range.start).min(most).to_string());
+        let (script, path) = (GET.replace('\n', " "), plain(path));
+        let words = ["/bin/sh", "-c", &script, "tow", &path, &from, &length];
+        let late = || self.late(&["get", &path], READ);
+        let ran = self.start(&words, Stay::Short, Instant::now() + READ)?.ok_or_else(late)?.finish(&[])?.ok_or_else(late)?;
+        match ran.code {
+            0 => Ok(Some(ran.out)),
+            MISSING => Ok(None),
+            _ => Err(self.failed("read", &path, &ran.err)),
+        }
+    }
+
+    fn failed(&self, what: &str, path: &str, said: &[u8]) -> Error {
+        let said = String::from_utf8_lossy(said);
+        Error::refused(format!("{} cannot be {what} on `{}`: {}", path.trim_start_matches("./"), self.name, super::judge::gist(&said)))
+    }
+}
+
+/// Whether all was taken; an error is one of reading.
+fn send(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
+    let mut piece = vec![0; 128 * 1024];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Ok(count) => {
+                if to.write_all(&piece[..count]).is_err() {
+                    return Ok(false);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What ssh's last words mean, and what to do about it.
+
+use super::super::is_missing;
+use super::resolved::Resolved;
+use std::ffi::OsStr;
+use std::path::Path;
+use towline_core::{Error, Result};
+
+/// What is known when signing in fails.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Case<'a> {
+    /// As the user writes it.
+    pub(super) host: &'a str,
+    pub(super) ssh_config: Option<&'a Path>,
+    pub(super) resolved: &'a Resolved,
+    pub(super) home: Option<&'a Path>,
+    pub(super) has_agent: bool,
+    /// Whether the user could be asked.
+    pub(super) may_ask: bool,
+}
+
+/// Servers drop some of many who come at once, before they know who it is: trying again helps.
+pub(super) fn is_crowded(said: &str) -> bool {
+    let early = ["kex_exchange_identification:", "Connection reset by", "Connection closed by"];
+    early.iter().any(|sign| said.contains(sign))
+        && !["Connection refused", "timed out", "Could not resolve", "Permission denied", "Host key verification failed"].iter().any(|sign| said.contains(sign))
+}
+
+impl Case<'_> {
+    /// What makes ssh itself speak to the user.
+    fn by_hand(&self) -> String {
+        match self.ssh_config {
+            Some(path) => format!("ssh -F {} {}", path.display(), self.host),
+            None => format!("ssh {}", self.host),
+        }
+    }
+
+    fn at(&self) -> String {
+        let Resolved { host_name, port, .. } = self.resolved;
+        if host_name.is_empty() || (host_name == self.host && port == "22") { String::new() } else { format!(" ({host_name} port {port})") }
+    }
+
+    /// The error for what ssh wrote when it could not sign in.
+    pub(super) fn judge(&self, said: &str) -> Error {
+        let has = |sign: &str| said.contains(sign);
+        let host = format!("`{}`{}", self.host, self.at());
+        if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+            return self.changed(said);
+        }
+        if has("Host key verification failed") || has("host key is known for") {
+            // What is said of new hosts does not hold for a host on the way, which ssh reaches by another ssh.
+            let who = if self.resolved.is_direct() { host } else { format!("{host}, or a host on the way to it,") };
+            return Error::refused(format!("{who} shows a key that is not known, and your ssh configuration takes no new ones unasked"))
+                .hint(format!("compare its fingerprint and take it once by hand: {}", self.by_hand()));
+        }
+        if has("Permission denied") || has("Too many authentication failures") || has("No more authentication methods") {
+            return self.denied(said);
+        }
+        if has("Could not resolve hostname") {
+            if has("Temporary failure") {
+                return Error::unreachable(format!("the name of {host} cannot be looked up now")).hint("is this machine on a network, or does it need a VPN?");
+            }
+            let error = Error::config(format!("there is no host called {host}"));
+            return error.hint(format!("write it into your ssh configuration (`Host {}`), or give its full name; try: {}", self.host, self.by_hand()));
+        }
+        if has("Connection refused") {
+            return Error::unreachable(format!("{host} refuses connections")).hint("is its ssh server running, and is the port right?").with("ssh", gist(said));
+        }
+        if has("timed out") || has("No route to host") || has("Network is unreachable") {
+            return Error::unreachable(format!("{host} does not answer")).hint("does it need a VPN? is it up?").with("ssh", gist(said));
+        }
+        if has("Bad configuration option") || has("Bad owner or permissions") || has("terminating,") || has("Can't open user config file") {
+            return Error::config(format!("ssh does not take its configuration for `{}`: {}", self.host, gist(said)));
+        }
+        if has("Unable to negotiate") {
+            return Error::refused(format!("{host} and your ssh have no way to talk in common: {}", gist(said)))
+                .hint("your ssh configuration can allow older ways for this host (HostKeyAlgorithms, KexAlgorithms)");
+        }
+        Error::unreachable(format!("{host} cannot be reached: {}", gist(said))).hint(format!("try by hand: {}", self.by_hand()))
+    }
+
+    /// ssh names the file and the line that the key is not in keeping with.
+    fn changed(&self, said: &str) -> Error {
+        let place = said.lines().filter(|line| line.starts_with("Offending")).find_map(|line| line.split_once(" key in ")).map(|(_, place)| place.trim());
+        let (file, line) = place.and_then(|place| place.rsplit_once(':')).unwrap_or((place.unwrap_or("known_hosts"), "?"));
+        let name = self.resolved.key_name();
+        Error::refused(format!(
+            "`{}`{} shows another host key than the one in {file}, line {line}: it is another machine, or somebody is in between",
+            self.host,
+            self.at()
+        ))
+        .hint("ask whoever runs it whether its key was changed")
+        .hint(format!("if so, forget the old one: ssh-keygen -f {} -R {}", super::super::quote::word(file), super::super::quote::word(&name)))
+    }
+
+    fn denied(&self, said: &str) -> Error {
+        let ways = said.lines().filter(|line| line.contains("Permission denied (")).find_map(|line| line.rsplit_once('(')).map_or("", |(_, ways)| ways);
+        let ways = ways.trim_end_matches(['.', ')', '\r']);
+        let asks = ["password", "keyboard-interactive"].iter().any(|way| ways.contains(way));
+        if asks && !self.may_ask {
+            let error = Error::refused(format!("`{}`{} wants to ask for a password or a second factor, and nobody can be asked here", self.host, self.at()));
+            return error.hint("run `tow clusters` on a terminal once: the connection is then kept for a day").hint("or let a key in that needs no question");
+        }
+        let tried = self.resolved.keys_tried(self.home, self.has_agent);
+        let tried = if tried.is_empty() { "there was no key to try".to_owned() } else { format!("keys tried: {}", tried.join(", ")) };
+        let error = Error::refused(format!("`{}`{} does not let you in ({tried})", self.host, self.at()));
+        if said.contains("Too many authentication failures") {
+            return error
+                .hint(format!("too many keys were tried: write `IdentityFile` and `IdentitiesOnly yes` for `Host {}` into your ssh configuration", self.host));
+        }
+        let error = error.hint(format!("try by hand: {}", self.by_hand())).hint("what your agent holds: ssh-add -l; a key with a passphrase has to be there");
+        if ways.is_empty() { error } else { error.with("it takes", ways) }
+    }
+}
+
+/// The line of ssh's words that says most.
+pub(super) fn gist(said: &str) -> String {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Warning: Permanently added") && !line.starts_with('@'));
+    let first = lines().find(|line| line.starts_with("ssh:") || line.contains(": line "));
+    first.or_else(|| lines().next_back()).unwrap_or("ssh said nothing").to_owned()
+}
+
+/// A name of a host that ssh takes for nothing else.
+pub(super) fn check_host(host: &str) -> Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@:%[]/+".contains(&byte);
+    if host.is_empty() || host.starts_with('-') || !host.bytes().all(is_plain) {
+        return Err(Error::config(format!("`{host}` is not the name of a host")).hint("a name of your ssh configuration, or USER@HOST"));
+    }
+    Ok(())
+}
+
+/// The program is not there, or cannot be started.
+pub(super) fn not_started(program: &OsStr, error: std::io::Error) -> Error {
+    if is_missing(program, &error) {
+        return Error::config("the program `ssh` is not on this machine").hint("install OpenSSH's client: apt install openssh-client");
+    }
+    Error::config("`ssh` cannot be started").source_error(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::ErrorKind;
+
+    fn judged(said: &str, may_ask: bool) -> (ErrorKind, String) {
+        let resolved = Resolved::parse("hostname 10.0.0.1\nport 2200\nidentityfile /bin/sh\nidentityagent none\n");
+        let case = Case { host: "login", ssh_config: None, resolved: &resolved, home: None, has_agent: false, may_ask };
+        let error = case.judge(said);
+        (error.kind(), format!("{error} / {}", error.hints().join(" / ")))
+    }
+
+    #[test]
+    fn each_failure_says_what_to_do() {
+        let cases = [
+            ("me@h: Permission denied (publickey).\r\n", ErrorKind::Refused, "keys tried: /bin/sh"),
+            ("me@h: Permission denied (publickey,password).", ErrorKind::Refused, "tow clusters"),
+            ("Received disconnect from h: 2: Too many authentication failures", ErrorKind::Refused, "IdentitiesOnly"),
+            ("ssh: Could not resolve hostname login: Name or service not known", ErrorKind::Config, "no host called"),
+            ("ssh: Could not resolve hostname login: Temporary failure in name resolution", ErrorKind::Unreachable, "network"),
+            ("ssh: connect to host h port 22: Connection refused", ErrorKind::Unreachable, "refuses connections"),
+            ("ssh: connect to host h port 22: Connection timed out", ErrorKind::Unreachable, "VPN"),
+            ("ssh: connect to host h port 22: No route to host", ErrorKind::Unreachable, "does not answer"),
+            ("/x/config: line 3: Bad configuration option: foo\n/x/config: terminating, 1 bad configuration options", ErrorKind::Config, "line 3"),
+            ("Unable to negotiate with h port 22: no matching host key type found.", ErrorKind::Refused, "older ways"),
+            (
+                "No ED25519 host key is known for h and you have requested strict checking.\nHost key verification failed.",
+                ErrorKind::Refused,
+                "by hand: ssh login",
+            ),
+            ("something new", ErrorKind::Unreachable, "something new"),
+            ("", ErrorKind::Unreachable, "said nothing"),
+        ];
+        for (said, kind, words) in cases {
+            let (judged, text) = judged(said, false);
+            assert_eq!(judged, kind, "{said}: {text}");
+            assert!(text.contains(words), "{said}: {text}");
+        }
+        assert!(!judged("me@h: Permission denied (publickey,password).", true).1.contains("tow clusters"), "the user was asked");
+    }
+
+    #[test]
+    fn a_changed_key_is_named_with_its_line() {
+        let said =
+            "@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending ED25519 key in /state/known hosts:3\nHost key verification failed.\n";
+        let (kind, text) = judged(said, true);
+        assert_eq!(kind, ErrorKind::Refused);
+        assert!(text.contains("/state/known hosts, line 3"), "{text}");
+        assert!(text.contains("ssh-keygen -f '/state/known hosts' -R '[10.0.0.1]:2200'"), "{text}");
+    }
+
+    #[test]
+    fn hosts_are_names_only() {
+        for good in ["login", "me@login.example.org", "ssh://me@h:22", "10.0.0.1", "me@fe80::1%eth0"] {
+            assert!(check_host(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a\nb", "$(x)", "a'b"] {
+            assert!(check_host(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_crowd_is_told_from_a_closed_door() {
+        assert!(is_crowded("kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 port 22"));
+        assert!(!is_crowded("ssh: connect to host bastion port 22: Connection refused\nkex_exchange_identification: Connection closed by remote host"));
+    }
+}

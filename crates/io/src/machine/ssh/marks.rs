@@ -1,0 +1,92 @@
+//! What tells a command's own words from those of the shell before it.
+
+use super::super::token;
+use std::io::{BufRead, BufReader, Read};
+use towline_core::Result;
+
+/// How much a profile may print.
+const NOISE: usize = 1 << 20;
+
+/// Two words that nobody has by chance: in this order where the command begins, in the other after a 255 of its own.
+#[derive(Debug)]
+pub(super) struct Marks {
+    pub(super) first: String,
+    pub(super) second: String,
+}
+
+impl Marks {
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self { first: token()?, second: token()? })
+    }
+    pub(super) fn begin(&self) -> Vec<u8> {
+        format!("{}{}", self.first, self.second).into_bytes()
+    }
+    pub(super) fn end(&self) -> Vec<u8> {
+        format!("{}{}", self.second, self.first).into_bytes()
+    }
+
+    /// What the command itself wrote on stderr, and whether it says that a 255 is its own.
+    pub(super) fn own(&self, mut said: Vec<u8>) -> (Vec<u8>, bool) {
+        if let Some(at) = find(&said, &self.begin()) {
+            said.drain(..at + self.begin().len());
+        }
+        let end = find(&said, &self.end());
+        if let Some(at) = end {
+            said.drain(at..at + self.end().len());
+        }
+        (said, end.is_some())
+    }
+}
+
+fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+    bytes.windows(mark.len()).position(|window| window == mark)
+}
+
+/// The output that follows the mark; without one, what there was.
+pub(super) fn past<R: Read>(mut output: BufReader<R>, mark: &[u8]) -> Result<BufReader<R>, Vec<u8>> {
+    let mut noise = Vec::new();
+    loop {
+        let (used, is_there) = match output.fill_buf() {
+            Ok(piece) if !piece.is_empty() && noise.len() < NOISE => {
+                // The mark may have begun in what came before.
+                let from = noise.len().saturating_sub(mark.len() - 1);
+                noise.extend_from_slice(piece);
+                match find(&noise[from..], mark) {
+                    Some(at) => (piece.len() - (noise.len() - (from + at + mark.len())), true),
+                    None => (piece.len(), false),
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => (0, false),
+            _ => return Err(noise),
+        };
+        output.consume(used);
+        if is_there {
+            return Ok(output);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_begins_after_the_mark_wherever_that_is_cut() {
+        for text in ["MARKout", "hello\nMARKout", "MAMARMARKout", "MARK"] {
+            for size in 1..=text.len() {
+                let mut left = String::new();
+                past(BufReader::with_capacity(size, text.as_bytes()), b"MARK").expect("it is there").read_to_string(&mut left).expect("text");
+                assert_eq!(left, text.split_once("MARK").expect("it is there").1, "{text} by {size}");
+            }
+        }
+        assert_eq!(past(BufReader::new(&b"only a MAR"[..]), b"MARK").expect_err("none"), b"only a MAR");
+    }
+
+    #[test]
+    fn stderr_is_the_commands_alone() {
+        let marks = Marks { first: "A".into(), second: "B".into() };
+        assert_eq!(marks.own(b"bewareABerr".to_vec()), (b"err".to_vec(), false));
+        assert_eq!(marks.own(b"bewareABerrBA".to_vec()), (b"err".to_vec(), true));
+        assert_eq!(marks.own(b"cut short".to_vec()), (b"cut short".to_vec(), false));
+    }
+}

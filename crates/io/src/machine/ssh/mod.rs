@@ -1,0 +1,177 @@
+//! A machine that the system's `ssh` reaches, with all the user has configured for it.
+//!
+//! One master process for each host signs in once and is shared by every `tow` of this user for a
+//! day; each call is a session of it. A call never opens a connection of its own, and what a
+//! profile prints before a command is not taken for the command's output.
+//!
+//! A limit that passes ends the `ssh` here; the command over there lives on if it does not notice.
+//! Signing in again, where the master is gone, has a limit of its own.
+
+mod call;
+mod files;
+mod judge;
+mod marks;
+mod master;
+mod resolved;
+mod sign_in;
+mod slots;
+
+use super::relay::{Far, Relay};
+use super::running::Running;
+use super::{check, deadline, quote, shown};
+use resolved::Resolved;
+use slots::{Slots, Stay};
+use std::ffi::OsString;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use towline_core::transport::{Forward, Ran, Session, Transport};
+use towline_core::{Error, Result};
+
+/// The most bytes that the path of a folder for control sockets may have: a socket's address takes
+/// 104 in all on some systems, and ssh adds to the name while it makes one.
+pub const LONGEST_FOLDER: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
+
+/// How long a command may take to begin, where nobody sets a limit.
+const START: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone)]
+pub struct SshTransport(Arc<Host>);
+
+#[derive(Debug)]
+struct Host {
+    name: String,
+    ssh_config: Option<PathBuf>,
+    sockets: PathBuf,
+    known_hosts: PathBuf,
+    program: OsString,
+    known: Mutex<Option<Arc<Known>>>,
+    slots: Arc<Slots>,
+}
+
+/// What was found out about the host.
+#[derive(Debug)]
+struct Known {
+    resolved: Resolved,
+    /// Of the socket and its lock.
+    digest: String,
+    /// The socket as an option of ssh.
+    socket: String,
+    host_keys: Vec<String>,
+}
+
+impl SshTransport {
+    /// `host` as the user would say it to `ssh`. `sockets` is a folder of ours for control sockets,
+    /// of at most [`LONGEST_FOLDER`] bytes; it is made, for this user alone. Hosts that are met for
+    /// the first time are written to `known_hosts`.
+    pub fn new(host: &str, ssh_config: Option<PathBuf>, sockets: impl Into<PathBuf>, known_hosts: impl Into<PathBuf>) -> Result<Self> {
+        judge::check_host(host)?;
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let (name, ssh_config, sockets, known_hosts) = (host.to_owned(), ssh_config.map(absolute), absolute(sockets.into()), absolute(known_hosts.into()));
+        let length = sockets.as_os_str().len();
+        if length > LONGEST_FOLDER {
+            let error = Error::config(format!("{} is too long for the sockets of ssh: {length} bytes, where {LONGEST_FOLDER} fit", sockets.display()));
+            return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
+        }
+        resolved::literal(&sockets)?;
+        Ok(Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program: "ssh".into(), known: Mutex::default(), slots: Arc::default() })))
+    }
+
+    /// With another program than the `ssh` on the path.
+    #[must_use]
+    pub fn with_program(self, program: impl Into<OsString>) -> Self {
+        let Host { name, ssh_config, sockets, known_hosts, .. } = &*self.0;
+        let (name, ssh_config, sockets, known_hosts) = (name.clone(), ssh_config.clone(), sockets.clone(), known_hosts.clone());
+        Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program: program.into(), known: Mutex::default(), slots: Arc::default() }))
+    }
+
+    /// The words to become, for a shell or a command of the user on the terminal, over the same
+    /// connection; with no words, the login shell. If the server takes no more sessions on it, this
+    /// one signs in by itself.
+    pub fn interactive(&self, words: &[&str]) -> Result<Vec<OsString>> {
+        let known = self.0.known(false)?;
+        let mut command = vec![self.0.program.clone()];
+        command.extend(self.0.config_words());
+        command.extend(["-t", "-S", &known.socket, "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none"].map(Into::into));
+        command.extend(known.host_keys.iter().flat_map(|option| ["-o".into(), option.into()]));
+        command.extend(["--", &self.0.name].map(Into::into));
+        if !words.is_empty() {
+            check(words)?;
+            command.push(quote::login_line(words).into());
+        }
+        Ok(command)
+    }
+}
+
+impl Host {
+    fn config_words(&self) -> Vec<OsString> {
+        self.ssh_config.iter().flat_map(|path| ["-F".into(), path.into()]).collect()
+    }
+
+    fn case<'a>(&'a self, resolved: &'a Resolved, home: Option<&'a Path>, may_ask: bool) -> judge::Case<'a> {
+        let has_agent = std::env::var_os("SSH_AUTH_SOCK").is_some_and(|path| !path.is_empty());
+        judge::Case { host: &self.name, ssh_config: self.ssh_config.as_deref(), resolved, home, has_agent, may_ask }
+    }
+
+    /// The error for a connection that broke when a command may have begun.
+    fn cut(&self, said: &[u8]) -> Error {
+        let said = String::from_utf8_lossy(said);
+        Error::unreachable(format!("the connection to `{}` was cut: {}", self.name, judge::gist(&said))).hint("the next command connects again")
+    }
+
+    fn late(&self, words: &[&str], limit: Duration) -> Error {
+        Error::unreachable(format!("`{}` on `{}` did not end within {limit:?}; it may still run there", shown(words), self.name))
+    }
+}
+
+impl Transport for SshTransport {
+    fn place(&self) -> &str {
+        &self.0.name
+    }
+
+    fn connect(&self, may_ask: bool) -> Result<()> {
+        self.0.connect(may_ask)
+    }
+
+    fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
+        let mut call = self.0.start(words, Stay::Short, deadline(limit))?.ok_or_else(|| self.0.late(words, limit))?;
+        call.finish(input)?.ok_or_else(|| self.0.late(words, limit))
+    }
+
+    fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>> {
+        let call = self.0.start(words, Stay::Long, Instant::now() + START)?;
+        Ok(Box::new(call.ok_or_else(|| self.0.late(words, START))?))
+    }
+
+    fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
+        self.0.put(path, bytes, mode)
+    }
+
+    fn get(&self, path: &str, range: Range<u64>) -> Result<Option<Vec<u8>>> {
+        self.0.get(path, &range)
+    }
+
+    /// Every connection to the port is a channel of the master that is there when it comes, so a
+    /// master that was lost and made again needs no care; and nothing is left of it when we are killed.
+    fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
+        judge::check_host(host)?;
+        self.0.ensure_master(false)?;
+        let (own, target) = (self.0.clone(), format!("[{host}]:{port}"));
+        let dial = move || {
+            own.ensure_master(false)?;
+            let mut command = own.through(&*own.known(false)?);
+            let mut running = Running::start(command.args(["-W", &target, "--", &own.name])).map_err(|error| judge::not_started(&own.program, error))?;
+            let (Some(from), Some(to)) = (running.output(), running.input()) else { return Err(Error::bug("a program has no pipes")) };
+            Ok(Far { from, to, end: Box::new(move || drop(running)) })
+        };
+        Ok(Box::new(Relay::start(Box::new(dial))?))
+    }
+
+    fn close(&self) {
+        if let Ok(known) = self.0.known(false) {
+            let _ = self.0.control(&known, "exit");
+        }
+    }
+}

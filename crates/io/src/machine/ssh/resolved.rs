@@ -1,0 +1,150 @@
+//! What the user's ssh configuration says of a host, as `ssh -G` tells it.
+
+use std::path::{Path, PathBuf};
+use towline_core::{Error, Result};
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Resolved {
+    pub(super) host_name: String,
+    pub(super) port: String,
+    user: String,
+    /// How it is reached: jump hosts, or a program.
+    way: String,
+    alias: String,
+    pub(super) keys: Vec<String>,
+    agent: String,
+    is_strict: bool,
+    /// The user's own files, where the configuration names no others.
+    known_hosts: Option<String>,
+}
+
+impl Resolved {
+    pub(super) fn parse(text: &str) -> Self {
+        let mut resolved = Self::default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+            match key {
+                "hostname" => value.clone_into(&mut resolved.host_name),
+                "port" => value.clone_into(&mut resolved.port),
+                "user" => value.clone_into(&mut resolved.user),
+                "proxyjump" | "proxycommand" => value.clone_into(&mut resolved.way),
+                "hostkeyalias" => value.clone_into(&mut resolved.alias),
+                "identityfile" => resolved.keys.push(value.to_owned()),
+                "identityagent" => value.clone_into(&mut resolved.agent),
+                "stricthostkeychecking" => resolved.is_strict = matches!(value, "true" | "yes"),
+                "userknownhostsfile" => resolved.known_hosts = usual(value),
+                _ => {}
+            }
+        }
+        resolved
+    }
+
+    /// What a shared connection is the same by: a name may come to mean another machine.
+    pub(super) fn digest(&self, host: &str, ssh_config: Option<&Path>) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let config = ssh_config.map(|path| path.display().to_string()).unwrap_or_default();
+        for part in [host, &config, &self.host_name, &self.port, &self.user, &self.way] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        hasher.finalize().to_hex()[..12].to_owned()
+    }
+
+    /// The options by which keys of hosts are known. What the user has set for this host stays; a
+    /// host that was never seen is taken as it is, one that has changed never.
+    pub(super) fn host_key_options(&self, ours: &Path) -> Result<Vec<String>> {
+        let mut options = Vec::new();
+        if !self.is_strict {
+            options.push("StrictHostKeyChecking=accept-new".to_owned());
+        }
+        if let Some(theirs) = &self.known_hosts {
+            // New ones are written to the first.
+            options.push(format!("UserKnownHostsFile=\"{}\" {theirs}", literal(ours)?));
+        }
+        Ok(options)
+    }
+
+    /// Whether no other host or program is on the way.
+    pub(super) fn is_direct(&self) -> bool {
+        matches!(self.way.as_str(), "" | "none")
+    }
+
+    /// By which name a host's key is kept in a file of known hosts.
+    pub(super) fn key_name(&self) -> String {
+        match (self.alias.as_str(), self.port.as_str()) {
+            ("", "22" | "") => self.host_name.clone(),
+            ("", port) => format!("[{}]:{port}", self.host_name),
+            (alias, _) => alias.to_owned(),
+        }
+    }
+
+    /// The keys that exist, and whether an agent was asked.
+    pub(super) fn keys_tried(&self, home: Option<&Path>, has_agent: bool) -> Vec<String> {
+        let is_there = |name: &&String| {
+            let path = match (name.strip_prefix("~/"), home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => PathBuf::from(name),
+            };
+            path.exists()
+        };
+        let mut tried: Vec<String> = self.keys.iter().filter(is_there).cloned().collect();
+        if self.agent != "none" && (has_agent || !self.agent.is_empty()) {
+            tried.push("those of your agent".to_owned());
+        }
+        tried
+    }
+}
+
+/// The two files that count when nothing is set, quoted to be said again: the second is the first with a `2`.
+fn usual(value: &str) -> Option<String> {
+    let middle = value.len().checked_sub(2)? / 2;
+    let first = value.get(..middle)?;
+    (value == format!("{first} {first}2") && first.ends_with("/.ssh/known_hosts")).then(|| format!("\"{first}\" \"{first}2\""))
+}
+
+/// A path as ssh takes it in an option: it would expand some signs.
+pub(super) fn literal(path: &Path) -> Result<String> {
+    let refused = || Error::config(format!("ssh cannot use {}: it has a `\"`, `\\`, `$`, or is not text", path.display()));
+    let text = path.to_str().filter(|text| !text.contains(['"', '\\', '$', '\n', '\r'])).ok_or_else(refused)?;
+    Ok(text.replace('%', "%%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile ~/.ssh/id_rsa\nidentityfile /keys/a b\nstricthostkeychecking ask\n\
+                         userknownhostsfile /home/m e/.ssh/known_hosts /home/m e/.ssh/known_hosts2\n";
+
+    #[test]
+    fn new_hosts_are_taken_and_ours_comes_first() {
+        let options = Resolved::parse(PLAIN).host_key_options(Path::new("/state/100%/known_hosts")).expect("fine");
+        let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
+        assert_eq!(options, ["StrictHostKeyChecking=accept-new", files]);
+        assert!(Resolved::parse(PLAIN).host_key_options(Path::new("/a\"b")).is_err());
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let text = PLAIN.replace("checking ask", "checking true").replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
+        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours")).expect("fine"), [""; 0]);
+        let text = PLAIN.replace("checking ask", "checking false");
+        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours")).expect("fine")[0], "StrictHostKeyChecking=accept-new", "never `no`");
+    }
+
+    #[test]
+    fn another_machine_is_another_connection() {
+        let digest = |text: &str| Resolved::parse(text).digest("login", None);
+        assert_eq!(digest(PLAIN), digest(&PLAIN.replace("id_rsa", "other")));
+        assert_ne!(digest(PLAIN), digest(&PLAIN.replace("10.0.0.1", "10.0.0.2")));
+        assert_ne!(digest(PLAIN), digest(&format!("{PLAIN}proxyjump bastion\n")));
+        assert_eq!(digest(PLAIN).len(), 12);
+    }
+
+    #[test]
+    fn keys_have_the_names_that_ssh_gives_them() {
+        assert_eq!(Resolved::parse(PLAIN).key_name(), "10.0.0.1");
+        assert_eq!(Resolved::parse(&PLAIN.replace("port 22", "port 2200")).key_name(), "[10.0.0.1]:2200");
+        assert_eq!(Resolved::parse(&format!("{PLAIN}hostkeyalias c\n")).key_name(), "c");
+        assert_eq!(Resolved::parse(PLAIN).keys_tried(None, true), ["those of your agent"]);
+        assert_eq!(Resolved::parse(&format!("{PLAIN}identityagent none\n")).keys_tried(None, true), [""; 0]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Signing in: the start of a master.
+
+use super::super::group::Group;
+use super::super::running::Said;
+use super::master::unseen;
+use super::{Host, Known, START, judge};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use towline_core::Result;
+
+const OPTIONS: [&str; 6] =
+    ["ServerAliveInterval=5", "ServerAliveCountMax=3", "ConnectTimeout=15", "ClearAllForwardings=yes", "RemoteCommand=none", "LogLevel=INFO"];
+
+impl Host {
+    /// Starts a master where there is none; whoever calls holds the lock.
+    pub(super) fn sign_in(&self, known: &Known, may_ask: bool) -> Result<()> {
+        let mut pauses = [1, 2].into_iter();
+        loop {
+            let Some(said) = self.start_master(known, may_ask)? else { return Ok(()) };
+            // Of a connection that is kept, ssh hides what the programs on the way say.
+            let said = if may_ask || known.resolved.is_direct() { Some(said) } else { self.explain(known)? };
+            let crowded = said.as_deref().is_none_or(judge::is_crowded);
+            match (said, pauses.next().filter(|_| crowded)) {
+                (_, Some(pause)) => std::thread::sleep(Duration::from_secs(pause)),
+                (said, None) => {
+                    let home = std::env::home_dir();
+                    return Err(self.case(&known.resolved, home.as_deref(), may_ask).judge(&said.unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    /// Gives what ssh said when it could not.
+    fn start_master(&self, known: &Known, may_ask: bool) -> Result<Option<String>> {
+        let mut command = self.with_options(known, may_ask);
+        command.args(["-M", "-N", "-f", "-S", &known.socket, "-o", "ControlPersist=1d", "--", &self.name]);
+        attempt(&mut command, may_ask)
+    }
+
+    /// The same once more, with nothing kept and nothing hidden.
+    fn explain(&self, known: &Known) -> Result<Option<String>> {
+        let mut command = self.with_options(known, false);
+        command.args(["-S", "none", "-o", "ControlMaster=no", "-o", "ControlPersist=no", "--", &self.name, "exit"]);
+        attempt(&mut command, false)
+    }
+
+    fn with_options(&self, known: &Known, may_ask: bool) -> Command {
+        let mut command = self.ssh();
+        command.args(self.config_words()).arg("-T");
+        for option in OPTIONS.into_iter().chain(known.host_keys.iter().map(String::as_str)) {
+            command.args(["-o", option]);
+        }
+        if !may_ask {
+            // A host on the way is reached by an ssh that our option does not reach; it too must ask nobody.
+            command.args(["-o", "BatchMode=yes"]).env("SSH_ASKPASS", "/bin/false").env("SSH_ASKPASS_REQUIRE", "force");
+        }
+        command
+    }
+}
+
+fn attempt(command: &mut Command, may_ask: bool) -> Result<Option<String>> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Who asks reads the terminal, which only our own group may.
+    let started = if may_ask { Group::start_at_terminal(command) } else { Group::start(command) };
+    let mut group = started.map_err(|error| judge::not_started(command.get_program(), error))?;
+    let said = group.errors().map(|pipe| Said::listen(pipe, may_ask)).unwrap_or_default();
+    let deadline = (!may_ask).then(|| Instant::now() + START);
+    Ok(match group.wait_until(deadline).map_err(unseen)? {
+        Some(0) => None,
+        Some(_) => Some(String::from_utf8_lossy(&said.at_last()).into_owned()),
+        None => Some(format!("{}\nssh: signing in timed out after {START:?}", String::from_utf8_lossy(&said.so_far()))),
+    })
+}

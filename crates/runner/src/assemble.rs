@@ -1,0 +1,174 @@
+//! From a plan to the assignment of one attempt: values filled in, and every path as it is where
+//! the attempt will run. The same for the daemon of a machine and for a node of a far cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use towline_core::backend::GpuMake;
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};
+use towline_core::sweep::Parameters;
+use towline_core::template;
+use towline_core::{Error, Result, RunId};
+use towline_snapshot::digest::Digest;
+use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Variables};
+
+/// Where things of a run lie on the machine that carries it.
+#[derive(Debug, Clone)]
+pub struct Grounds {
+    /// The run's own folder: logs, code, io.
+    pub run: PathBuf,
+    /// Content of frozen code.
+    pub snapshots: PathBuf,
+    /// Datasets that runs share.
+    pub copies: PathBuf,
+    /// Journals of transfers that may be cut off.
+    pub transfers: PathBuf,
+}
+
+/// One attempt, as it was asked for.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    pub run: &'a RunId,
+    pub attempt: u32,
+    pub parameters: &'a Parameters,
+    pub resolved: &'a Resolved,
+    pub secrets: &'a SecretSet,
+    pub grounds: &'a Grounds,
+    /// By node; none where the cluster itself says which.
+    pub gpus: Vec<Vec<u32>>,
+    pub gpu_make: GpuMake,
+    pub grace_millis: u64,
+    pub collect_every: u64,
+    pub intent_is_durable: bool,
+}
+
+pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
+    let resolved = wanted.resolved;
+    let data = data_of(&wanted)?;
+    let places: Vec<(&str, &str)> = data.iter().flat_map(|data| &data.io).map(|order| (order.io.name.as_str(), order.place.as_str())).collect();
+    let values = || wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied());
+    let value_of = |wanted: &str| values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let known: Vec<&str> = values().map(|(name, _)| name).collect();
+    let fill = |text: &str| template::fill(text, value_of, &known);
+    let mut variables = own_variables(resolved, wanted.secrets)?;
+    for (name, value) in &resolved.env {
+        variables.insert(name.clone(), fill(value)?);
+    }
+    for order in data.iter().flat_map(|data| &data.io) {
+        variables.insert(order.io.variable(), order.place.clone());
+    }
+    if let Some(copy) = data.as_ref().and_then(|data| data.copy.as_ref()) {
+        variables.insert("TOW_COPY_DIR".to_owned(), copy.place.clone());
+    }
+    let (code, workdir) = code_of(&wanted)?;
+    if let Some(code) = &code {
+        move_into(&mut variables, code, &workdir);
+    }
+    Ok(Assignment {
+        run: wanted.run.clone(),
+        attempt: wanted.attempt,
+        shape: resolved.shape.clone(),
+        program: resolved.program.try_map(fill)?,
+        setup: resolved.setup.iter().map(|line| fill(line)).collect::<Result<_>>()?,
+        workdir,
+        umask: resolved.umask,
+        variables: Variables(variables),
+        container: container_of(&wanted, data.as_ref())?,
+        data,
+        code,
+        gpus: wanted.gpus,
+        gpu_make: wanted.gpu_make,
+        time: resolved.time.map(|time| time.0),
+        hold_on_failure: resolved.hold_on_failure.map(|span| span.0),
+        memory: resolved.shape.memory.map(|memory| memory.0),
+        grace_millis: wanted.grace_millis,
+        intent_is_durable: wanted.intent_is_durable,
+        gang: None,
+    })
+}
+
+/// The submitter's variables and the secrets among them.
+fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<String, String>> {
+    // The shell's own variables, PATH among them, mean nothing inside an image.
+    let mut variables: BTreeMap<String, String> = if resolved.container.is_some() { BTreeMap::new() } else { resolved.inherited.clone() };
+    if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
+        return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
+    }
+    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET));
+    variables.extend(own.map(|(name, value)| (name.clone(), value.expose().to_owned())));
+    Ok(variables)
+}
+
+fn text(path: PathBuf) -> Result<String> {
+    path.into_os_string().into_string().map_err(|path| Error::refused(format!("{} has a name that is not UTF-8", path.to_string_lossy())))
+}
+
+/// What is laid out for a run, and where it starts: in its own tree, or in the folder itself.
+fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
+    let Some(code) = &wanted.resolved.code else { return Ok((None, wanted.resolved.workdir.clone())) };
+    let target = wanted.grounds.run.join("code");
+    let order = CodeOrder {
+        snapshot: code.snapshot.clone().ok_or_else(|| Error::bug("the plan names no snapshot"))?,
+        store: text(wanted.grounds.snapshots.clone())?,
+        target: text(target.clone())?,
+        root: code.root.clone(),
+        links: code.links.clone(),
+        mapped: code.mapped.clone(),
+    };
+    // An empty part would leave a slash at the end.
+    let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };
+    Ok((Some(order), text(workdir)?))
+}
+
+/// What is brought, mounted and collected for a run, and where it lies.
+fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
+    let resolved = wanted.resolved;
+    if resolved.io.is_empty() && resolved.copy.is_none() {
+        return Ok(None);
+    }
+    let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(wanted.grounds.run.join("io").join(&io.name))? });
+    let copy = resolved.copy.as_ref().map(|copy| {
+        let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
+        Ok::<_, Error>(CopyOrder { copy: copy.clone(), place: text(wanted.grounds.copies.join(Digest::of(&name).short()))? })
+    });
+    let stores = wanted.secrets.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(STORE_SECRET)?.to_owned(), value.expose().to_owned())));
+    Ok(Some(DataOrder {
+        io: resolved.io.iter().map(order).collect::<Result<_>>()?,
+        copy: copy.transpose()?,
+        secrets: Variables(stores.collect()),
+        journals: text(wanted.grounds.transfers.clone())?,
+        collect_every: wanted.collect_every,
+        only_collect: false,
+    }))
+}
+
+/// Inside, a run sees its own folder, its code, and where what is linked leads to.
+fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<ContainerOrder>> {
+    let resolved = wanted.resolved;
+    let Some(container) = &resolved.container else { return Ok(None) };
+    let own = text(wanted.grounds.run.clone())?;
+    let code = resolved.code.as_ref().map_or_else(|| resolved.workdir.clone(), |code| code.root.clone());
+    let folders = data.iter().flat_map(|data| &data.io).filter(|order| order.io.store.datastore.kind == "folder");
+    let copy = data.and_then(|data| data.copy.as_ref()).map(|copy| copy.place.clone());
+    let mapped = resolved.code.iter().flat_map(|code| code.mapped.values().cloned());
+    // The folder may be gone by now; frozen code does not need it.
+    let elsewhere = folders.filter_map(|order| order.io.store.datastore.path.clone()).chain([code]).chain(mapped).filter(|folder| Path::new(folder).is_dir());
+    let binds: BTreeSet<String> = [own].into_iter().chain(elsewhere).chain(copy).collect();
+    Ok(Some(ContainerOrder { container: container.clone(), binds: binds.into_iter().collect(), variables: Variables(resolved.inherited.clone()) }))
+}
+
+/// The submitter's shell names its own folder; the run has another.
+fn move_into(variables: &mut BTreeMap<String, String>, code: &CodeOrder, workdir: &str) {
+    if variables.contains_key("PWD") {
+        variables.insert("PWD".to_owned(), workdir.to_owned());
+    }
+    variables.remove("OLDPWD");
+    // Python looks there before anywhere else: the frozen modules, not today's.
+    if let Some(path) = variables.get_mut("PYTHONPATH") {
+        let moved = |entry: &str| match Path::new(entry).strip_prefix(&code.root) {
+            Ok(below) if Path::new(entry).is_absolute() => Path::new(&code.target).join(below).to_string_lossy().trim_end_matches('/').to_owned(),
+            _ => entry.to_owned(),
+        };
+        *path = path.split(':').map(moved).collect::<Vec<_>>().join(":");
+    }
+}

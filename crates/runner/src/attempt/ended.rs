@@ -1,0 +1,81 @@
+//! What an ended process means for its attempt.
+
+use super::{Attempt, Stage};
+use crate::inner::ending_file;
+use crate::memory::MemoryGroup;
+use rustix::process::WaitStatus;
+use towline_core::backend::LogSource;
+use towline_core::reason::{Cause, Ending, RankFailure};
+use towline_wire::layout::log_name;
+
+impl Attempt {
+    pub(super) fn ended(&mut self, pid: i32, status: WaitStatus) {
+        if let Some(data) = self.data.as_mut().filter(|data| data.pid() == pid) {
+            return data.has_ended(status.exit_status() == Some(0));
+        }
+        let Some(process) = self.processes.iter_mut().find(|process| process.pid == pid && process.status.is_none()) else { return };
+        process.status = Some(status);
+        process.watch = None;
+        let (source, node) = (process.source, process.node);
+        if self.stage == Stage::Inside {
+            return self.inside_ended(status);
+        }
+        towline_host::crash::pass("runner.rank.exited");
+        if status.exit_status() == Some(0) || self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(self.failure(source, node, status));
+        self.terminate();
+    }
+
+    /// What the runner inside left as its ending; nothing, if it never came to that.
+    fn inside_ended(&mut self, status: WaitStatus) {
+        self.launch().remove_container();
+        let file = ending_file(&self.folder, self.assignment.attempt);
+        let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let _ = std::fs::remove_file(file);
+        self.left_an_ending = left.is_some();
+        let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
+        let left = left.map(|ending| match ending.cause {
+            Some(Cause::ExitCode | Cause::Signal) if ran_out => Ending { cause: Some(Cause::OutOfMemory), ..ending },
+            _ => ending,
+        });
+        match left {
+            _ if self.ending.is_some() => {}
+            Some(ending) if ending.cause.is_none() => {}
+            Some(ending) => self.ending = Some(ending),
+            None if self.assignment.container.is_none() => {
+                self.ending = Some(Ending::cause(if ran_out { Cause::OutOfMemory } else { Cause::NodeFailed }));
+            }
+            None => {
+                let code = status.exit_status().or(status.terminating_signal().map(|number| 128 + number));
+                let said = self.last_line(LogSource::SetUp(0)).unwrap_or_else(|| "it said nothing".to_owned());
+                self.ending = Some(Ending { exit_code: code, ..Ending::cause(Cause::ImagePull) }.detail(said));
+            }
+        }
+    }
+
+    fn last_line(&self, source: LogSource) -> Option<String> {
+        let text = std::fs::read(self.folder.join(log_name(self.assignment.attempt, source))).ok()?;
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+        text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+    }
+
+    fn failure(&self, source: LogSource, node: u32, status: WaitStatus) -> Ending {
+        let (code, by_signal) = (status.exit_status(), status.terminating_signal());
+        let exit_code = code.or(by_signal.map(|number| 128 + number));
+        let ran_out = self.memory.get(node as usize).is_some_and(MemoryGroup::ran_out);
+        match source {
+            LogSource::SetUp(_) => Ending { exit_code, ..Ending::cause(Cause::SetUp) }.detail(format!("node {node}, code {}", exit_code.unwrap_or(1))),
+            LogSource::Rank(rank) => {
+                let cause = match by_signal {
+                    _ if ran_out => Cause::OutOfMemory,
+                    Some(_) => Cause::Signal,
+                    None => Cause::ExitCode,
+                };
+                let first_failure = Some(RankFailure { rank, node, exit_code: code, signal: by_signal });
+                Ending { cause: Some(cause), exit_code, first_failure, detail: None }
+            }
+        }
+    }
+}

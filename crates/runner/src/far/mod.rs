@@ -1,0 +1,17 @@
+//! A run on a far cluster: the head is what the scheduler starts, and on every node of the job a
+//! runner carries that node's ranks. They meet in the run's folder, which all hosts share.
+
+mod head;
+mod lease;
+mod node;
+pub mod records;
+mod scheduler;
+
+pub use head::head_main;
+pub use lease::is_lapsed;
+pub use node::{NodeTask, node_main};
+
+/// Started by the scheduler: `tow __head STAGE SUBMISSION`.
+pub const HEAD_VERB: &str = "__head";
+/// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
+pub const NODE_VERB: &str = "__node";

@@ -1,0 +1,163 @@
+//! The runner of one node of a job: carries that node's ranks, watches for the word to end, and
+//! leaves how it ended in the run's folder.
+
+use super::lease::Lease;
+use super::records::{self, Records};
+use crate::assemble::{self, Grounds, Wanted};
+use crate::attempt::{Attempt, Change};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use towline_core::backend::GpuMake;
+use towline_core::reason::{Cause, Ending};
+use towline_core::redact::SecretSet;
+use towline_core::{Error, Result, RunId};
+use towline_wire::runner::{Assignment, GangPlace, Stop};
+use towline_wire::stage::{Claim, End, Holder, Record, RunFolder, StageFolder, Started, StopOrder};
+
+/// How often the word to end is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What is told on the command line.
+#[derive(Debug)]
+pub struct NodeTask {
+    pub stage: PathBuf,
+    pub submission: RunId,
+    pub run: RunId,
+    pub attempt: u32,
+}
+
+/// The exit code is 0 when its ranks ended well.
+pub fn node_main(task: &NodeTask) -> io::Result<i32> {
+    towline_host::process::become_subreaper()?;
+    let node = std::env::var("SLURM_NODEID").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let stage = StageFolder::new(&task.stage);
+    let folder = stage.run(&task.run);
+    let lease = Lease::take(folder.lease(task.attempt, Holder::Node(node)))?;
+    let ending = match assigned(&stage, task, node) {
+        Ok(assignment) => {
+            Carrier { folder: folder.clone(), node, attempt: task.attempt, lease: &lease, ended_by: None, looked: Instant::now() }.carry(assignment)?
+        }
+        Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
+    };
+    let code = ending.passed_code();
+    let end = End { at: towline_host::clock::now(), ending };
+    towline_host::once::create(&folder.node_end(task.attempt, node), &serde_json::to_vec(&end).map_err(io::Error::other)?)?;
+    Ok(code)
+}
+
+fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignment> {
+    let unreadable = |error: io::Error| Error::refused(format!("{} cannot be read", stage.submission(&task.submission).display())).source_error(error);
+    let order = records::order(stage, &task.submission).map_err(unreadable)?;
+    let run = order.plan.runs.iter().find(|run| run.id == task.run).ok_or_else(|| Error::bug("the run is not in its plan"))?;
+    let secrets = match fs::read(stage.secrets(&task.submission)) {
+        Ok(bytes) => SecretSet::from_private_bytes(&bytes).unwrap_or_default(),
+        Err(_) => SecretSet::default(),
+    };
+    let folder = stage.run(&task.run);
+    let claim: Claim =
+        fs::read(folder.record(task.attempt, Record::Claim)).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other)).map_err(unreadable)?;
+    let grounds = Grounds { run: folder.root().to_owned(), snapshots: stage.snapshots(), copies: local_disk().join("copies"), transfers: stage.transfers() };
+    let mut assignment = assemble::assignment(Wanted {
+        run: &task.run,
+        attempt: task.attempt,
+        parameters: &run.parameters,
+        resolved: &order.plan.resolved,
+        secrets: &secrets,
+        grounds: &grounds,
+        gpus: Vec::new(),
+        gpu_make: GpuMake::default(),
+        grace_millis: order.grace_millis,
+        collect_every: order.collect_every,
+        intent_is_durable: true,
+    })?;
+    // The head has laid it out for all nodes, watches the clock, and keeps the nodes after a failure.
+    assignment.code = None;
+    assignment.time = None;
+    assignment.hold_on_failure = None;
+    assignment.gang = Some(GangPlace { node, hosts: claim.hosts, port: claim.port });
+    for (name, value) in std::env::vars() {
+        if !name.starts_with("TOW_") {
+            assignment.variables.0.entry(name).or_insert(value);
+        }
+    }
+    assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
+    Ok(assignment)
+}
+
+/// A folder on this node's own disk that runs of this user share.
+fn local_disk() -> PathBuf {
+    let base = std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
+    Path::new(&base).join(format!("towline-{}", rustix::process::getuid().as_raw()))
+}
+
+struct Carrier<'a> {
+    folder: RunFolder,
+    node: u32,
+    attempt: u32,
+    lease: &'a Lease,
+    /// What the word to end said.
+    ended_by: Option<Ending>,
+    looked: Instant,
+}
+
+impl Carrier<'_> {
+    fn carry(&mut self, assignment: Assignment) -> io::Result<Ending> {
+        let (mut heard, tell) = UnixStream::pair()?;
+        heard.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+        let mut attempt = Attempt::new(assignment, self.folder.root(), "node");
+        let mut change = attempt.begin();
+        loop {
+            match change {
+                Change::Done => break,
+                Change::SetUpStarted | Change::RanksStarted if self.node == 0 => {
+                    records::make(&self.folder, self.attempt, Record::Started, &Started { at: towline_host::clock::now() })?;
+                }
+                _ => {}
+            }
+            let timeout = crate::carry::timespec(attempt.timeout().min(LOOK_EVERY));
+            let mut descriptors = vec![PollFd::new(&heard, PollFlags::IN)];
+            descriptors.extend(attempt.watches().map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
+            match poll(&mut descriptors, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            drop(descriptors);
+            let signalled = heard.read(&mut [0; 8]).is_ok_and(|count| count > 0);
+            if self.is_to_end(&mut attempt, signalled) {
+                // Others may begin any moment: nothing of ours may be alive then.
+                towline_host::process::kill_all_descendants();
+                return Ok(self.ended_by.clone().unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")));
+            }
+            change = attempt.wake();
+        }
+        // Why it was told to end counts, not how the ranks took it.
+        Ok(self.ended_by.clone().unwrap_or_else(|| attempt.ending()))
+    }
+
+    /// Looks for the word to end. `true`: at once, without grace.
+    fn is_to_end(&mut self, attempt: &mut Attempt, signalled: bool) -> bool {
+        if self.lease.is_lost() {
+            return true;
+        }
+        if !signalled && self.looked.elapsed() < LOOK_EVERY {
+            return false;
+        }
+        self.looked = Instant::now();
+        let Ok(records) = Records::read(&self.folder) else { return false };
+        let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
+        if let Some(StopOrder { ending, at_once }) = stop {
+            self.ended_by = Some(ending);
+            attempt.stop(Stop::ByUser);
+            return at_once;
+        }
+        if signalled || records.cancelled {
+            attempt.stop(Stop::ByUser);
+        }
+        false
+    }
+}

@@ -1,0 +1,50 @@
+//! Logs of far runs, kept here as files like those of runs of this machine: what was brought is
+//! never asked for again.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::{Error, Result, RunId};
+use towline_wire::layout::StateFolder;
+use towline_wire::site::{SiteReply, SiteRequest};
+
+const CHUNK: u64 = 4 << 20;
+
+/// Appends what is new of every log of a run.
+pub(super) fn bring(backend: &SlurmBackend, state: &StateFolder, run: &RunId) -> Result<()> {
+    let SiteReply::Logs(logs) = backend.ask(&SiteRequest::Logs { run: run.clone() })? else {
+        return Err(Error::bug("the far side gave an answer to another question"));
+    };
+    if logs.is_empty() {
+        return Ok(());
+    }
+    let failed = |error| Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error);
+    towline_host::filesystem::private_folder(&state.run(run)).map_err(failed)?;
+    for log in logs {
+        let path = state.log(run, log.attempt, log.source);
+        let mut have = fs::metadata(&path).map_or(0, |meta| meta.len());
+        // The job made it shorter: what is there now counts, as it does on this machine.
+        if have > log.length {
+            OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(log.length)).map_err(failed)?;
+            have = log.length;
+        }
+        if have == log.length {
+            if have == 0 && !path.exists() {
+                OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+            }
+            continue;
+        }
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+        while have < log.length {
+            let request = SiteRequest::Log { run: run.clone(), attempt: log.attempt, source: log.source, offset: have, most: CHUNK };
+            let (bytes, _) = backend.fetch(&request)?;
+            if bytes.is_empty() {
+                break;
+            }
+            file.write_all(&bytes).map_err(failed)?;
+            have += bytes.len() as u64;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Runs on far clusters: each cluster has a thread that talks to it; what it tells becomes events.
+
+mod logs;
+mod stage;
+mod status;
+mod worker;
+
+pub(super) use worker::{Order, Word};
+
+use super::{Daemon, Replies, Then, log, now};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use towline_backends::slurm::backend::{SlurmBackend, events};
+use towline_core::config::Cluster;
+use towline_core::event::RunEvent;
+use towline_core::reason::{Cause, Ending};
+use towline_core::state::{Phase, cancelled};
+use towline_core::time::Moment;
+use towline_core::{Error, Result, RunId};
+use towline_engine::history::RunKey;
+use towline_host::crash;
+use towline_wire::cluster::NamedCluster;
+use towline_wire::daemon::RefusalKind;
+use towline_wire::site::{FarRun, RunReport};
+
+/// Makes the way to a cluster from its configuration: what only the program as a whole can.
+pub type Opener = Arc<dyn Fn(&str, &Cluster) -> Result<SlurmBackend> + Send + Sync>;
+
+/// The threads of the clusters that have runs.
+pub(super) struct FarClusters {
+    opener: Opener,
+    threads: HashMap<String, Sender<Order>>,
+}
+
+impl FarClusters {
+    pub(super) fn new(opener: Opener) -> Self {
+        Self { opener, threads: HashMap::new() }
+    }
+}
+
+impl Daemon {
+    /// Keeps what the configuration says of a cluster, for this daemon and the next.
+    pub(super) fn keep_cluster(&mut self, named: &NamedCluster) -> Result<()> {
+        let path = self.state.cluster(&named.name, "definition");
+        let bytes = serde_json::to_vec(named).map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
+        if std::fs::read(&path).is_ok_and(|known| known == bytes) {
+            return Ok(());
+        }
+        let failed = |error| Error::refused("what is known of the cluster cannot be kept").source_error(error);
+        towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
+        towline_host::once::replace(&path, &bytes).map_err(failed)?;
+        // One that goes by the old definition makes room.
+        if let Some(thread) = self.far.threads.remove(&named.name) {
+            let _ = thread.send(Order::Leave);
+            self.take_up_far(&named.name);
+        }
+        Ok(())
+    }
+
+    /// Tells a cluster's thread something; one is started where there is none.
+    pub(super) fn order(&mut self, cluster: &str, order: Order) {
+        let mut order = order;
+        for _ in 0..2 {
+            if let Some(thread) = self.far.threads.get(cluster) {
+                match thread.send(order) {
+                    Ok(()) => return,
+                    Err(error) => order = error.0,
+                }
+            }
+            match self.start_thread(cluster) {
+                Ok(thread) => {
+                    self.far.threads.insert(cluster.to_owned(), thread);
+                }
+                Err(error) => {
+                    log(&format!("cluster {cluster}: {error}"));
+                    return refuse_order(order, &error);
+                }
+            }
+        }
+    }
+
+    fn start_thread(&self, name: &str) -> Result<Sender<Order>> {
+        let path = self.state.cluster(name, "definition");
+        let named: NamedCluster = std::fs::read(&path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or_else(|| Error::not_found(format!("cluster `{name}` is not known here any more")).hint("name it in the configuration again"))?;
+        let backend = (self.far.opener)(name, &named.cluster)?;
+        let (orders, received) = channel();
+        let worker = worker::Worker {
+            cluster: name.to_owned(),
+            backend,
+            state: self.state.clone(),
+            orders: received,
+            inbox: self.inbox.clone(),
+            status: status::Status::new(self.state.cluster(name, "status")),
+        };
+        let started = std::thread::Builder::new().name(format!("cluster {name}")).spawn(move || worker.serve());
+        started.map_err(|error| Error::bug("no thread").source_error(error))?;
+        Ok(orders)
+    }
+
+    /// The runs that a daemon before this one left on far clusters.
+    pub(super) fn take_up_all_far(&mut self) {
+        let mut clusters: Vec<String> = self.queue.all().filter_map(|run| run.far.clone()).collect();
+        clusters.sort_unstable();
+        clusters.dedup();
+        for cluster in clusters {
+            self.take_up_far(&cluster);
+        }
+    }
+
+    fn take_up_far(&mut self, cluster: &str) {
+        let mine = || self.queue.all().filter(|run| run.far.as_deref() == Some(cluster));
+        let there: Vec<FarRun> = mine().filter(|run| is_there(run.state.phase)).map(|run| FarRun::of(&run.id)).collect();
+        let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::of(&run.id)).collect();
+        let mut to_submit: Vec<RunId> = mine().filter(|run| !is_there(run.state.phase)).map(|run| run.submission.clone()).collect();
+        to_submit.dedup();
+        self.order(cluster, Order::Watch { runs: there });
+        for submission in to_submit {
+            self.submit_far(cluster, &submission);
+        }
+        if !cancelled.is_empty() {
+            self.order(cluster, Order::Cancel { runs: cancelled });
+        }
+    }
+
+    /// Has a submission carried over, from what is on disk.
+    pub(super) fn submit_far(&mut self, cluster: &str, submission: &RunId) {
+        let plan = match self.plans.get(submission) {
+            Some(plan) => Ok(Some(plan.clone())),
+            None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
+        };
+        match plan {
+            Ok(Some(plan)) => {
+                let plan = self.with_runs(plan, submission);
+                let secrets = self.secrets(submission);
+                self.order(cluster, Order::Submit { plan, secrets });
+            }
+            Ok(None) => log(&format!("{submission}: its plan is not in the history")),
+            Err(error) => log(&format!("{submission}: {error}")),
+        }
+    }
+
+    /// A plan that was read from the history has its runs beside it.
+    fn with_runs(&self, plan: Arc<towline_core::plan::Plan>, submission: &RunId) -> Arc<towline_core::plan::Plan> {
+        if !plan.runs.is_empty() {
+            return plan;
+        }
+        let mut runs: Vec<(RunKey, towline_core::plan::PlannedRun)> = self
+            .queue
+            .all()
+            .filter(|run| run.submission == *submission)
+            .map(|run| (run.key, towline_core::plan::PlannedRun { id: run.id.clone(), name: run.id.to_string(), parameters: run.parameters.clone() }))
+            .collect();
+        runs.sort_by_key(|(key, _)| *key);
+        let mut whole = (*plan).clone();
+        whole.runs = runs.into_iter().map(|(_, run)| run).collect();
+        Arc::new(whole)
+    }
+
+    pub(super) fn far_said(&mut self, cluster: &str, word: Word) {
+        match word {
+            Word::Staged { submission } => self.for_each_of(&submission, |_| RunEvent::SubmitIntent),
+            Word::Submitted { submission, result: Ok(job) } => {
+                crash::pass("daemon.far.submitted");
+                self.for_each_of(&submission, |run| {
+                    let native = FarRun::of(run).task.map_or_else(|| job.clone(), |task| format!("{job}_{task}"));
+                    RunEvent::Submitted { native: Some(native) }
+                });
+                // They are over there now.
+                self.drop_secrets(&submission);
+            }
+            Word::Submitted { submission, result: Err(error) } => {
+                let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}\nhint: {hint}"));
+                let ending = Ending::cause(Cause::Rejected).detail(detail);
+                self.for_each_of(&submission, |_| RunEvent::Ended { attempt: 0, ending: ending.clone() });
+            }
+            Word::Withdrawn { runs } => {
+                for key in runs.iter().filter_map(|run| self.queue.key(run)).collect::<Vec<_>>() {
+                    self.far_event(key, RunEvent::Ended { attempt: 0, ending: cancelled() });
+                }
+            }
+            Word::Observed { reports } => reports.iter().for_each(|report| self.far_report(report)),
+        }
+        self.unwatch_ended(cluster);
+    }
+
+    fn for_each_of(&mut self, submission: &RunId, make: impl Fn(&RunId) -> RunEvent) {
+        let runs: Vec<(RunKey, RunId)> = self.queue.all().filter(|run| run.submission == *submission).map(|run| (run.key, run.id.clone())).collect();
+        for (key, run) in runs {
+            self.far_event(key, make(&run));
+        }
+    }
+
+    fn far_report(&mut self, report: &RunReport) {
+        let Some(key) = self.queue.key(&report.run) else { return };
+        let policy = self.run_of(key).and_then(|run| run.retry.clone());
+        // A record proves that the cluster took it, whatever became of the answer.
+        if !report.attempts.is_empty() {
+            let native = report.native.as_ref().map(|native| native.id.clone());
+            self.far_event(key, RunEvent::Submitted { native });
+        }
+        for (event, at) in events(report, policy.as_deref()) {
+            self.far_event_at(key, event, at.unwrap_or_else(now));
+        }
+    }
+
+    fn far_event(&mut self, key: RunKey, event: RunEvent) {
+        self.far_event_at(key, event, now());
+    }
+
+    fn far_event_at(&mut self, key: RunKey, event: RunEvent, at: Moment) {
+        let Some(announced) = self.apply(key, event, at) else { return };
+        let over = announced.state.phase.is_ended();
+        self.record(vec![announced], Then::Nothing);
+        if over {
+            if let Some(cluster) = self.run_of(key).and_then(|run| run.far.clone()) {
+                let id = self.run_of(key).map(|run| run.id.clone());
+                self.ended_far.extend(id.map(|id| (cluster, id)));
+            }
+            self.close(key);
+        }
+    }
+
+    fn unwatch_ended(&mut self, cluster: &str) {
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended_far).into_iter().partition(|(name, _)| name == cluster);
+        self.ended_far = kept;
+        if !gone.is_empty() {
+            self.order(cluster, Order::Unwatch { runs: gone.into_iter().map(|(_, run)| run).collect() });
+        }
+    }
+
+    /// Drops what clusters keep of ended runs; one that cannot be reached keeps it.
+    pub(super) fn forget_far(&mut self, runs: &[RunId]) {
+        let mut by_cluster: HashMap<String, Vec<FarRun>> = HashMap::new();
+        for run in runs {
+            let Ok(Some(submission)) = self.ledger.history().submission_of(run) else { continue };
+            if submission.plan.kind != "local" {
+                by_cluster.entry(submission.plan.cluster).or_default().push(FarRun::of(run));
+            }
+        }
+        for (cluster, runs) in by_cluster {
+            self.order(&cluster, Order::Forget { runs });
+        }
+    }
+
+    /// Asks the cluster of a run something, if it has one.
+    pub(super) fn ask_far(&mut self, run: &RunId, cluster: Option<String>, replies: Replies, make: impl FnOnce(Replies) -> Order) {
+        let cluster = cluster.or_else(|| self.queue.key(run).and_then(|key| self.run_of(key)).and_then(|run| run.far.clone()));
+        match cluster {
+            Some(cluster) => self.order(&cluster, make(replies)),
+            None => super::clients::refuse(&replies, RefusalKind::NotFound, format!("{run} is on no far cluster")),
+        }
+    }
+}
+
+const fn is_there(phase: Phase) -> bool {
+    !matches!(phase, Phase::Drafted | Phase::Staging)
+}
+
+fn refuse_order(order: Order, error: &Error) {
+    let (Order::Logs { replies, .. } | Order::Explain { replies, .. }) = order else { return };
+    super::clients::refuse_with(&replies, error);
+}

@@ -1,0 +1,33 @@
+//! The code of a submission on its way to a cluster: what is not there yet, and nothing else.
+
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::plan::Plan;
+use towline_core::{Error, Result};
+use towline_snapshot::digest::Digest;
+use towline_snapshot::root::read_root;
+use towline_snapshot::store::{Blob, BlobStore, FolderStore};
+use towline_wire::layout::StateFolder;
+use towline_wire::site::{SiteReply, SiteRequest};
+
+/// Packs first, their root last: a root that is there is whole.
+pub(super) fn stage(backend: &SlurmBackend, state: &StateFolder, plan: &Plan) -> Result<()> {
+    let Some(code) = &plan.resolved.code else { return Ok(()) };
+    let id = code.snapshot.as_deref().and_then(Digest::parse).ok_or_else(|| Error::bug("the plan names no snapshot"))?;
+    let store = FolderStore::new(state.snapshots());
+    let root = read_root(&store, &id)?;
+    let mut blobs: Vec<Blob> = root.packs.iter().copied().map(Blob::Pack).collect();
+    blobs.push(Blob::Root(id));
+    let names: Vec<String> = blobs.iter().map(Blob::path).collect();
+    // A root that is there says that its packs are.
+    let SiteReply::Missing { blobs: missing } = backend.ask(&SiteRequest::Missing { blobs: names })? else {
+        return Err(Error::bug("the far side gave an answer to another question"));
+    };
+    for blob in blobs.iter().filter(|blob| missing.contains(&blob.path())) {
+        let bytes = store.get(blob)?.ok_or_else(|| Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder"))?;
+        match backend.send(&SiteRequest::Keep { blob: blob.path(), size: bytes.len() as u64 }, &bytes)? {
+            SiteReply::Done => {}
+            _ => return Err(Error::bug("the far side gave an answer to another question")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! The thread of one far cluster: one line to it, one question for all runs and interval, and
+//! whatever else is asked of it in between. It writes nothing into the history; it tells.
+
+use super::super::Message;
+use super::logs;
+use super::status::Status;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::plan::Plan;
+use towline_core::redact::SecretSet;
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_host::crash;
+use towline_wire::daemon::Reply;
+use towline_wire::layout::StateFolder;
+use towline_wire::site::{FarRun, RunReport, SiteReply, SiteRequest};
+
+/// How often the records of a run that somebody watches are looked at.
+const WATCHED: Duration = Duration::from_millis(400);
+/// And of runs that nobody watches.
+const UNWATCHED: Duration = Duration::from_secs(5);
+/// How often the scheduler is asked at most, and at least.
+const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
+/// Pauses after a failure: from, and up to.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// A line that nobody needs is let go after this time.
+const IDLE: Duration = Duration::from_secs(60);
+
+type Replies = UnboundedSender<Reply>;
+
+/// What the daemon asks of a cluster's thread.
+pub(in super::super) enum Order {
+    /// Carries a submission over; repeated until the cluster says yes or no.
+    Submit {
+        plan: Arc<Plan>,
+        secrets: SecretSet,
+    },
+    /// From now on these are looked after.
+    Watch {
+        runs: Vec<FarRun>,
+    },
+    Cancel {
+        runs: Vec<FarRun>,
+    },
+    /// These have ended.
+    Unwatch {
+        runs: Vec<RunId>,
+    },
+    /// Its logs are kept up to date here while somebody follows it.
+    Follow {
+        run: RunId,
+        on: bool,
+    },
+    /// Brings what is new of a run's logs, then answers.
+    Logs {
+        run: RunId,
+        replies: Replies,
+    },
+    Explain {
+        run: FarRun,
+        replies: Replies,
+    },
+    Forget {
+        runs: Vec<FarRun>,
+    },
+    Leave,
+}
+
+/// What a cluster's thread tells the daemon.
+pub(in super::super) enum Word {
+    /// The content is there; from here on the scheduler may have it.
+    Staged {
+        submission: RunId,
+    },
+    Submitted {
+        submission: RunId,
+        result: Result<String>,
+    },
+    /// It never reached the cluster, and will not.
+    Withdrawn {
+        runs: Vec<RunId>,
+    },
+    Observed {
+        reports: Vec<RunReport>,
+    },
+}
+
+pub(super) struct Worker {
+    pub(super) cluster: String,
+    pub(super) backend: SlurmBackend,
+    pub(super) state: StateFolder,
+    pub(super) orders: Receiver<Order>,
+    pub(super) inbox: UnboundedSender<Message>,
+    pub(super) status: Status,
+}
+
+/// What is to be done, and when.
+struct Agenda {
+    submissions: VecDeque<(Arc<Plan>, SecretSet)>,
+    cancels: Vec<FarRun>,
+    watched: HashMap<RunId, FarRun>,
+    followed: HashSet<RunId>,
+    looked: Instant,
+    asked: Instant,
+    ask_every: Duration,
+    pause: Option<(Instant, Duration)>,
+    used: Instant,
+    last: HashMap<RunId, RunReport>,
+}
+
+impl Worker {
+    pub(super) fn serve(self) {
+        let now = Instant::now();
+        let mut agenda = Agenda {
+            submissions: VecDeque::new(),
+            cancels: Vec::new(),
+            watched: HashMap::new(),
+            followed: HashSet::new(),
+            looked: now,
+            asked: now.checked_sub(ASK.1).unwrap_or(now),
+            ask_every: ASK.0,
+            pause: None,
+            used: now,
+            last: HashMap::new(),
+        };
+        loop {
+            match self.orders.recv_timeout(agenda.wait()) {
+                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(order) => {
+                    self.take(order, &mut agenda);
+                    while let Ok(order) = self.orders.try_recv() {
+                        self.take(order, &mut agenda);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !agenda.is_paused() {
+                self.work(&mut agenda);
+            }
+        }
+    }
+
+    fn tell(&self, word: Word) {
+        let _ = self.inbox.send(Message::Far { cluster: self.cluster.clone(), word });
+    }
+
+    fn take(&self, order: Order, agenda: &mut Agenda) {
+        agenda.used = Instant::now();
+        match order {
+            Order::Submit { plan, secrets } => {
+                // Whoever submits is there and may have signed in by now.
+                agenda.pause = None;
+                agenda.submissions.push_back((plan, secrets));
+            }
+            Order::Watch { runs } => agenda.watched.extend(runs.into_iter().map(|far| (far.run.clone(), far))),
+            Order::Unwatch { runs } => runs.iter().for_each(|run| agenda.forget(run)),
+            Order::Cancel { runs } => {
+                agenda.pause = None;
+                self.withdraw(runs, agenda);
+            }
+            Order::Follow { run, on: true } => {
+                agenda.pause = None;
+                agenda.followed.insert(run);
+            }
+            Order::Follow { run, on: false } => {
+                agenda.followed.remove(&run);
+            }
+            Order::Logs { run, replies } => {
+                let brought = logs::bring(&self.backend, &self.state, &run);
+                self.note(brought.as_ref().err());
+                let _ = replies.send(match brought {
+                    Ok(()) => Reply::LogsBrought,
+                    Err(error) => Reply::Refused(crate::refusal::refusal(&error)),
+                });
+            }
+            Order::Explain { run, replies } => {
+                let answer = self.backend.ask(&SiteRequest::Explain { run });
+                self.note(answer.as_ref().err());
+                let _ = replies.send(match answer {
+                    Ok(SiteReply::Explained(explained)) => Reply::FarExplained(explained),
+                    Ok(_) => Reply::Refused(crate::refusal::refusal(&Error::bug("an answer to another question"))),
+                    Err(error) => Reply::Refused(crate::refusal::refusal(&error)),
+                });
+            }
+            Order::Forget { runs } => {
+                let _ = self.backend.ask(&SiteRequest::Forget { runs });
+            }
+            Order::Leave => {}
+        }
+    }
+
+    /// What has not been carried over yet never will be; the rest is asked for over there.
+    fn withdraw(&self, runs: Vec<FarRun>, agenda: &mut Agenda) {
+        for far in runs {
+            let held =
+                agenda.submissions.iter().position(|(plan, _)| plan.id == far.submission && plan.runs.len() == 1 && !agenda.watched.contains_key(&far.run));
+            match held {
+                Some(place) => {
+                    agenda.submissions.remove(place);
+                    self.tell(Word::Withdrawn { runs: vec![far.run] });
+                }
+                None => agenda.cancels.push(far),
+            }
+        }
+    }
+
+    /// Everything that is due, until something fails.
+    fn work(&self, agenda: &mut Agenda) {
+        let done = self.submit_all(agenda).and_then(|()| self.cancel_all(agenda)).and_then(|()| self.look(agenda));
+        self.note(done.as_ref().err());
+        agenda.pause = done.is_err().then(|| {
+            let pause = agenda.pause.map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
+            (Instant::now() + pause, pause)
+        });
+        if agenda.is_idle() && self.backend.is_open() {
+            self.backend.hang_up();
+        }
+    }
+
+    fn note(&self, error: Option<&Error>) {
+        match error {
+            Some(error) if error.kind() == ErrorKind::Unreachable => self.status.trouble(&error.to_string(), error.hints()),
+            _ => self.status.seen(),
+        }
+    }
+
+    fn submit_all(&self, agenda: &mut Agenda) -> Result<()> {
+        while let Some((plan, secrets)) = agenda.submissions.front() {
+            let submission = plan.id.clone();
+            // From here on it may be there, whatever becomes of us.
+            agenda.watched.extend(plan.runs.iter().map(|run| (run.id.clone(), FarRun::of(&run.id))));
+            let result = super::stage::stage(&self.backend, &self.state, plan).and_then(|()| {
+                self.tell(Word::Staged { submission: submission.clone() });
+                crash::pass("daemon.far.staged");
+                self.backend.submit_plan(plan, secrets)
+            });
+            crash::pass("daemon.far.answered");
+            match result {
+                Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                result => {
+                    agenda.submissions.pop_front();
+                    agenda.ask_soon();
+                    self.tell(Word::Submitted { submission, result });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel_all(&self, agenda: &mut Agenda) -> Result<()> {
+        if agenda.cancels.is_empty() {
+            return Ok(());
+        }
+        self.backend.cancel_runs(&agenda.cancels)?;
+        crash::pass("daemon.far.cancelled");
+        agenda.cancels.clear();
+        agenda.ask_soon();
+        Ok(())
+    }
+
+    /// The records, and at its time the scheduler.
+    fn look(&self, agenda: &mut Agenda) -> Result<()> {
+        if agenda.watched.is_empty() || !agenda.is_due() {
+            return Ok(());
+        }
+        let ask = agenda.asked.elapsed() >= agenda.ask_every;
+        let runs: Vec<FarRun> = agenda.watched.values().cloned().collect();
+        let observed = self.backend.observe_runs(&runs, ask)?;
+        agenda.looked = Instant::now();
+        if ask {
+            agenda.asked = Instant::now();
+            agenda.ask_every = (agenda.ask_every * 3 / 2).min(ASK.1);
+        }
+        let mut changed = Vec::new();
+        for mut report in observed.runs {
+            if !ask {
+                report.native = agenda.last.get(&report.run).and_then(|last| last.native.clone());
+            }
+            if agenda.last.get(&report.run) != Some(&report) {
+                agenda.last.insert(report.run.clone(), report.clone());
+                changed.push(report);
+            }
+        }
+        if !changed.is_empty() {
+            agenda.ask_soon();
+        }
+        // Whoever follows has all of the logs before hearing of the end.
+        for run in agenda.followed.clone() {
+            logs::bring(&self.backend, &self.state, &run)?;
+        }
+        if !changed.is_empty() {
+            self.tell(Word::Observed { reports: changed });
+        }
+        match observed.unasked {
+            Some(why) => Err(Error::unreachable(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Agenda {
+    fn look_every(&self) -> Duration {
+        if self.followed.is_empty() { UNWATCHED } else { WATCHED }
+    }
+
+    fn is_due(&self) -> bool {
+        self.looked.elapsed() >= self.look_every() || self.asked.elapsed() >= self.ask_every
+    }
+
+    fn ask_soon(&mut self) {
+        self.ask_every = ASK.0;
+    }
+
+    fn is_paused(&self) -> bool {
+        self.pause.is_some_and(|(until, _)| Instant::now() < until)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.watched.is_empty() && self.submissions.is_empty() && self.cancels.is_empty() && self.used.elapsed() > IDLE
+    }
+
+    fn wait(&self) -> Duration {
+        if let Some((until, _)) = self.pause {
+            return until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        }
+        if self.watched.is_empty() {
+            return IDLE;
+        }
+        let look = self.look_every().saturating_sub(self.looked.elapsed());
+        let ask = self.ask_every.saturating_sub(self.asked.elapsed());
+        look.min(ask).max(Duration::from_millis(10))
+    }
+
+    /// No more is to be heard of these.
+    fn forget(&mut self, run: &RunId) {
+        self.watched.remove(run);
+        self.last.remove(run);
+        self.followed.remove(run);
+    }
+}

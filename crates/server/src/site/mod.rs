@@ -1,0 +1,139 @@
+//! What `tow` does beside a far scheduler: takes submissions, reads records and logs, asks the
+//! scheduler, and settles what died without a word. It lives as long as the line to it; nothing is
+//! kept but in the stage folder, so that any number of them may be at work at once.
+
+mod content;
+mod facts;
+mod files;
+mod observe;
+mod settle;
+mod submit;
+
+use std::fs;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use towline_backends::slurm::commands::Commands;
+use towline_core::transport::Transport;
+use towline_core::{Error, Result};
+use towline_wire::frame;
+use towline_wire::site::{SITE_GREETING, SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
+use towline_wire::stage::StageFolder;
+
+/// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands.
+pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
+    let mut output = BufWriter::with_capacity(256 << 10, io::stdout().lock());
+    let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
+    output.write_all(SITE_GREETING)?;
+    let mut site = Site::open(stage, here)?;
+    frame::write(&mut output, &site.hello()?)?;
+    output.flush()?;
+    while let Some(request) = frame::read_exactly::<SiteRequest>(&mut input)? {
+        let (reply, body) = match site.answer(request, &mut input) {
+            Ok(answer) => answer,
+            Err(Broken::Refused(error)) => (SiteReply::Refused(crate::refusal::refusal(&error)), Vec::new()),
+            // What follows a request was not read to its end: nothing after it can be understood.
+            Err(Broken::Line(error)) => return Err(error),
+        };
+        frame::write(&mut output, &reply)?;
+        output.write_all(&body)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Why a request has no answer.
+enum Broken {
+    Refused(Error),
+    Line(io::Error),
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+struct Site {
+    stage: StageFolder,
+    user: String,
+    slurm: Commands,
+    observed: observe::Memory,
+}
+
+type Answer = (SiteReply, Vec<u8>);
+
+impl Site {
+    fn open(stage: &Path, here: Arc<dyn Transport>) -> io::Result<Self> {
+        let root = if stage.is_absolute() { stage.to_owned() } else { std::env::current_dir()?.join(stage) };
+        let make = |folder: PathBuf| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let stage = StageFolder::new(root);
+        for folder in [stage.root().to_owned(), stage.submissions(), stage.runs(), stage.snapshots()] {
+            make(folder)?;
+        }
+        // By its real name: that is what the nodes are told.
+        let stage = StageFolder::new(stage.root().canonicalize()?);
+        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+        Ok(Self { stage, user, slurm: Commands::new(here), observed: observe::Memory::default() })
+    }
+
+    fn hello(&self) -> io::Result<SiteHello> {
+        let program = fs::read("/proc/self/exe")?;
+        let space = rustix::fs::statvfs(self.stage.root())?;
+        Ok(SiteHello {
+            protocol: SITE_PROTOCOL,
+            version: towline_wire::version::version().to_owned(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            user: self.user.clone(),
+            stage: self.stage.root().to_string_lossy().into_owned(),
+            free: space.f_bavail.saturating_mul(space.f_frsize),
+            program: towline_snapshot::digest::Digest::of(&program).to_string(),
+        })
+    }
+
+    fn answer(&mut self, request: SiteRequest, input: &mut impl Read) -> Result<Answer, Broken> {
+        let plain = |reply: SiteReply| Ok((reply, Vec::new()));
+        match request {
+            SiteRequest::Probe => plain(SiteReply::Facts(Box::new(self.facts()?))),
+            SiteRequest::Missing { blobs } => plain(SiteReply::Missing { blobs: content::missing(&self.stage, blobs)? }),
+            SiteRequest::Keep { blob, size } => {
+                let bytes = content::receive(input, size).map_err(Broken::Line)?;
+                content::keep(&self.stage, &blob, &bytes)?;
+                plain(SiteReply::Done)
+            }
+            SiteRequest::Submit(sent) => plain(SiteReply::Submitted { job: self.submit(*sent)? }),
+            SiteRequest::Observe { runs, ask } => plain(SiteReply::Observed(self.observe(&runs, ask)?)),
+            SiteRequest::Cancel { runs } => {
+                self.cancel(&runs)?;
+                plain(SiteReply::Done)
+            }
+            SiteRequest::Explain { run } => plain(SiteReply::Explained(self.explain(&run)?)),
+            SiteRequest::Logs { run } => plain(SiteReply::Logs(files::logs(&self.stage, &run)?)),
+            SiteRequest::Log { run, attempt, source, offset, most } => Ok(files::log(&self.stage, &run, attempt, source, offset, most)?),
+            SiteRequest::List { run, path } => plain(SiteReply::Listed(files::list(&self.stage, &run, &path)?)),
+            SiteRequest::Read { run, path, offset, most } => Ok(files::read(&self.stage, &run, &path, offset, most)?),
+            SiteRequest::Forget { runs } => {
+                self.forget(&runs)?;
+                plain(SiteReply::Done)
+            }
+            SiteRequest::Known => plain(SiteReply::Known(self.known()?)),
+            SiteRequest::Plan { submission } => {
+                let order = towline_runner::far::records::order(&self.stage, &submission).ok();
+                plain(SiteReply::Plan(order.map(|order| Box::new(order.plan))))
+            }
+        }
+    }
+}
+
+/// A file or folder over there that failed.
+fn failed(path: &Path, error: io::Error) -> Error {
+    let full = matches!(error.raw_os_error().map(rustix::io::Errno::from_raw_os_error), Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT));
+    let shown = path.display();
+    if full {
+        return Error::refused(format!("there is no room left for {shown}"))
+            .hint("remove something there (`quota` tells), or name another folder as `stage` of the cluster")
+            .hint("`tow prune` drops old runs and their folders");
+    }
+    Error::refused(format!("{shown} cannot be used")).source_error(error)
+}

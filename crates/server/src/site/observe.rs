@@ -1,0 +1,298 @@
+//! What is known of runs: their records, and one question to the scheduler for all of them. What
+//! died without a word is settled on the way.
+
+use super::settle::{Act, Signs, Truth, settle};
+use super::submit::Jobs;
+use super::{Site, failed};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use towline_backends::slurm::parse::accounting::AccountingRow;
+use towline_backends::slurm::parse::config::Config;
+use towline_backends::slurm::parse::hosts::expand;
+use towline_backends::slurm::parse::ids::{JobId, Part};
+use towline_backends::slurm::parse::queue::QueueRow;
+use towline_backends::slurm::reasons::{Outlook, explain_with};
+use towline_backends::slurm::state::{self, ExitPair};
+use towline_core::reason::{Cause, Ending};
+use towline_core::state::Native;
+use towline_core::{Error, Result, RunId};
+use towline_runner::far::is_lapsed;
+use towline_runner::far::records::{self, Due, Records};
+use towline_wire::site::{AttemptReport, Explained, FarRun, KnownRun, Observed, RunReport};
+use towline_wire::stage::{End, Holder, Record};
+
+/// How long something must be as it is before it is believed: a scheduler that comes up knows
+/// nothing for its first seconds.
+const LASTING: Duration = Duration::from_secs(12);
+
+/// What one site process remembers between questions.
+#[derive(Default)]
+pub(super) struct Memory {
+    settings: std::cell::OnceCell<Config>,
+    /// Since when a run is to be settled, and as what.
+    since: HashMap<RunId, (String, Instant)>,
+}
+
+/// What the scheduler says, as far as it was asked.
+struct Queue {
+    rows: Vec<QueueRow>,
+    accounted: Vec<AccountingRow>,
+}
+
+impl Site {
+    /// Asked once: a site's settings hardly change.
+    pub(super) fn settings(&self) -> Result<&Config> {
+        if self.observed.settings.get().is_none() {
+            let _ = self.observed.settings.set(self.slurm.config()?);
+        }
+        self.observed.settings.get().ok_or_else(|| Error::bug("the settings are gone"))
+    }
+
+    pub(super) fn observe(&mut self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+        let asked = ask.then(|| self.ask_scheduler(runs)).transpose();
+        let (queue, unasked) = match asked {
+            Ok(queue) => (queue, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let mut again: BTreeMap<RunId, Vec<Option<u32>>> = BTreeMap::new();
+        for far in runs {
+            if let Some(queue) = &queue
+                && self.settle_one(far, queue)?
+            {
+                again.entry(far.submission.clone()).or_default().push(far.task);
+            }
+        }
+        for (submission, tasks) in again {
+            for worn in self.submit_again(&submission, &tasks)? {
+                let run = worn.map_or_else(|| submission.clone(), |task| submission.numbered(task));
+                let ending = Ending::cause(Cause::Rejected).detail("the scheduler took it several times and lost it each time");
+                self.end(&run, 0, ending)?;
+            }
+        }
+        let reports = runs.iter().map(|far| self.report(far, queue.as_ref())).collect::<Result<_>>()?;
+        Ok(Observed { at: towline_host::clock::now(), runs: reports, unasked })
+    }
+
+    /// One question for all, and one more for those that the controller has let go.
+    fn ask_scheduler(&self, runs: &[FarRun]) -> Result<Queue> {
+        let rows = self.slurm.queue(Some(&self.user))?;
+        let mut queue = Queue { rows, accounted: Vec::new() };
+        let mut gone = Vec::new();
+        for far in runs {
+            if queue.row(far).is_none() && !self.is_over(far)? {
+                gone.extend(self.jobs(&far.submission)?.accepted(far.task).map(|(_, job)| job.to_owned()));
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        if !gone.is_empty() && self.settings()?.has_accounting {
+            queue.accounted = self.slurm.accounting(self.settings()?.version, None, &gone, None)?;
+        }
+        Ok(queue)
+    }
+
+    fn is_over(&self, far: &FarRun) -> Result<bool> {
+        let folder = self.stage.run(&far.run);
+        let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
+        Ok(!records.attempts.is_empty() && matches!(records.due(self.policy(far).as_ref()), Due::Nothing(_)))
+    }
+
+    fn policy(&self, far: &FarRun) -> Option<towline_core::job::RetryPolicy> {
+        records::order(&self.stage, &far.submission).ok().and_then(|order| order.plan.resolved.retry)
+    }
+
+    /// `true`: it is to be submitted again.
+    fn settle_one(&mut self, far: &FarRun, queue: &Queue) -> Result<bool> {
+        let jobs = self.jobs(&far.submission)?;
+        if jobs.times(far.task) == 0 {
+            return Ok(false);
+        }
+        let folder = self.stage.run(&far.run);
+        let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
+        let due = records.due(self.policy(far).as_ref());
+        let truth = queue.truth(far);
+        let lapsed = match &due {
+            Due::Open(attempt) => self.is_dead(far, *attempt, &records)?,
+            _ => true,
+        };
+        let sign = format!("{due:?} {truth:?} {lapsed}");
+        let since = match self.observed.since.get(&far.run) {
+            Some((known, since)) if *known == sign => *since,
+            _ => {
+                let now = Instant::now();
+                self.observed.since.insert(far.run.clone(), (sign, now));
+                now
+            }
+        };
+        match settle(&records, &due, &truth, Signs { lapsed, lasting: since.elapsed() >= LASTING }) {
+            Act::Nothing => Ok(false),
+            Act::SubmitAgain => {
+                self.observed.since.remove(&far.run);
+                Ok(true)
+            }
+            Act::End { attempt, ending } => {
+                let ending = self.with_last_words(far, &jobs, ending);
+                self.end(&far.run, attempt, ending).map(|()| false)
+            }
+        }
+    }
+
+    fn end(&self, run: &RunId, attempt: u32, ending: Ending) -> Result<()> {
+        let folder = self.stage.run(run);
+        let made =
+            std::fs::create_dir_all(folder.root()).and_then(|()| records::make(&folder, attempt, Record::End, &End { at: towline_host::clock::now(), ending }));
+        made.map(|_| ()).map_err(|error| failed(folder.root(), error))
+    }
+
+    fn is_dead(&self, far: &FarRun, attempt: u32, records: &Records) -> Result<bool> {
+        let folder = self.stage.run(&far.run);
+        let nodes = records.attempts.get(&attempt).and_then(|of| of.claim.as_ref()).map_or(1, |claim| claim.hosts.len());
+        let holders = (0..u32::try_from(nodes).unwrap_or(u32::MAX)).map(Holder::Node).chain([Holder::Head]);
+        let leases: Vec<PathBuf> = holders.map(|holder| folder.lease(attempt, holder)).collect();
+        is_lapsed(&leases, &folder.record(attempt, Record::Claim)).map_err(|error| failed(folder.root(), error))
+    }
+
+    /// What the job itself wrote last, where it never came to write records.
+    fn with_last_words(&self, far: &FarRun, jobs: &Jobs, ending: Ending) -> Ending {
+        if ending.cause != Some(Cause::NotStarted) {
+            return ending;
+        }
+        let Some((_, job)) = jobs.accepted(far.task).next() else { return ending };
+        let name = far.task.map_or_else(|| format!("slurm-{job}.out"), |task| format!("slurm-{job}_{task}.out"));
+        let said = std::fs::read(self.stage.submission(&far.submission).join(name)).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said[said.len().saturating_sub(4096)..]).into_owned();
+        match said.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => ending.detail(format!("its job ended before anything of it began: {}", line.trim())),
+            None => ending,
+        }
+    }
+
+    fn report(&self, far: &FarRun, queue: Option<&Queue>) -> Result<RunReport> {
+        let folder = self.stage.run(&far.run);
+        let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
+        let jobs = self.jobs(&far.submission)?;
+        let attempts = records.attempts.iter().map(|(attempt, of)| AttemptReport {
+            attempt: *attempt,
+            claim: of.claim.clone(),
+            started: of.started.clone(),
+            held: of.held.clone(),
+            end: of.end.clone(),
+        });
+        let hosts = records.attempts.values().next_back().and_then(|of| of.claim.as_ref()).map(|claim| claim.hosts.clone()).unwrap_or_default();
+        let mut native = queue.and_then(|queue| queue.native(far));
+        if let Some(native) = native.as_mut().filter(|native| native.hosts.is_empty()) {
+            native.hosts = hosts;
+        }
+        let attempts: Vec<AttemptReport> = attempts.collect();
+        let is_unknown = attempts.is_empty() && jobs.0.is_empty() && native.is_none();
+        Ok(RunReport { run: far.run.clone(), is_unknown, cancelled: records.cancelled, attempts, native })
+    }
+
+    /// Why it waits.
+    pub(super) fn explain(&self, far: &FarRun) -> Result<Explained> {
+        let rows = self.slurm.queue(Some(&self.user))?;
+        let queue = Queue { rows, accounted: Vec::new() };
+        let Some(row) = queue.row(far) else {
+            return Ok(Explained { native: None, text: "Slurm has no job of it now".into(), next: None, forever: false });
+        };
+        let everyone = self.slurm.queue(None).unwrap_or_default();
+        let waiting: Vec<&QueueRow> =
+            everyone.iter().filter(|other| other.partition == row.partition && state::native(&other.state) == state::Native::Waiting).collect();
+        let count = |rows: usize| Some(u32::try_from(rows).unwrap_or(u32::MAX));
+        let outlook = Outlook {
+            now: towline_host::clock::now(),
+            start: row.start,
+            ahead: count(waiting.iter().filter(|other| other.priority > row.priority).count()),
+            waiting: count(waiting.len()),
+        };
+        let reason = row.reason.clone().unwrap_or_default();
+        let found = explain_with(&reason, &outlook);
+        Ok(Explained { native: queue.native(far), text: found.text, next: found.next, forever: found.forever })
+    }
+
+    /// Every run that this stage folder knows of.
+    pub(super) fn known(&self) -> Result<Vec<KnownRun>> {
+        let rows = self.slurm.queue(Some(&self.user)).unwrap_or_default();
+        let queue = Queue { rows, accounted: Vec::new() };
+        let folder = self.stage.submissions();
+        let mut known = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(|error| failed(&folder, error))?.flatten() {
+            let Some(submission) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+            let Ok(order) = records::order(&self.stage, &submission) else { continue };
+            let jobs = self.jobs(&submission)?;
+            for run in &order.plan.runs {
+                let far = FarRun::of(&run.id);
+                let native = queue.native(&far);
+                known.push(KnownRun {
+                    ended: self.is_over(&far)?,
+                    job: native.as_ref().map(|native| native.id.clone()).or_else(|| jobs.accepted(far.task).next().map(|(_, job)| job.to_owned())),
+                    word: native.map(|native| native.word),
+                    run: run.id.clone(),
+                    submission: submission.clone(),
+                    task: far.task,
+                    user: self.user.clone(),
+                    submitted: entry.metadata().ok().and_then(|meta| meta.modified().ok()).map(towline_host::clock::moment),
+                });
+            }
+        }
+        Ok(known)
+    }
+}
+
+impl Queue {
+    /// The line of a run: by the name it has there, which is its submission's id.
+    fn row(&self, far: &FarRun) -> Option<&QueueRow> {
+        let is_mine = |row: &&QueueRow| {
+            row.name == far.submission.as_str() && far.task.is_none_or(|task| row.id.covers(&JobId { job: row.id.job, part: Part::Task(task), step: None }))
+        };
+        // Of several, by a lost answer, the one that lives; else the last.
+        let rank = |row: &&QueueRow| {
+            let life = match state::native(&row.state) {
+                state::Native::Running => 3,
+                state::Native::Waiting => 2,
+                state::Native::Unknown(_) => 1,
+                state::Native::Ended(_) => 0,
+            };
+            (life, row.id.job)
+        };
+        self.rows.iter().filter(is_mine).max_by_key(rank)
+    }
+
+    fn native(&self, far: &FarRun) -> Option<Native> {
+        let row = self.row(far)?;
+        Some(Native {
+            id: far.task.map_or_else(|| row.id.job.to_string(), |task| format!("{}_{task}", row.id.job)),
+            word: row.state.clone(),
+            reason: row.reason.clone().unwrap_or_default(),
+            hosts: expand(&row.nodes).unwrap_or_default(),
+            start: row.start.filter(|_| state::native(&row.state) == state::Native::Waiting),
+        })
+    }
+
+    fn truth(&self, far: &FarRun) -> Truth {
+        if let Some(row) = self.row(far) {
+            return read(&row.state, ExitPair::default(), row.reason.as_deref());
+        }
+        let mut mine: Vec<&AccountingRow> = self
+            .accounted
+            .iter()
+            .filter(|row| row.name == far.submission.as_str() && row.id.step.is_none())
+            .filter(|row| far.task.is_none_or(|task| row.id.part == Part::Task(task)))
+            .collect();
+        mine.sort_by_key(|row| (row.id.job, row.start, row.submitted));
+        match mine.last() {
+            Some(row) => read(&row.state, row.exit, row.reason.as_deref()),
+            None => Truth::NeverHeard,
+        }
+    }
+}
+
+fn read(word: &str, exit: ExitPair, reason: Option<&str>) -> Truth {
+    match state::native(word) {
+        state::Native::Waiting => Truth::Waiting,
+        state::Native::Running => Truth::Running,
+        state::Native::Unknown(_) => Truth::Unknown,
+        state::Native::Ended(_) => Truth::Ended(state::ending(word, exit, reason).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,159 @@
+//! What follows for a run whose records and whose scheduler do not say the same. Pure: what is
+//! known goes in, one act comes out.
+
+use towline_core::reason::{Cause, Ending};
+use towline_runner::far::records::{Due, Records};
+
+/// What the scheduler says of a run's job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Truth {
+    Waiting,
+    Running,
+    Ended(Ending),
+    /// With authority: it has no such job and never had.
+    NeverHeard,
+    /// It could not be asked.
+    Unknown,
+}
+
+/// What is known beside that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// Nothing of the open attempt can be alive.
+    pub(super) lapsed: bool,
+    /// It was so at an earlier look too, long enough ago.
+    pub(super) lasting: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Act {
+    Nothing,
+    End {
+        attempt: u32,
+        ending: Ending,
+    },
+    /// The run is to go on and no job will carry it.
+    SubmitAgain,
+}
+
+pub(super) fn settle(records: &Records, due: &Due, truth: &Truth, signs: Signs) -> Act {
+    match due {
+        Due::Nothing(_) if !records.attempts.is_empty() => Act::Nothing,
+        // Cancelled before anything began: it is over once no job can begin it.
+        Due::Nothing(ending) => match truth {
+            Truth::Ended(_) => Act::End { attempt: 0, ending: ending.clone() },
+            Truth::NeverHeard if signs.lasting => Act::End { attempt: 0, ending: ending.clone() },
+            _ => Act::Nothing,
+        },
+        Due::Open(attempt) => open(records, *attempt, truth, signs),
+        Due::Begin(attempt) => begin(*attempt, truth, signs),
+    }
+}
+
+/// Begun and without an end.
+fn open(records: &Records, attempt: u32, truth: &Truth, signs: Signs) -> Act {
+    if !signs.lapsed || !signs.lasting {
+        return Act::Nothing;
+    }
+    let held = records.attempts.get(&attempt).and_then(|of| of.held.as_ref()).map(|held| held.ending.clone());
+    let end = |ending: Ending| Act::End { attempt, ending };
+    match truth {
+        _ if records.cancelled => end(held.unwrap_or_else(|| Ending::cause(Cause::ByUser))),
+        Truth::Unknown | Truth::Running => Act::Nothing,
+        // A rank had failed and only the nodes were kept.
+        _ if held.is_some() => end(held.unwrap_or_default()),
+        // The scheduler saw how it died; a good end without our record is none of ours.
+        Truth::Ended(ending) if ending.cause.is_some_and(|cause| cause != Cause::ExitCode) => end(ending.clone()),
+        Truth::Ended(_) | Truth::Waiting | Truth::NeverHeard => end(Ending::cause(Cause::NodeFailed).detail("it died without a word")),
+    }
+}
+
+/// Nothing of it was begun, or its last attempt is to be followed by another.
+fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
+    match truth {
+        Truth::Waiting | Truth::Running | Truth::Unknown => Act::Nothing,
+        _ if !signs.lasting => Act::Nothing,
+        Truth::NeverHeard => Act::SubmitAgain,
+        // The former attempt ended its job, and another is due.
+        Truth::Ended(_) if attempt > 1 => Act::SubmitAgain,
+        Truth::Ended(ending) => {
+            let ending = match ending.cause {
+                Some(Cause::ByUser) => ending.clone().detail("cancelled on the cluster"),
+                // Put back, or its node died, before it could begin: it goes on.
+                Some(Cause::Preempted | Cause::NodeFailed) => return Act::SubmitAgain,
+                _ => not_started(ending),
+            };
+            Act::End { attempt: 0, ending }
+        }
+    }
+}
+
+fn not_started(ending: &Ending) -> Ending {
+    let how = ending.detail.clone().unwrap_or_else(|| ending.to_string());
+    Ending { exit_code: ending.exit_code, ..Ending::cause(Cause::NotStarted) }.detail(format!("its job ended before anything of it began ({how})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::time::Moment;
+    use towline_runner::far::records::AttemptRecords;
+    use towline_wire::stage::{Claim, End, JobStart};
+
+    const LASTING: Signs = Signs { lapsed: true, lasting: true };
+
+    fn claimed() -> Records {
+        let claim = Claim { by: JobStart { job: "1".into(), restarts: 0 }, at: Moment(1), hosts: vec!["a".into()], port: 1 };
+        Records { attempts: [(1, AttemptRecords { claim: Some(claim), ..AttemptRecords::default() })].into(), cancelled: false }
+    }
+
+    fn act(records: &Records, truth: &Truth, signs: Signs) -> Act {
+        settle(records, &records.due(None), truth, signs)
+    }
+
+    #[test]
+    fn what_may_be_alive_is_left_alone() {
+        let alive = Signs { lapsed: false, lasting: true };
+        for truth in [Truth::Waiting, Truth::Running, Truth::NeverHeard, Truth::Unknown, Truth::Ended(Ending::cause(Cause::NodeFailed))] {
+            assert_eq!(act(&claimed(), &truth, alive), Act::Nothing, "{truth:?}");
+        }
+        assert_eq!(act(&claimed(), &Truth::Unknown, LASTING), Act::Nothing, "ignorance is never an ending");
+        assert_eq!(act(&claimed(), &Truth::Running, LASTING), Act::Nothing);
+    }
+
+    #[test]
+    fn what_died_without_a_word_ends_as_the_scheduler_saw_it() {
+        let node_failed = Act::End { attempt: 1, ending: Ending::cause(Cause::NodeFailed).detail("it died without a word") };
+        assert_eq!(act(&claimed(), &Truth::NeverHeard, LASTING), node_failed);
+        assert_eq!(act(&claimed(), &Truth::Waiting, LASTING), node_failed);
+        assert_eq!(act(&claimed(), &Truth::Ended(Ending::success()), LASTING), node_failed, "its own word would be in the records");
+        let limit = Ending::cause(Cause::TimeLimit);
+        assert_eq!(act(&claimed(), &Truth::Ended(limit.clone()), LASTING), Act::End { attempt: 1, ending: limit });
+    }
+
+    #[test]
+    fn a_forgotten_job_is_submitted_again_once_that_is_sure() {
+        let none = Records::default();
+        assert_eq!(act(&none, &Truth::NeverHeard, Signs { lapsed: true, lasting: false }), Act::Nothing);
+        assert_eq!(act(&none, &Truth::NeverHeard, LASTING), Act::SubmitAgain);
+        assert_eq!(act(&none, &Truth::Unknown, LASTING), Act::Nothing);
+        let cancelled = Records { cancelled: true, ..Records::default() };
+        assert_eq!(act(&cancelled, &Truth::NeverHeard, LASTING), Act::End { attempt: 0, ending: Ending::cause(Cause::ByUser) });
+        assert_eq!(act(&cancelled, &Truth::Waiting, LASTING), Act::Nothing, "it is still there");
+    }
+
+    #[test]
+    fn a_preempted_run_whose_job_is_gone_goes_on_in_another() {
+        let end = End { at: Moment(2), ending: Ending::cause(Cause::Preempted) };
+        let mut records = claimed();
+        records.attempts.get_mut(&1).expect("there").end = Some(end);
+        assert_eq!(act(&records, &Truth::Waiting, LASTING), Act::Nothing);
+        assert_eq!(act(&records, &Truth::Ended(Ending::cause(Cause::Preempted)), LASTING), Act::SubmitAgain);
+    }
+
+    #[test]
+    fn a_job_that_never_began_says_why() {
+        let Act::End { attempt: 0, ending } = act(&Records::default(), &Truth::Ended(Ending::cause(Cause::ExitCode)), LASTING) else { panic!("an end") };
+        assert_eq!(ending.cause, Some(Cause::NotStarted));
+    }
+}

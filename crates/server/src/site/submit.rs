@@ -1,0 +1,208 @@
+//! Handing a submission to the scheduler, once. The intent is on disk before the scheduler is
+//! asked; who comes after an answer that was lost looks for the job by the run's id, its name over
+//! there, before asking again.
+
+use super::{Site, failed};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use towline_core::time::Moment;
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_host::crash;
+use towline_wire::site::FarRun;
+use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
+
+/// How often a submission is handed over that the scheduler took and forgot.
+const MOST_TIMES: usize = 5;
+
+/// What was asked of the scheduler so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Jobs(pub(super) Vec<JobRecord>);
+
+fn covers(tasks: &[u32], task: Option<u32>) -> bool {
+    tasks.is_empty() || task.is_none_or(|task| tasks.contains(&task))
+}
+
+impl Jobs {
+    /// The times it was asked for a task, or for all.
+    fn asked(&self, task: Option<u32>) -> impl Iterator<Item = u32> {
+        self.0.iter().filter_map(move |record| match record {
+            JobRecord::Intent { number, tasks, .. } if covers(tasks, task) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// What it took for a task and still may carry, newest first.
+    pub(super) fn accepted(&self, task: Option<u32>) -> impl Iterator<Item = (u32, &str)> {
+        let asked: Vec<u32> = self.asked(task).collect();
+        let is_gone =
+            move |wanted: u32| self.0.iter().any(|record| matches!(record, JobRecord::Gone { number, tasks } if *number == wanted && covers(tasks, task)));
+        self.0.iter().rev().filter_map(move |record| match record {
+            JobRecord::Accepted { number, job } if asked.contains(number) && !is_gone(*number) => Some((*number, job.as_str())),
+            _ => None,
+        })
+    }
+
+    pub(super) fn times(&self, task: Option<u32>) -> usize {
+        self.asked(task).count()
+    }
+
+    /// Asked, and what came of it was never written down.
+    pub(super) fn open_intent(&self) -> Option<(u32, Moment)> {
+        match self.0.last() {
+            Some(JobRecord::Intent { number, at, .. }) => Some((*number, *at)),
+            _ => None,
+        }
+    }
+}
+
+impl Site {
+    pub(super) fn submit(&self, sent: Sent) -> Result<String> {
+        let Sent { order, secrets } = sent;
+        if order.version != ORDER_VERSION {
+            return Err(Error::bug("the order is of another version of tow"));
+        }
+        let id = order.plan.id.clone();
+        let folder = self.stage.submission(&id);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| failed(&folder, error))?;
+        let _lock = self.lock(&id)?;
+        let jobs = self.jobs(&id)?;
+        if let Some((_, job)) = jobs.accepted(None).next() {
+            return Ok(job.to_owned());
+        }
+        let keep = |path: std::path::PathBuf, bytes: &[u8]| towline_host::once::replace(&path, bytes).map_err(|error| failed(&path, error));
+        if !secrets.0.is_empty() {
+            keep(self.stage.secrets(&id), &secrets.0.to_private_bytes())?;
+        }
+        keep(self.stage.script(&id), order.plan.request.text.as_bytes())?;
+        keep(self.stage.plan(&id), &serde_json::to_vec(&order).map_err(|error| Error::bug("an order cannot be written").source_error(error))?)?;
+        crash::pass("site.order.kept");
+        self.hand_over(&id, &jobs, &[])
+    }
+
+    /// Another job for runs of a submission that none carries any more; `tasks` of its array. Those
+    /// that were tried often enough are given back.
+    pub(super) fn submit_again(&self, id: &RunId, tasks: &[Option<u32>]) -> Result<Vec<Option<u32>>> {
+        let _lock = self.lock(id)?;
+        let jobs = self.jobs(id)?;
+        let (worn, fresh): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| jobs.times(**task) >= MOST_TIMES);
+        let numbers: Vec<u32> = fresh.iter().copied().flatten().collect();
+        if !fresh.is_empty() {
+            let gone: BTreeSet<u32> = fresh.iter().flat_map(|task| jobs.accepted(*task).map(|(number, _)| number).collect::<Vec<_>>()).collect();
+            for number in gone {
+                self.note(id, &JobRecord::Gone { number, tasks: numbers.clone() })?;
+            }
+            self.hand_over(id, &self.jobs(id)?, &numbers)?;
+        }
+        Ok(worn)
+    }
+
+    fn hand_over(&self, id: &RunId, jobs: &Jobs, tasks: &[u32]) -> Result<String> {
+        if let Some((number, at)) = jobs.open_intent()
+            && let Some(job) = self.find_by_name(id, Some(at.seconds()))?
+        {
+            self.note(id, &JobRecord::Accepted { number, job: job.clone() })?;
+            return Ok(job);
+        }
+        let path = self.stage.script(id);
+        let script = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        let number = u32::try_from(jobs.times(None)).unwrap_or(u32::MAX) + 1;
+        let at = towline_host::clock::now();
+        self.note(id, &JobRecord::Intent { number, at, tasks: tasks.to_vec() })?;
+        crash::pass("site.submit.intent");
+        let answer = self.slurm.submit(&script, tasks);
+        crash::pass("site.submit.asked");
+        let job = match answer {
+            Ok(accepted) => accepted.job.to_string(),
+            Err(error) if error.kind() == ErrorKind::Unreachable => match self.find_by_name(id, Some(at.seconds()))? {
+                Some(job) => job,
+                None => return Err(error),
+            },
+            Err(error) => {
+                self.note(id, &JobRecord::Refused { number, why: error.to_string() })?;
+                return Err(error);
+            }
+        };
+        self.note(id, &JobRecord::Accepted { number, job: job.clone() })?;
+        crash::pass("site.submit.noted");
+        Ok(job)
+    }
+
+    /// The job of a submission, wherever the scheduler still knows of it.
+    pub(super) fn find_by_name(&self, id: &RunId, since: Option<i64>) -> Result<Option<String>> {
+        let rows = self.slurm.queue(Some(&self.user))?;
+        if let Some(row) = rows.iter().filter(|row| row.name == id.as_str()).max_by_key(|row| row.id.job) {
+            return Ok(Some(row.id.job.to_string()));
+        }
+        if !self.settings()?.has_accounting {
+            return Ok(None);
+        }
+        // The clocks of hosts differ.
+        let since = since.map(|seconds| seconds - 3600);
+        let rows = self.slurm.accounting(self.settings()?.version, Some(&self.user), &[], since)?;
+        Ok(rows.iter().filter(|row| row.name == id.as_str()).map(|row| row.id.job).max().map(|job| job.to_string()))
+    }
+
+    /// Held while it is handed over. A file system without locks has only the claims, which hold alone.
+    fn lock(&self, id: &RunId) -> Result<Option<File>> {
+        let path = self.stage.submission_lock(id);
+        let file = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(|error| failed(&path, error))?;
+        Ok(file.lock().is_ok().then_some(file))
+    }
+
+    pub(super) fn jobs(&self, id: &RunId) -> Result<Jobs> {
+        let path = self.stage.jobs(id);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Jobs(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Jobs::default()),
+            Err(error) => Err(failed(&path, error)),
+        }
+    }
+
+    fn note(&self, id: &RunId, record: &JobRecord) -> Result<()> {
+        let path = self.stage.jobs(id);
+        let mut line = vec![b'\n'];
+        line.extend(serde_json::to_vec(record).map_err(|error| Error::bug("a record cannot be written").source_error(error))?);
+        line.push(b'\n');
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(|error| failed(&path, error))?;
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|error| failed(&path, error))
+    }
+
+    /// The wish is in the run's folder before the scheduler hears of it: a start that comes too late
+    /// finds it there.
+    pub(super) fn cancel(&self, runs: &[FarRun]) -> Result<()> {
+        let mut jobs: Vec<String> = Vec::new();
+        for far in runs {
+            let folder = self.stage.run(&far.run);
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.root());
+            made.and_then(|()| towline_host::once::create(&folder.cancel(), b"")).map_err(|error| failed(folder.root(), error))?;
+        }
+        crash::pass("site.cancel.noted");
+        for far in runs {
+            let known = self.jobs(&far.submission)?;
+            let mut ids: Vec<String> = known.accepted(far.task).map(|(_, job)| job.to_owned()).collect();
+            if known.open_intent().is_some() {
+                ids.extend(self.find_by_name(&far.submission, None)?);
+            }
+            jobs.extend(ids.into_iter().map(|job| far.task.map_or_else(|| job.clone(), |task| format!("{job}_{task}"))));
+        }
+        jobs.sort_unstable();
+        jobs.dedup();
+        if jobs.is_empty() { Ok(()) } else { self.slurm.cancel(&jobs) }
+    }
+
+    /// Drops what is kept of ended runs, and of their submission with the last of them.
+    pub(super) fn forget(&self, runs: &[FarRun]) -> Result<()> {
+        for far in runs {
+            let folder = self.stage.run(&far.run);
+            towline_host::filesystem::remove_tree(folder.root()).map_err(|error| failed(folder.root(), error))?;
+            let others = towline_runner::far::records::order(&self.stage, &far.submission).map(|order| order.plan.runs).unwrap_or_default();
+            if others.iter().all(|run| !self.stage.run(&run.id).root().exists()) {
+                let folder = self.stage.submission(&far.submission);
+                towline_host::filesystem::remove_tree(&folder).map_err(|error| failed(&folder, error))?;
+            }
+        }
+        Ok(())
+    }
+}

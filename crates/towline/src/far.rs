@@ -1,0 +1,150 @@
+//! Runs on far clusters, as verbs see them: carried over, kept in sight, their logs brought here.
+
+use crate::context::{AnyCluster, Context};
+use crate::output;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use towline_backends::local::client;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::reason::Cause;
+use towline_core::record::{Freshness, RunRecord};
+use towline_core::state::{Phase, RunState};
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_engine::history::History;
+use towline_wire::cluster::ClusterStatus;
+use towline_wire::daemon::{Reply, Request};
+use towline_wire::layout::StateFolder;
+use towline_wire::site::{Listed, SiteReply, SiteRequest};
+
+/// Whether a run is on another machine than this.
+pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
+    Ok(history.submission_of(run)?.is_some_and(|submission| submission.plan.kind != "local"))
+}
+
+/// Where a far run lies on its cluster.
+pub(crate) fn folder(state: &StateFolder, history: &History, record: &RunRecord) -> Result<Option<String>> {
+    if !is_far(history, &record.id)? {
+        return Ok(None);
+    }
+    let stage = crate::machines::known_stage(state, &record.cluster).unwrap_or_else(|| "~/.towline".to_owned());
+    Ok(Some(format!("{stage}/runs/{}", record.id)))
+}
+
+/// What is shown of a far run is as old as what was last heard of its cluster.
+pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
+    let Some(status) = ClusterStatus::read(&state.cluster(&record.cluster, "status")) else { return };
+    if let Some(why) = status.trouble {
+        record.freshness = Freshness::Stale { since: status.seen.unwrap_or(record.created), why };
+    }
+}
+
+/// Brings what is new of a far run's logs; where its cluster cannot be reached that is said, and
+/// what is here is shown.
+pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> Result<()> {
+    if !is_far(history, run)? {
+        return Ok(());
+    }
+    match client::ask(context.state()?, &|| Request::BringLogs { run: run.clone() }) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Unreachable => {
+            output::status(&format!("warning: {error}; what follows was brought before"));
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until the cluster has said yes or no to a submission.
+pub(crate) fn carried_over(context: &Context, run: &RunId) -> Result<()> {
+    let decided = |state: &RunState| !matches!(state.phase, Phase::Drafted | Phase::Staging | Phase::Submitting);
+    loop {
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: false })?;
+        let mut next = Some(first);
+        while let Some(reply) = next {
+            match &reply {
+                Reply::State { state, .. } | Reply::Event { state, .. } if decided(state) => return judged(state),
+                _ => {}
+            }
+            // A daemon that leaves is followed by the next.
+            next = conversation.next_reply().unwrap_or(None);
+        }
+    }
+}
+
+fn judged(state: &RunState) -> Result<()> {
+    let rejected = state.ending.as_ref().filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
+    let Some(ending) = rejected else { return Ok(()) };
+    let text = ending.detail.clone().unwrap_or_default();
+    let mut lines = text.split("\nhint: ");
+    let error = Error::refused(lines.next().unwrap_or_default().to_owned());
+    Err(lines.fold(error, |error, hint| error.hint(hint.to_owned())))
+}
+
+/// Brings files of a run's folder from its cluster: below where it started, else below its code,
+/// else below the folder itself.
+pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
+    let AnyCluster::Slurm(cluster) = context.cluster(&record.cluster)? else {
+        return Err(Error::refused(format!("cluster `{}` is not what it was", record.cluster)));
+    };
+    crate::machines::connect(&cluster.backend)?;
+    let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
+    // All are found before any is brought.
+    let mut found = Vec::new();
+    for path in paths {
+        let text = |whole: &Path| whole.to_str().map(str::to_owned).ok_or_else(|| Error::refused("names that are not UTF-8 cannot be brought"));
+        let mut listed = None;
+        for root in &roots {
+            let place = text(&root.join(path))?;
+            let SiteReply::Listed(entries) = cluster.backend.ask(&SiteRequest::List { run: record.id.clone(), path: place.clone() })? else {
+                return Err(Error::bug("an answer to another question"));
+            };
+            if !entries.is_empty() {
+                listed = Some((place, entries));
+                break;
+            }
+        }
+        let listed = listed.ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())))?;
+        found.push((path, listed));
+    }
+    let mut copied = Vec::new();
+    for (path, (place, entries)) in found {
+        for entry in entries {
+            let target = if entry.path.is_empty() { to.join(path) } else { to.join(path).join(&entry.path) };
+            let source = if entry.path.is_empty() { place.clone() } else { format!("{place}/{}", entry.path) };
+            bring(&cluster.backend, &record.id, &source, &entry, &target)?;
+            if !entry.is_folder && entry.link.is_none() {
+                copied.push(target);
+            }
+        }
+    }
+    Ok(copied)
+}
+
+fn bring(backend: &SlurmBackend, run: &RunId, source: &str, entry: &Listed, target: &Path) -> Result<()> {
+    let failed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+    if entry.is_folder {
+        return std::fs::create_dir_all(target).map_err(failed);
+    }
+    if let Some(parent) = target.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    if let Some(link) = &entry.link {
+        // A link could lead anywhere: it is copied as what it is.
+        return match std::os::unix::fs::symlink(link, target) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
+            _ => Ok(()),
+        };
+    }
+    let mut file = std::fs::File::create(target).map_err(failed)?;
+    let mut offset = 0;
+    loop {
+        let (bytes, _) = backend.fetch(&SiteRequest::Read { run: run.clone(), path: source.to_owned(), offset, most: 4 << 20 })?;
+        if bytes.is_empty() {
+            break;
+        }
+        file.write_all(&bytes).map_err(failed)?;
+        offset += bytes.len() as u64;
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+}

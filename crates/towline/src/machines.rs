@@ -1,0 +1,144 @@
+//! Reaching far clusters: which machine, by which way, and what was learnt of it before.
+
+use crate::context::Context;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_backends::slurm::config::SlurmConfig;
+use towline_backends::slurm::link::OwnProgram;
+use towline_core::config::Cluster;
+use towline_core::transport::Transport;
+use towline_core::{Error, Result};
+use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
+use towline_snapshot::digest::Digest;
+use towline_wire::layout::StateFolder;
+use towline_wire::site::SiteFacts;
+
+/// What a site was found to have counts for this long.
+const FACTS_LAST: Duration = Duration::from_secs(600);
+
+/// The way to a Slurm cluster. Nothing is asked yet.
+pub(crate) fn slurm(name: &str, cluster: &Cluster, state: &StateFolder) -> Result<SlurmBackend> {
+    let config = SlurmConfig::new(name, cluster)?;
+    let transport = transport(&config, state)?;
+    let facts = known_facts(state, name, &config);
+    Ok(SlurmBackend::new(config, transport, own_program(state)?, facts))
+}
+
+fn home() -> Result<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()).ok_or_else(|| Error::refused("HOME is not set"))
+}
+
+/// This machine, as one that commands are run on.
+pub(crate) fn here() -> Result<Arc<dyn Transport>> {
+    Ok(Arc::new(LocalTransport::new(home()?)))
+}
+
+fn transport(config: &SlurmConfig, state: &StateFolder) -> Result<Arc<dyn Transport>> {
+    match &config.host {
+        Some(_) => Ok(Arc::new(ssh(config, state)?)),
+        None => here(),
+    }
+}
+
+/// The way by ssh; an error where the cluster is this machine's own.
+pub(crate) fn ssh(config: &SlurmConfig, state: &StateFolder) -> Result<SshTransport> {
+    let host = config.host.as_deref().ok_or_else(|| Error::refused(format!("cluster `{}` is reached without ssh", config.name)))?;
+    let file = match config.ssh_config.as_deref() {
+        Some(path) => Some(match path.strip_prefix("~/") {
+            Some(below) => home()?.join(below),
+            None => PathBuf::from(path),
+        }),
+        None => None,
+    };
+    let known_hosts = state.ssh().join("known_hosts");
+    towline_host::filesystem::private_folder(&state.ssh())
+        .map_err(|error| Error::refused(format!("{} cannot be used", state.ssh().display())).source_error(error))?;
+    SshTransport::new(host, file, sockets(state)?, known_hosts)
+}
+
+/// A folder for control sockets, whose paths must be short: the user's own for such things, else ours.
+fn sockets(state: &StateFolder) -> Result<PathBuf> {
+    let own = rustix::process::getuid().as_raw();
+    // Two histories of one user are two users of a host, each with its own connection.
+    let state_name = Digest::of(state.root().as_os_str().as_encoded_bytes()).short();
+    let candidates = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(|folder| Path::new(&folder).join("towline"))
+        .into_iter()
+        .chain([state.ssh(), PathBuf::from(format!("/tmp/towline-{own}-{}", &state_name[..8]))]);
+    let fits = |folder: &PathBuf| folder.as_os_str().len() <= LONGEST_FOLDER && towline_host::filesystem::private_folder(folder).is_ok();
+    let found = candidates.into_iter().find(fits);
+    found.ok_or_else(|| Error::refused("there is no folder for the sockets of ssh").hint("set XDG_RUNTIME_DIR to a folder of yours with a short path"))
+}
+
+/// This program, and the hash of its bytes: read again only when the file is another.
+fn own_program(state: &StateFolder) -> Result<OwnProgram> {
+    use std::os::unix::fs::MetadataExt;
+    let path = PathBuf::from("/proc/self/exe");
+    let failed = |error| Error::bug("this program cannot be read").source_error(error);
+    let meta = std::fs::metadata(&path).map_err(failed)?;
+    let mark = format!("{} {} {} {} {}", meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
+    let note = state.root().join("program");
+    if let Ok(text) = std::fs::read_to_string(&note)
+        && let Some((known, digest)) = text.trim_end().split_once('\n')
+        && known == mark
+    {
+        return Ok(OwnProgram { path, digest: digest.to_owned() });
+    }
+    let digest = Digest::of(&std::fs::read(&path).map_err(failed)?).to_string();
+    let _ = towline_host::filesystem::private_folder(state.root()).and_then(|()| towline_host::once::replace(&note, format!("{mark}\n{digest}\n").as_bytes()));
+    Ok(OwnProgram { path, digest })
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct KnownFacts {
+    /// Of the host and stage they were asked of.
+    of: String,
+    site: SiteFacts,
+}
+
+fn mark(config: &SlurmConfig) -> String {
+    format!("{:?} {:?} {}", config.host, config.ssh_config, config.stage)
+}
+
+fn known_facts(state: &StateFolder, name: &str, config: &SlurmConfig) -> Option<SiteFacts> {
+    let path = state.cluster(name, "facts");
+    let age = std::fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()?;
+    let known: KnownFacts = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+    (age < FACTS_LAST && known.of == mark(config)).then_some(known.site)
+}
+
+/// The stage folder of a cluster, as it was last found.
+pub(crate) fn known_stage(state: &StateFolder, name: &str) -> Option<String> {
+    let known: KnownFacts = serde_json::from_slice(&std::fs::read(state.cluster(name, "facts")).ok()?).ok()?;
+    Some(known.site.stage)
+}
+
+/// What a site has, kept for the next call.
+pub(crate) fn keep_facts(state: &StateFolder, backend: &SlurmBackend, site: &SiteFacts) {
+    let known = KnownFacts { of: mark(backend.config()), site: site.clone() };
+    let _ = towline_host::filesystem::private_folder(&state.clusters())
+        .and_then(|()| serde_json::to_vec(&known).map_err(std::io::Error::other))
+        .and_then(|bytes| towline_host::once::replace(&state.cluster(&backend.config().name, "facts"), &bytes));
+}
+
+/// Signs in where that is needed, asking the user if there is a terminal.
+pub(crate) fn connect(backend: &SlurmBackend) -> Result<()> {
+    backend.transport().connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
+}
+
+/// What the site has: known, or asked now.
+pub(crate) fn facts(context: &Context, backend: &SlurmBackend, anew: bool) -> Result<SiteFacts> {
+    if anew {
+        connect(backend)?;
+        let site = backend.look()?;
+        keep_facts(context.state()?, backend, &site);
+        return Ok(site);
+    }
+    match known_facts(context.state()?, &backend.config().name, backend.config()) {
+        Some(site) => Ok(site),
+        None => facts(context, backend, true),
+    }
+}

@@ -1,0 +1,244 @@
+//! Where things lie in the stage folder of a far cluster, a folder that all its hosts share. Only
+//! names and what is in the files; nothing is opened here.
+//!
+//! What is said of an attempt lies in files of its own that are made whole and once, so that hosts
+//! that know nothing of each other agree on who came first:
+//!
+//! | file in a run's folder | says |
+//! |---|---|
+//! | `attempt-1.claim` | this attempt was begun, by this job on this host. Made before anything of it runs |
+//! | `attempt-1.started` | its ranks were started |
+//! | `attempt-1.held` | a rank failed, and the nodes are kept |
+//! | `attempt-1.end` | nothing of it is alive, and this is how it ended |
+//! | `attempt-1.head.lease`, `attempt-1.node-0.lease` | touched again and again while anything of it lives there |
+//! | `attempt-1.node-0.end` | how it ended on that node |
+//! | `attempt-1.stop` | it is to end, and why |
+//! | `cancel` | the run is to end |
+
+use crate::daemon::PrivateSecrets;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use towline_core::RunId;
+use towline_core::plan::Plan;
+use towline_core::reason::Ending;
+use towline_core::time::Moment;
+
+/// How often a lease is touched.
+pub const LEASE_EVERY: Duration = Duration::from_secs(3);
+/// Who could not touch its lease for this long ends what it holds.
+pub const LEASE_GIVEN_UP: Duration = Duration::from_secs(12);
+/// A lease that nobody touched for this long is nobody's: longer than it takes its holder to give up and end all.
+pub const LEASE_LAPSED: Duration = Duration::from_secs(20);
+
+/// `~/.towline` over there, mode 0700.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageFolder(PathBuf);
+
+impl StageFolder {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self(root.into())
+    }
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+    /// The program itself, by the hash of its bytes.
+    pub fn program(&self, digest: &str) -> PathBuf {
+        self.0.join("bin").join(format!("tow-{digest}"))
+    }
+    pub fn snapshots(&self) -> PathBuf {
+        self.0.join("snapshots")
+    }
+    pub fn transfers(&self) -> PathBuf {
+        self.0.join("transfers")
+    }
+    pub fn submissions(&self) -> PathBuf {
+        self.0.join("submissions")
+    }
+    pub fn submission(&self, id: &RunId) -> PathBuf {
+        self.submissions().join(id.as_str())
+    }
+    /// The plan of a submission.
+    pub fn plan(&self, id: &RunId) -> PathBuf {
+        self.submission(id).join("plan.json")
+    }
+    /// Mode 0600, gone when the last run of the submission has ended.
+    pub fn secrets(&self, id: &RunId) -> PathBuf {
+        self.submission(id).join("secrets")
+    }
+    /// What was sent to the scheduler, as it was.
+    pub fn script(&self, id: &RunId) -> PathBuf {
+        self.submission(id).join("batch.sh")
+    }
+    /// What was asked of the scheduler and what it answered, one JSON value a line.
+    pub fn jobs(&self, id: &RunId) -> PathBuf {
+        self.submission(id).join("jobs")
+    }
+    /// Held while the scheduler is asked to take a submission.
+    pub fn submission_lock(&self, id: &RunId) -> PathBuf {
+        self.submission(id).join("lock")
+    }
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+    pub fn run(&self, run: &RunId) -> RunFolder {
+        RunFolder(self.runs().join(run.as_str()))
+    }
+}
+
+/// The folder of one run: records, logs, code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFolder(PathBuf);
+
+impl RunFolder {
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+    pub fn cancel(&self) -> PathBuf {
+        self.0.join("cancel")
+    }
+    pub fn record(&self, attempt: u32, what: Record) -> PathBuf {
+        self.0.join(format!("attempt-{attempt}.{}", what.word()))
+    }
+    pub fn lease(&self, attempt: u32, holder: Holder) -> PathBuf {
+        self.0.join(match holder {
+            Holder::Head => format!("attempt-{attempt}.head.lease"),
+            Holder::Node(node) => format!("attempt-{attempt}.node-{node}.lease"),
+        })
+    }
+    pub fn node_end(&self, attempt: u32, node: u32) -> PathBuf {
+        self.0.join(format!("attempt-{attempt}.node-{node}.end"))
+    }
+}
+
+/// Whose lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// The process that the scheduler started.
+    Head,
+    Node(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    Claim,
+    Started,
+    Held,
+    End,
+    Stop,
+}
+
+impl Record {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Started => "started",
+            Self::Held => "held",
+            Self::End => "end",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// Which start of which job of the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobStart {
+    /// The scheduler's id, also of an array's task: `123`.
+    pub job: String,
+    /// How often the scheduler had started this job before.
+    pub restarts: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    pub by: JobStart,
+    pub at: Moment,
+    /// Host names by node.
+    pub hosts: Vec<String>,
+    pub port: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    pub at: Moment,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub at: Moment,
+    pub until: Moment,
+    pub ending: Ending,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    pub at: Moment,
+    pub ending: Ending,
+}
+
+/// Why an attempt is to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopOrder {
+    pub ending: Ending,
+    /// Without grace: another copy waits for this one to be gone.
+    #[serde(default)]
+    pub at_once: bool,
+}
+
+/// What a submission is, for those who carry it over there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub version: u32,
+    pub plan: Plan,
+    pub grace_millis: u64,
+    /// Seconds between collections of what a run writes.
+    pub collect_every: u64,
+}
+
+pub const ORDER_VERSION: u32 = 1;
+
+/// What was asked of the scheduler for a submission, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobRecord {
+    /// About to ask for the `number`-th time. From here on the scheduler may have it.
+    Intent {
+        number: u32,
+        at: Moment,
+        /// Only these tasks of its array; all, where none is named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<u32>,
+    },
+    /// It took it.
+    Accepted { number: u32, job: String },
+    /// It does not have it, by its own word.
+    Refused { number: u32, why: String },
+    /// It took it once and will not carry these tasks any more.
+    Gone {
+        number: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<u32>,
+    },
+}
+
+/// A submission with its secrets, on its way over there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Sent {
+    pub order: Order,
+    #[serde(default)]
+    pub secrets: PrivateSecrets,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_where_logs_are_not() {
+        let run = StageFolder::new("/s").run(&RunId::new("x", 1, 2));
+        for path in [run.record(1, Record::Claim), run.record(12, Record::End), run.lease(1, Holder::Head), run.node_end(2, 7), run.cancel()] {
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+            assert_eq!(crate::layout::parse_log_name(name), None, "{name} is no log");
+        }
+    }
+}
