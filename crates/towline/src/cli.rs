@@ -1,8 +1,8 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, prune, ps, query, resubmit, rm, show, snapshot,
-    ssh, submit, sync, up, url, wait, why,
+    abort, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, port, prune, ps, query, release,
+    resubmit, rm, show, snapshot, ssh, submit, sync, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -54,6 +54,9 @@ pub(crate) enum Verb {
     Snapshot(snapshot::Args),
     Prune(prune::Args),
     Ssh(ssh::Args),
+    Port(port::Args),
+    Alloc(alloc::Args),
+    Release(release::Args),
     Ls(ls::Args),
     #[command(visible_alias = "u", aliases = ["upload"])]
     Up(up::Args),

@@ -30,6 +30,13 @@ impl Context {
         Self { json, folder: OnceCell::new(), environment: OnceCell::new(), layers: OnceCell::new(), state: OnceCell::new() }
     }
 
+    /// For what `ssh` starts by itself: with this state folder, whatever the environment says.
+    pub(crate) fn of(state: &str) -> Self {
+        let context = Self::new(false);
+        let _ = context.state.set(StateFolder::new(state));
+        context
+    }
+
     /// The current folder.
     pub(crate) fn folder(&self) -> Result<&PathBuf> {
         if self.folder.get().is_none() {

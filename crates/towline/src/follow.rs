@@ -99,7 +99,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
 }
 
 /// Readable once Ctrl-C was pressed.
-fn interrupts() -> Result<UnixStream> {
+pub(crate) fn interrupts() -> Result<UnixStream> {
     let failed = |error| Error::bug("signals cannot be watched").source_error(error);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -1,5 +1,6 @@
 //! `tow`: takes a command from where you sit to where it runs, and brings back logs and answers.
 
+mod aliases;
 mod arguments;
 mod bar;
 mod cli;
@@ -19,6 +20,7 @@ mod machines;
 mod mount;
 mod output;
 mod progress;
+mod reach;
 mod remote;
 mod stores;
 mod table;
@@ -40,6 +42,9 @@ fn main() -> ExitCode {
         (Some(towline_runner::far::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
+        (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
+        (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
+        (Some(aliases::HOST_KEY_VERB), Some(state)) => return host_key(state, &words),
         _ => {}
     }
     commands::main(words)
@@ -68,6 +73,28 @@ fn beside(result: std::io::Result<i32>) -> ExitCode {
             output::status(&format!("tow: {error}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What becomes another program comes back only when it cannot.
+fn becoming(result: Result<std::convert::Infallible>) -> ExitCode {
+    let Err(error) = result;
+    ExitCode::from(diagnose::report(&error, false))
+}
+
+fn connect(state: &str, words: &[OsString]) -> Result<std::convert::Infallible> {
+    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
+    aliases::connect(&context::Context::of(state), word(3), word(4).parse().unwrap_or(22))
+}
+
+fn host_key(state: &str, words: &[OsString]) -> ExitCode {
+    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
+    match aliases::host_keys(&context::Context::of(state), word(3), word(4)) {
+        Ok(keys) => {
+            output::data(keys.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => ExitCode::from(diagnose::report(&error, false)),
     }
 }
 

@@ -128,7 +128,11 @@ fn bad_configurations_are_named() {
         ("clusters:\n  lab: {kind: slrum}\n", 121, "did you mean `slurm`"),
         ("clusters:\n  local: {kind: local, gpus: many}\n", 121, "config.yaml:2:30"),
         ("default_cluster: nowhere\n", 122, "no cluster is called `nowhere`"),
-        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: x}\n", 123, "kind `slurm`"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: kubernetes}\n", 123, "kind `kubernetes`"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: no-such-host.invalid}\n", 121, "there is no host called `no-such-host.invalid`"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: -oProxyCommand=x}\n", 121, "`host` is the name of a host"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: x, stage: ../up}\n", 121, "cannot be the path of a folder"),
+        ("default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: x, tiers: {gold: {qos: a}}}\n", 121, "there is no tier `gold`"),
         ("clusters: {\n", 121, "config.yaml:"),
     ] {
         let home = Home::new(env!("CARGO_BIN_EXE_tow"));

@@ -43,6 +43,10 @@ pub enum Request {
         #[serde(default)]
         logs: bool,
     },
+    /// Look at the cluster of a far run now; answered when what was seen is written down.
+    Refresh {
+        run: RunId,
+    },
     /// Bring what is new of the logs of a far run.
     BringLogs {
         run: RunId,
@@ -142,6 +146,7 @@ pub enum Reply {
     Explained(Explanation),
     FarExplained(crate::site::Explained),
     LogsBrought,
+    Refreshed,
     Facts(Facts),
     Forgotten {
         runs: Vec<RunId>,

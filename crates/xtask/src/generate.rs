@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 38] = [
+const VERBS: [&str; 41] = [
     "submit",
     "run",
     "ps",
@@ -29,6 +29,9 @@ const VERBS: [&str; 38] = [
     "snapshot prune",
     "prune",
     "ssh",
+    "port",
+    "alloc",
+    "release",
     "ls",
     "up",
     "down",

@@ -46,6 +46,10 @@ impl SlurmBackend {
     pub const fn config(&self) -> &SlurmConfig {
         &self.config
     }
+    /// This program, as it lies in a stage folder.
+    pub fn program_in(&self, stage: &str) -> String {
+        self.program.place(stage)
+    }
     pub fn transport(&self) -> &dyn Transport {
         self.transport.as_ref()
     }

@@ -66,8 +66,11 @@ impl Link {
     /// `None`: the program is not there.
     fn try_open(transport: &dyn Transport, stage: &str, program: &OwnProgram) -> Result<Option<Self>> {
         let place = program.place(stage);
-        let crash = std::env::var("TOW_FAR_CRASH_AT").ok().map(|point| format!("TOW_CRASH_AT={point}"));
-        let mut words: Vec<&str> = crash.as_deref().map_or_else(Vec::new, |crash| vec!["env", crash]);
+        // Tests kill what is over there too.
+        let crash = |name: &str| std::env::var(format!("TOW_FAR_{name}")).ok().map(|value| format!("TOW_{name}={value}"));
+        let crashes: Vec<String> = ["CRASH_AT", "CRASH_ONCE"].into_iter().filter_map(crash).collect();
+        let mut words: Vec<&str> = if crashes.is_empty() { Vec::new() } else { vec!["env"] };
+        words.extend(crashes.iter().map(String::as_str));
         words.extend([place.as_str(), SITE_VERB, stage]);
         let mut session = transport.spawn(&words)?;
         let (Some(input), Some(output)) = (session.input(), session.output()) else { return Err(Error::bug("a command without pipes")) };

@@ -11,7 +11,7 @@ mod running;
 mod ssh;
 
 pub use local::LocalTransport;
-pub use ssh::{LONGEST_FOLDER, SshTransport};
+pub use ssh::{LONGEST_FOLDER, SshTransport, WayIn};
 
 use std::ffi::OsStr;
 use std::fmt::Write;

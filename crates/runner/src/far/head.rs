@@ -1,6 +1,7 @@
 //! The head of a job: claims the next attempt of its run, has it carried on every node, and writes
 //! down how it ended. What follows is decided here, on the cluster, whether or not anybody looks.
 
+use super::deadline::Deadline;
 use super::lease::{Lease, is_lapsed};
 use super::records::{self, Due, Records};
 use super::scheduler;
@@ -38,7 +39,9 @@ pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
     let run = run.ok_or_else(|| io::Error::other("the job is no run of its plan"))?.id.clone();
     let folder = stage.run(&run);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.root())?;
-    let mut head = Head { me: scheduler::this_start()?, signals: Signals::new()?, stage, submission: submission.clone(), order, run, folder, leaving: false };
+    let me = scheduler::this_start()?;
+    let mut head =
+        Head { deadline: Deadline::of(&me.job), me, signals: Signals::new()?, stage, submission: submission.clone(), order, run, folder, leaving: false };
     head.serve()
 }
 
@@ -81,6 +84,7 @@ struct Head {
     folder: RunFolder,
     me: JobStart,
     signals: Signals,
+    deadline: Deadline,
     /// The scheduler ends this job, or has it back in its queue: no further attempt begins in it.
     leaving: bool,
 }
@@ -259,7 +263,7 @@ impl Head {
         } else if ended {
             self.leaving = true;
             Some(scheduler::why_ended(&self.me, of.and_then(|of| of.claim.as_ref()).map_or(&[], |claim| &claim.hosts[..])))
-        } else if soon {
+        } else if self.deadline.is_near(soon) {
             Some(Ending::cause(Cause::TimeLimit))
         } else {
             self.first_failure(attempt)?

@@ -1,6 +1,7 @@
 //! A run on a far cluster: the head is what the scheduler starts, and on every node of the job a
 //! runner carries that node's ranks. They meet in the run's folder, which all hosts share.
 
+mod deadline;
 mod head;
 mod lease;
 mod node;

@@ -76,6 +76,10 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignmen
     })?;
     // The head has laid it out for all nodes, watches the clock, and keeps the nodes after a failure.
     assignment.code = None;
+    if order.plan.resolved.code.is_none() {
+        // The folder it was submitted from is not here.
+        assignment.workdir = folder.root().to_string_lossy().into_owned();
+    }
     assignment.time = None;
     assignment.hold_on_failure = None;
     assignment.gang = Some(GangPlace { node, hosts: claim.hosts, port: claim.port });

@@ -86,6 +86,21 @@ fn judge(said: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
     }
 }
 
+/// What is left of the job's time, as the scheduler has it now: it may have been given more.
+pub(super) fn time_left(job: &str) -> Option<Duration> {
+    ask("squeue", &["-h", "-j", job, "-o", "%L"]).ok().and_then(|text| span(text.trim()))
+}
+
+/// `5`, `4:05`, `3:04:05`, `2-03:04:05`; anything else is no limit.
+fn span(text: &str) -> Option<Duration> {
+    let (days, clock) = text.split_once('-').unwrap_or(("0", text));
+    let mut seconds = 0u64;
+    for part in clock.split(':') {
+        seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
+    }
+    Some(Duration::from_secs(days.parse::<u64>().ok()?.checked_mul(86_400)?.checked_add(seconds)?))
+}
+
 fn quiet(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0)
 }
@@ -127,6 +142,15 @@ fn wait_for(child: &mut Child, limit: Duration) -> io::Result<Option<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_read_as_squeue_writes_them() {
+        for (text, seconds) in
+            [("5", Some(5)), ("4:05", Some(245)), ("1:00:00", Some(3600)), ("7-00:00:01", Some(604_801)), ("UNLIMITED", None), ("", None), ("INVALID", None)]
+        {
+            assert_eq!(span(text).map(|span| span.as_secs()), seconds, "{text}");
+        }
+    }
 
     #[test]
     fn what_ends_a_job_is_told_apart_while_it_ends() {

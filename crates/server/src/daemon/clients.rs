@@ -99,6 +99,7 @@ impl Daemon {
             Request::Submit(submit) => self.submit(*submit, replies),
             Request::Cancel { runs } => self.cancel(runs, replies),
             Request::Watch { runs, logs } => self.watch(connection, runs, logs, replies),
+            Request::Refresh { run } => self.ask_far(&run, None, replies, |replies| super::far::Order::Look { replies }),
             Request::BringLogs { run } => self.bring_logs(&run, replies),
             Request::Find { run } => self.find(run, replies),
             Request::Observe { runs } => self.observe(runs, replies),

@@ -16,7 +16,7 @@ use towline_backends::slurm::reasons::{Outlook, explain_with};
 use towline_backends::slurm::state::{self, ExitPair};
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::Native;
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, Retry, RunId};
 use towline_runner::far::is_lapsed;
 use towline_runner::far::records::{self, Due, Records};
 use towline_wire::site::{AttemptReport, Explained, FarRun, KnownRun, Observed, RunReport};
@@ -51,7 +51,7 @@ impl Site {
 
     pub(super) fn observe(&mut self, runs: &[FarRun], ask: bool) -> Result<Observed> {
         let asked = ask.then(|| self.ask_scheduler(runs)).transpose();
-        let (queue, unasked) = match asked {
+        let (queue, mut unasked) = match asked {
             Ok(queue) => (queue, None),
             Err(error) => (None, Some(error.to_string())),
         };
@@ -64,23 +64,38 @@ impl Site {
             }
         }
         for (submission, tasks) in again {
-            for worn in self.submit_again(&submission, &tasks)? {
-                let run = worn.map_or_else(|| submission.clone(), |task| submission.numbered(task));
-                let ending = Ending::cause(Cause::Rejected).detail("the scheduler took it several times and lost it each time");
-                self.end(&run, 0, ending)?;
+            if let Err(error) = self.carry_on(&submission, &tasks) {
+                // One that cannot go on now is no reason to keep silent of the others.
+                unasked.get_or_insert(error.to_string());
             }
         }
         let reports = runs.iter().map(|far| self.report(far, queue.as_ref())).collect::<Result<_>>()?;
         Ok(Observed { at: towline_host::clock::now(), runs: reports, unasked })
     }
 
-    /// One question for all, and one more for those that the controller has let go.
+    /// Another job for these runs; those that no scheduler will carry have ended.
+    fn carry_on(&self, submission: &RunId, tasks: &[Option<u32>]) -> Result<()> {
+        let (over, why) = match self.submit_again(submission, tasks) {
+            Ok(worn) => (worn, "the scheduler took it several times and lost it each time".to_owned()),
+            Err(error) if error.kind() == ErrorKind::Unreachable || error.retry_advice() == Retry::Later => return Err(error),
+            Err(error) => (tasks.to_vec(), format!("it was to go on in another job: {error}")),
+        };
+        for task in over {
+            let run = task.map_or_else(|| submission.clone(), |task| submission.numbered(task));
+            self.end(&run, 0, Ending::cause(Cause::Rejected).detail(why.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// One question for all, and one more for those that the controller has let go, or that ended
+    /// without a word of ours: only the database tells how.
     fn ask_scheduler(&self, runs: &[FarRun]) -> Result<Queue> {
         let rows = self.slurm.queue(Some(&self.user))?;
         let mut queue = Queue { rows, accounted: Vec::new() };
         let mut gone = Vec::new();
         for far in runs {
-            if queue.row(far).is_none() && !self.is_over(far)? {
+            let is_open = queue.row(far).is_some_and(|row| !state::native(&row.state).is_ended());
+            if !is_open && !self.is_over(far)? {
                 gone.extend(self.jobs(&far.submission)?.accepted(far.task).map(|(_, job)| job.to_owned()));
             }
         }
@@ -240,12 +255,15 @@ impl Site {
     }
 }
 
+/// The lines of a run: by the name it has there, which is its submission's id.
+pub(super) fn rows_of<'r>(rows: &'r [QueueRow], far: &FarRun) -> impl Iterator<Item = &'r QueueRow> {
+    rows.iter().filter(move |row| {
+        row.name == far.submission.as_str() && far.task.is_none_or(|task| row.id.covers(&JobId { job: row.id.job, part: Part::Task(task), step: None }))
+    })
+}
+
 impl Queue {
-    /// The line of a run: by the name it has there, which is its submission's id.
     fn row(&self, far: &FarRun) -> Option<&QueueRow> {
-        let is_mine = |row: &&QueueRow| {
-            row.name == far.submission.as_str() && far.task.is_none_or(|task| row.id.covers(&JobId { job: row.id.job, part: Part::Task(task), step: None }))
-        };
         // Of several, by a lost answer, the one that lives; else the last.
         let rank = |row: &&QueueRow| {
             let life = match state::native(&row.state) {
@@ -256,7 +274,7 @@ impl Queue {
             };
             (life, row.id.job)
         };
-        self.rows.iter().filter(is_mine).max_by_key(rank)
+        rows_of(&self.rows, far).max_by_key(rank)
     }
 
     fn native(&self, far: &FarRun) -> Option<Native> {
@@ -271,8 +289,9 @@ impl Queue {
     }
 
     fn truth(&self, far: &FarRun) -> Truth {
-        if let Some(row) = self.row(far) {
-            return read(&row.state, ExitPair::default(), row.reason.as_deref());
+        let known = self.row(far).map(|row| read(&row.state, ExitPair::default(), row.reason.as_deref()));
+        if let Some(open) = known.as_ref().filter(|truth| !matches!(truth, Truth::Ended(_))) {
+            return open.clone();
         }
         let mut mine: Vec<&AccountingRow> = self
             .accounted
@@ -281,8 +300,10 @@ impl Queue {
             .filter(|row| far.task.is_none_or(|task| row.id.part == Part::Task(task)))
             .collect();
         mine.sort_by_key(|row| (row.id.job, row.start, row.submitted));
-        match mine.last() {
-            Some(row) => read(&row.state, row.exit, row.reason.as_deref()),
+        let accounted = mine.last().map(|row| read(&row.state, row.exit, row.reason.as_deref()));
+        // A job that only the database believes in is one that its controller has forgotten: nobody will ever close its row.
+        match accounted.filter(|truth| matches!(truth, Truth::Ended(_))).or(known) {
+            Some(truth) => truth,
             None => Truth::NeverHeard,
         }
     }

@@ -62,10 +62,14 @@ fn open(records: &Records, attempt: u32, truth: &Truth, signs: Signs) -> Act {
         Truth::Unknown | Truth::Running => Act::Nothing,
         // A rank had failed and only the nodes were kept.
         _ if held.is_some() => end(held.unwrap_or_default()),
-        // The scheduler saw how it died; a good end without our record is none of ours.
-        Truth::Ended(ending) if ending.cause.is_some_and(|cause| cause != Cause::ExitCode) => end(ending.clone()),
+        // The scheduler saw what ended it. How its batch process left says nothing: that leaves a record, or was killed.
+        Truth::Ended(ending) if ending.cause.is_some_and(is_from_outside) => end(ending.clone()),
         Truth::Ended(_) | Truth::Waiting | Truth::NeverHeard => end(Ending::cause(Cause::NodeFailed).detail("it died without a word")),
     }
+}
+
+const fn is_from_outside(cause: Cause) -> bool {
+    matches!(cause, Cause::TimeLimit | Cause::OutOfMemory | Cause::NodeFailed | Cause::Preempted | Cause::ByUser)
 }
 
 /// Nothing of it was begun, or its last attempt is to be followed by another.
@@ -79,8 +83,8 @@ fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
         Truth::Ended(ending) => {
             let ending = match ending.cause {
                 Some(Cause::ByUser) => ending.clone().detail("cancelled on the cluster"),
-                // Put back, or its node died, before it could begin: it goes on.
-                Some(Cause::Preempted | Cause::NodeFailed) => return Act::SubmitAgain,
+                // Put back, killed, or its node died, before it could begin: it goes on.
+                Some(Cause::Preempted | Cause::NodeFailed | Cause::Signal) => return Act::SubmitAgain,
                 _ => not_started(ending),
             };
             Act::End { attempt: 0, ending }
@@ -129,6 +133,10 @@ mod tests {
         assert_eq!(act(&claimed(), &Truth::Ended(Ending::success()), LASTING), node_failed, "its own word would be in the records");
         let limit = Ending::cause(Cause::TimeLimit);
         assert_eq!(act(&claimed(), &Truth::Ended(limit.clone()), LASTING), Act::End { attempt: 1, ending: limit });
+        // A batch process that is killed looks like one that failed, was signalled, or never came up.
+        for cause in [Cause::ExitCode, Cause::Signal, Cause::NotStarted] {
+            assert_eq!(act(&claimed(), &Truth::Ended(Ending::cause(cause)), LASTING), node_failed, "{cause:?}");
+        }
     }
 
     #[test]
@@ -155,5 +163,12 @@ mod tests {
     fn a_job_that_never_began_says_why() {
         let Act::End { attempt: 0, ending } = act(&Records::default(), &Truth::Ended(Ending::cause(Cause::ExitCode)), LASTING) else { panic!("an end") };
         assert_eq!(ending.cause, Some(Cause::NotStarted));
+    }
+
+    #[test]
+    fn a_job_that_was_killed_before_it_began_goes_on() {
+        for cause in [Cause::Signal, Cause::NodeFailed, Cause::Preempted] {
+            assert_eq!(act(&Records::default(), &Truth::Ended(Ending::cause(cause)), LASTING), Act::SubmitAgain, "{cause:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use towline_backends::slurm::state;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
@@ -124,7 +125,8 @@ impl Site {
                 return Err(error);
             }
         };
-        self.note(id, &JobRecord::Accepted { number, job: job.clone() })?;
+        // It is taken, whether or not that can be written down: who finds the intent alone looks for the job by name.
+        let _ = self.note(id, &JobRecord::Accepted { number, job: job.clone() });
         crash::pass("site.submit.noted");
         Ok(job)
     }
@@ -179,13 +181,11 @@ impl Site {
             made.and_then(|()| towline_host::once::create(&folder.cancel(), b"")).map_err(|error| failed(folder.root(), error))?;
         }
         crash::pass("site.cancel.noted");
+        // By name, not by the ids that were noted: a controller that forgot a job gives its id to another.
+        let rows = self.slurm.queue(Some(&self.user))?;
         for far in runs {
-            let known = self.jobs(&far.submission)?;
-            let mut ids: Vec<String> = known.accepted(far.task).map(|(_, job)| job.to_owned()).collect();
-            if known.open_intent().is_some() {
-                ids.extend(self.find_by_name(&far.submission, None)?);
-            }
-            jobs.extend(ids.into_iter().map(|job| far.task.map_or_else(|| job.clone(), |task| format!("{job}_{task}"))));
+            let open = super::observe::rows_of(&rows, far).filter(|row| !state::native(&row.state).is_ended());
+            jobs.extend(open.map(|row| far.task.map_or_else(|| row.id.job.to_string(), |task| format!("{}_{task}", row.id.job))));
         }
         jobs.sort_unstable();
         jobs.dedup();

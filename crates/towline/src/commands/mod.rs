@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, its help, and one function that gives a report.
 
 pub(crate) mod abort;
+pub(crate) mod alloc;
 pub(crate) mod clusters;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -15,9 +16,11 @@ pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod nodes;
+pub(crate) mod port;
 pub(crate) mod prune;
 pub(crate) mod ps;
 pub(crate) mod query;
+pub(crate) mod release;
 pub(crate) mod resubmit;
 pub(crate) mod rm;
 pub(crate) mod show;
@@ -124,6 +127,9 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Snapshot(args) => snapshot::run(context, &args),
         Verb::Prune(args) => prune::run(context, &args),
         Verb::Ssh(args) => ssh::run(context, &args),
+        Verb::Port(args) => port::run(context, &args),
+        Verb::Alloc(args) => alloc::run(context, args),
+        Verb::Release(args) => release::run(context, &args),
         Verb::Ls(args) => ls::run(context, &args),
         Verb::Up(args) => up::run(context, &args),
         Verb::Down(args) => down::run(context, &args),

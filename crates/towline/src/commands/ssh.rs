@@ -2,12 +2,14 @@
 
 use super::{Report, logs};
 use crate::context::Context;
+use crate::reach;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use towline_core::rank::{Gang, Place, rank_variables};
+use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
@@ -34,6 +36,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let record = logs::one_run(history.find_to_read(&args.run)?)?;
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
+    if submission.plan.kind != "local" {
+        return enter_far(context, &record, args);
+    }
     if args.rank >= record.world {
         return Err(Error::not_found(format!("{} has no rank {}", record.id, args.rank)).hint(format!("ranks 0 to {}", record.world.saturating_sub(1))));
     }
@@ -66,6 +71,59 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     command.envs(terminal());
     let error = command.exec();
     Err(not_started(&program, &folder, error))
+}
+
+/// Through the scheduler, beside the ranks: a node that takes no ssh lets us in this way too.
+fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Report> {
+    let reached = reach::reach(context, &record.id)?;
+    let host = reach::host_of(record, &reached.hosts, args.rank)?;
+    crate::machines::connect(&reached.cluster.backend)?;
+    // It also sees to it that this program is there.
+    let stage = reached.cluster.backend.look()?.stage;
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let mut words = vec!["srun".to_owned(), format!("--jobid={}", reached.job), "--overlap".into(), "--nodes=1".into(), "--ntasks=1".into()];
+    words.extend([format!("--nodelist={host}"), "--mpi=none".into(), "--quiet".into()]);
+    if is_terminal {
+        words.push("--pty".into());
+    }
+    words.extend([reached.cluster.backend.program_in(&stage), ENTER_VERB.to_owned(), stage, record.id.to_string(), args.rank.to_string()]);
+    for word in &args.command {
+        words.push(crate::text(word.clone())?);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let config = reached.cluster.backend.config();
+    let error = match &config.host {
+        Some(_) => {
+            let mut line = crate::machines::ssh(config, context.state()?)?.interactive(&words)?;
+            if !is_terminal {
+                line.retain(|word| word != "-t");
+            }
+            Command::new(&line[0]).args(&line[1..]).exec()
+        }
+        None => Command::new(words[0]).args(&words[1..]).exec(),
+    };
+    Err(Error::refused("ssh cannot be started").source_error(error))
+}
+
+/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a rank is.
+pub(crate) const ENTER_VERB: &str = "__enter";
+
+pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
+    let text = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
+    let run = RunId::try_from(text(1).to_owned()).map_err(|error| Error::usage(error.to_string()))?;
+    let rank: u32 = text(2).parse().unwrap_or(0);
+    let folder = std::path::Path::new(text(0)).join("runs").join(run.as_str());
+    let own = living_environment(&run, rank);
+    let place = own.as_ref().and_then(|own| own.iter().find(|(name, _)| name == "PWD")).map_or_else(|| folder.clone(), |(_, value)| value.into());
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let (program, rest) = words.get(3..).unwrap_or_default().split_first().map_or((shell, &[][..]), |(program, rest)| (program.clone(), rest));
+    let mut command = Command::new(&program);
+    command.args(rest).current_dir(if place.is_dir() { &place } else { &folder });
+    if let Some(own) = own {
+        command.env_clear().envs(own).envs(terminal());
+    }
+    let error = command.exec();
+    Err(not_started(&program, &place.display().to_string(), error))
 }
 
 fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {

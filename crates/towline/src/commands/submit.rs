@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_backends::local::client;
-use towline_core::backend::{Backend, LogSource, Staged};
+use towline_core::backend::{Backend, LogSource, NodeFacts, Staged};
 use towline_core::command::Program;
 use towline_core::job::{Job, Launch, Tier, Words};
 use towline_core::plan::Plan;
@@ -311,21 +311,73 @@ fn detached(id: &RunId) -> Report {
     Report { last_words: Some(words), code: 130, ..Report::default() }
 }
 
+impl JobArgs {
+    /// A job that only keeps its nodes.
+    pub(crate) fn holding(cluster: Option<String>, gpus: Option<u32>) -> Self {
+        Self { cluster, gpus, name: Some("alloc".to_owned()), command: vec!["ssh".into()], ..Self::default() }
+    }
+}
+
 /// From options to a plan: the job file or a former run, then the options over it.
 pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
+    prepare_with(context, args, |_| {})
+}
+
+/// The same, with something changed in the job that no option says.
+pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce(&mut Job)) -> Result<Prepared> {
     let mut job = base_job(context, &args)?;
     let total_gpus = args.gpus;
     let cluster_option = args.cluster.clone();
     let (in_place, any_size) = (args.in_place, args.any_size);
     overlay(&mut job, args)?;
-    let cluster = choose_cluster(context, cluster_option.as_deref(), &job)?;
-    if cluster_option.is_some() {
+    change(&mut job);
+    if let Some(cluster) = &cluster_option {
         job.cluster = Words::One(cluster.clone());
     }
+    let candidates = match job.cluster.as_slice() {
+        [] => vec![context.layers()?.default_cluster().to_owned()],
+        names => names.to_vec(),
+    };
+    let is_choice = candidates.len() > 1;
+    // The first that can start it now; else the first that can start it at all.
+    let (mut refusal, mut patient) = (None, None);
+    for cluster in &candidates {
+        match prepare_on(context, job.clone(), cluster, total_gpus, in_place, any_size) {
+            Ok(prepared) if !is_choice || can_start_now(context, &prepared) => return Ok(prepared),
+            Ok(prepared) => drop(patient.get_or_insert(prepared)),
+            Err(error) => drop(refusal.get_or_insert(error)),
+        }
+    }
+    match (patient, refusal) {
+        (Some(prepared), _) => Ok(prepared),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(Error::bug("no cluster was tried")),
+    }
+}
+
+fn prepare_on(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, in_place: bool, any_size: bool) -> Result<Prepared> {
     let place = flow::code_place(&job, context.folder()?)?;
-    let code = if in_place || context.layers()?.config.in_place { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
+    let here = context.cluster(cluster)?.is_here();
+    if in_place && !here {
+        return Err(Error::refused(format!("`--in-place`: this folder is not on cluster `{cluster}`")).hint("leave it out: the code is brought there"));
+    }
+    let holds_only = job.tags.iter().any(|tag| tag == crate::aliases::ALLOCATION);
+    let code = if holds_only || here && (in_place || context.layers()?.config.in_place) { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
     let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code, data: None };
-    plan_for(context, job, &cluster, total_gpus, origin)
+    plan_for(context, job, cluster, total_gpus, origin)
+}
+
+/// Whether as many nodes as it asks for have what it asks for free.
+fn can_start_now(context: &Context, prepared: &Prepared) -> bool {
+    let shape = &prepared.plan.resolved.shape;
+    let Ok(facts) = prepared.cluster.facts(context) else { return false };
+    let nodes = if prepared.cluster.is_here() { 1 } else { shape.nodes };
+    let (gpus, cpus) = if prepared.cluster.is_here() { (shape.total_gpus(), 1) } else { (shape.gpus_per_node, shape.cpus_per_node.unwrap_or(1)) };
+    let fits = |node: &&NodeFacts| {
+        let free = node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count();
+        free >= gpus as usize && node.cpus.saturating_sub(node.cpus_used) >= cpus
+    };
+    facts.nodes.iter().filter(fits).count() >= nodes as usize
 }
 
 /// Makes the plan; the code is only looked at.
@@ -443,22 +495,4 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
         job.sweep.set(axis)?;
     }
     Ok(())
-}
-
-/// `-c`, else the job's first usable cluster, else the configured default.
-fn choose_cluster(context: &Context, option: Option<&str>, job: &Job) -> Result<String> {
-    if let Some(name) = option {
-        return Ok(name.to_owned());
-    }
-    let mut refusal = None;
-    for name in job.cluster.as_slice() {
-        match context.cluster(name) {
-            Ok(_) => return Ok(name.clone()),
-            Err(error) => refusal = Some(error),
-        }
-    }
-    match refusal {
-        Some(error) => Err(error),
-        None => Ok(context.layers()?.default_cluster().to_owned()),
-    }
 }

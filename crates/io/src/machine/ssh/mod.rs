@@ -25,6 +25,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use towline_core::transport::{Forward, Ran, Session, Transport};
@@ -102,6 +103,31 @@ impl SshTransport {
             command.push(quote::login_line(words).into());
         }
         Ok(command)
+    }
+}
+
+/// How the user is let in there, for a configuration that others read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WayIn {
+    pub user: String,
+    /// Files of keys, as the user's configuration has them.
+    pub keys: Vec<String>,
+}
+
+impl SshTransport {
+    /// A command that becomes a plain connection to a port over there, on its stdin and stdout: what
+    /// a `ProxyCommand` is.
+    pub fn through(&self, host: &str, port: u16) -> Result<Command> {
+        judge::check_host(host)?;
+        self.0.ensure_master(false)?;
+        let mut command = self.0.through(&*self.0.known(false)?);
+        command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);
+        Ok(command)
+    }
+
+    pub fn way_in(&self) -> Result<WayIn> {
+        let known = self.0.known(false)?;
+        Ok(WayIn { user: known.resolved.user().to_owned(), keys: known.resolved.keys.clone() })
     }
 }
 

@@ -38,6 +38,10 @@ impl Resolved {
         resolved
     }
 
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// What a shared connection is the same by: a name may come to mean another machine.
     pub(super) fn digest(&self, host: &str, ssh_config: Option<&Path>) -> String {
         let mut hasher = blake3::Hasher::new();

@@ -21,7 +21,7 @@ use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::crash;
 use towline_wire::cluster::NamedCluster;
-use towline_wire::daemon::RefusalKind;
+use towline_wire::daemon::{RefusalKind, Reply};
 use towline_wire::site::{FarRun, RunReport};
 
 /// Makes the way to a cluster from its configuration: what only the program as a whole can.
@@ -113,11 +113,12 @@ impl Daemon {
 
     fn take_up_far(&mut self, cluster: &str) {
         let mine = || self.queue.all().filter(|run| run.far.as_deref() == Some(cluster));
-        let there: Vec<FarRun> = mine().filter(|run| is_there(run.state.phase)).map(|run| FarRun::of(&run.id)).collect();
+        // Any of them may be there: whoever carried it may have died before writing that down.
+        let all: Vec<FarRun> = mine().map(|run| FarRun::of(&run.id)).collect();
         let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::of(&run.id)).collect();
         let mut to_submit: Vec<RunId> = mine().filter(|run| !is_there(run.state.phase)).map(|run| run.submission.clone()).collect();
         to_submit.dedup();
-        self.order(cluster, Order::Watch { runs: there });
+        self.order(cluster, Order::Watch { runs: all });
         for submission in to_submit {
             self.submit_far(cluster, &submission);
         }
@@ -182,6 +183,10 @@ impl Daemon {
                     self.far_event(key, RunEvent::Ended { attempt: 0, ending: cancelled() });
                 }
             }
+            Word::Looked { replies } => self.ledger.read(move |_| {
+                let _ = replies.send(Reply::Refreshed);
+                super::Message::JournalsRemoved
+            }),
             Word::Observed { reports } => reports.iter().for_each(|report| self.far_report(report)),
         }
         self.unwatch_ended(cluster);
@@ -256,11 +261,12 @@ impl Daemon {
     }
 }
 
+/// Whether the cluster is known to have taken it. One that may have it is asked again, which is harmless.
 const fn is_there(phase: Phase) -> bool {
-    !matches!(phase, Phase::Drafted | Phase::Staging)
+    !matches!(phase, Phase::Drafted | Phase::Staging | Phase::Submitting)
 }
 
 fn refuse_order(order: Order, error: &Error) {
-    let (Order::Logs { replies, .. } | Order::Explain { replies, .. }) = order else { return };
+    let (Order::Logs { replies, .. } | Order::Explain { replies, .. } | Order::Look { replies }) = order else { return };
     super::clients::refuse_with(&replies, error);
 }

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
+use towline_core::state::Native;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
@@ -59,6 +60,10 @@ pub(in super::super) enum Order {
         run: RunId,
         replies: Replies,
     },
+    /// Looks now, whatever the time.
+    Look {
+        replies: Replies,
+    },
     Explain {
         run: FarRun,
         replies: Replies,
@@ -85,6 +90,10 @@ pub(in super::super) enum Word {
     },
     Observed {
         reports: Vec<RunReport>,
+    },
+    /// What was asked for was looked at, and told before this.
+    Looked {
+        replies: Replies,
     },
 }
 
@@ -175,6 +184,15 @@ impl Worker {
                     Ok(()) => Reply::LogsBrought,
                     Err(error) => Reply::Refused(crate::refusal::refusal(&error)),
                 });
+            }
+            Order::Look { replies } => {
+                agenda.asked = agenda.asked.checked_sub(agenda.ask_every).unwrap_or(agenda.asked);
+                let looked = self.look(agenda);
+                self.note(looked.as_ref().err());
+                match looked {
+                    Ok(()) => self.tell(Word::Looked { replies }),
+                    Err(error) => drop(replies.send(Reply::Refused(crate::refusal::refusal(&error)))),
+                }
             }
             Order::Explain { run, replies } => {
                 let answer = self.backend.ask(&SiteRequest::Explain { run });
@@ -277,7 +295,7 @@ impl Worker {
         let mut changed = Vec::new();
         for mut report in observed.runs {
             if !ask {
-                report.native = agenda.last.get(&report.run).and_then(|last| last.native.clone());
+                report.native = placed(&report, agenda.last.get(&report.run));
             }
             if agenda.last.get(&report.run) != Some(&report) {
                 agenda.last.insert(report.run.clone(), report.clone());
@@ -298,6 +316,17 @@ impl Worker {
             Some(why) => Err(Error::unreachable(why)),
             None => Ok(()),
         }
+    }
+}
+
+/// The cluster's words of before, with the hosts that the records tell.
+fn placed(report: &RunReport, last: Option<&RunReport>) -> Option<Native> {
+    let claim = report.attempts.last().filter(|of| of.end.is_none()).and_then(|of| of.claim.as_ref());
+    let known = last.and_then(|last| last.native.clone());
+    match (known, claim) {
+        (Some(native), Some(claim)) => Some(Native { hosts: claim.hosts.clone(), ..native }),
+        (None, Some(claim)) => Some(Native { id: claim.by.job.clone(), hosts: claim.hosts.clone(), ..Native::default() }),
+        (known, None) => known,
     }
 }
 

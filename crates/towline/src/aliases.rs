@@ -1,0 +1,126 @@
+//! Names for `ssh` and for editors: `tow-<run>` for every active run of a far cluster, `tow-node`
+//! for the newest allocation. They stand in a file of ours that the user's configuration includes;
+//! where a name leads is found out when it is used, so it follows a run from node to node.
+
+use crate::context::{AnyCluster, Context};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use towline_core::record::RunRecord;
+use towline_core::state::Phase;
+use towline_core::{Error, Result};
+use towline_engine::history::Filter;
+
+/// The alias of the newest allocation.
+pub(crate) const NODE: &str = "tow-node";
+/// Marks a run that only holds nodes.
+pub(crate) const ALLOCATION: &str = "allocation";
+/// The words behind `ProxyCommand` and `KnownHostsCommand`.
+pub(crate) const CONNECT_VERB: &str = "__connect";
+pub(crate) const HOST_KEY_VERB: &str = "__host_key";
+/// More than this nobody picks from a list.
+const MOST: usize = 100;
+
+/// The file that is to be included.
+pub(crate) fn file(context: &Context) -> Result<PathBuf> {
+    Ok(context.state()?.ssh().join("config"))
+}
+
+/// `Include` of it, as a line for `~/.ssh/config`.
+pub(crate) fn include(context: &Context) -> Result<String> {
+    Ok(format!("Include \"{}\"", file(context)?.display()))
+}
+
+/// Active runs on far clusters, newest first.
+pub(crate) fn active(context: &Context) -> Result<Vec<RunRecord>> {
+    let Some(history) = context.maybe_history()? else { return Ok(Vec::new()) };
+    let phases = vec![Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
+    let mut far = Vec::new();
+    for record in history.list(&Filter { phases, ..Filter::default() })? {
+        if record.cluster != "local" && crate::far::is_far(&history, &record.id)? {
+            far.push(record);
+        }
+    }
+    Ok(far)
+}
+
+pub(crate) fn is_allocation(record: &RunRecord) -> bool {
+    record.tags.iter().any(|tag| tag == ALLOCATION)
+}
+
+/// The run that an alias means now.
+pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
+    let runs = active(context)?;
+    if alias == NODE {
+        let newest = runs.into_iter().find(is_allocation);
+        return newest.ok_or_else(|| Error::not_found("no allocation is active").hint("`tow alloc` makes one"));
+    }
+    let part = alias.strip_prefix("tow-").unwrap_or(alias);
+    let found = runs.into_iter().find(|record| record.id.short() == part || record.id.as_str() == part);
+    found.ok_or_else(|| Error::not_found(format!("`{alias}` names no active run")).hint("`tow ps` lists them"))
+}
+
+/// Writes the file anew. What cannot be told of a cluster is left out: aliases are never a reason to fail.
+pub(crate) fn write(context: &Context) -> Result<()> {
+    let mut text = String::from("# Written by tow; changes are lost.\n");
+    let mut has_node = false;
+    for record in active(context)?.iter().take(MOST) {
+        let Ok(AnyCluster::Slurm(cluster)) = context.cluster(&record.cluster) else { continue };
+        let Ok(way) = crate::machines::ssh(cluster.backend.config(), context.state()?).and_then(|ssh| ssh.way_in()) else { continue };
+        let mut names = vec![format!("tow-{}", record.id.short())];
+        if is_allocation(record) && !has_node {
+            has_node = true;
+            names.push(NODE.to_owned());
+        }
+        text += &entry(context, &names, &way)?;
+    }
+    let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
+    towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
+    towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
+}
+
+fn entry(context: &Context, names: &[String], way: &towline_io::machine::WayIn) -> Result<String> {
+    let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
+    let state = context.state()?.root().display().to_string();
+    let own = own.display().to_string();
+    let mut text = String::new();
+    for name in names {
+        let _ = writeln!(text, "\nHost {name}");
+        let _ = writeln!(text, "  User {}", way.user);
+        for key in &way.keys {
+            let _ = writeln!(text, "  IdentityFile \"{key}\"");
+        }
+        let _ = writeln!(text, "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {name} %p");
+        // The key of a node is asked for on the way that is already trusted.
+        let _ = writeln!(text, "  KnownHostsCommand \"{own}\" {HOST_KEY_VERB} \"{state}\" {name} %H");
+        text += "  UserKnownHostsFile /dev/null\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  CheckHostIP no\n  ControlMaster no\n  ControlPath none\n";
+    }
+    Ok(text)
+}
+
+/// Becomes the connection that an alias means: what `ssh` starts as its `ProxyCommand`.
+pub(crate) fn connect(context: &Context, alias: &str, port: u16) -> Result<std::convert::Infallible> {
+    use std::os::unix::process::CommandExt;
+    let record = find(context, alias)?;
+    let reached = crate::reach::reach(context, &record.id)?;
+    let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
+    let ssh = crate::machines::ssh(reached.cluster.backend.config(), context.state()?)?;
+    let error = ssh.through(host, port)?.exec();
+    Err(Error::refused("ssh cannot be started").source_error(error))
+}
+
+/// The keys of the node that an alias means, as its login host sees them.
+pub(crate) fn host_keys(context: &Context, alias: &str, name: &str) -> Result<String> {
+    let record = find(context, alias)?;
+    let reached = crate::reach::reach(context, &record.id)?;
+    let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
+    let words = ["ssh-keyscan", "-T", "5", "-t", "ed25519,ecdsa,rsa", "--", host];
+    let ran = reached.cluster.backend.transport().run(&words, b"", std::time::Duration::from_secs(15))?;
+    let text = String::from_utf8_lossy(&ran.out).into_owned();
+    let keys: Vec<String> =
+        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' ')).map(|(_, key)| format!("{name} {key}\n")).collect();
+    if keys.is_empty() {
+        return Err(Error::unreachable(format!("{host} shows no host key to {}", reached.cluster.backend.transport().place()))
+            .hint("does it take ssh at all? `tow ssh` goes through Slurm instead"));
+    }
+    Ok(keys.concat())
+}

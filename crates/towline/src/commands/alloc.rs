@@ -1,0 +1,103 @@
+//! `tow alloc`: nodes held for interactive work.
+
+use super::Report;
+use super::submit::{self, JobArgs};
+use crate::context::Context;
+use crate::{aliases, output};
+use serde::Serialize;
+use towline_backends::local::client;
+use towline_core::quantity::{Memory, Span};
+use towline_core::state::{Phase, RunState};
+use towline_core::{Error, Result, RunId};
+use towline_wire::daemon::{Reply, Request};
+
+/// Hold nodes, and report only when they are yours.
+///
+/// Nothing here needs to stay open: the nodes are held by the cluster until `tow release` or the time is up.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow alloc -n 4 --time 8h      four GPUs for a day's work
+  tow alloc --node c2           that very node
+  ssh tow-node                  once ~/.ssh/config includes what the hint names; editors have it too
+  tow release                   let it go")]
+pub(crate) struct Args {
+    /// On this cluster [default: the configured one].
+    #[arg(short, long)]
+    cluster: Option<String>,
+    /// GPUs in all.
+    #[arg(short = 'n', long, value_name = "GPUS")]
+    gpus: Option<u32>,
+    /// How many nodes.
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+    /// This node, by its name.
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// CPUs on each node.
+    #[arg(long, value_name = "N")]
+    cpus: Option<u32>,
+    /// Memory on each node.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Memory>,
+    /// For how long.
+    #[arg(long, value_name = "TIME")]
+    time: Option<Span>,
+}
+
+#[derive(Serialize)]
+struct Allocated {
+    id: RunId,
+    cluster: String,
+    hosts: Vec<String>,
+    alias: &'static str,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+    let mut job = JobArgs::holding(args.cluster, args.gpus);
+    job.nodes = args.nodes;
+    job.cpus = args.cpus;
+    job.memory = args.memory;
+    job.time = args.time;
+    let native = args.node.map(|node| format!("--nodelist={node}"));
+    let mut prepared = submit::prepare_with(context, job, |job| {
+        job.tags.push(aliases::ALLOCATION.to_owned());
+        job.resources.native.extend(native);
+    })?;
+    submit::send(context, &mut prepared)?;
+    let id = prepared.plan.runs[0].id.clone();
+    let granted = wait_until_granted(context, &id)?;
+    let hosts = granted.native.as_ref().map(|native| native.hosts.clone()).unwrap_or_default();
+    aliases::write(context)?;
+    let alias = aliases::NODE;
+    let shown = if hosts.is_empty() { String::new() } else { format!(" on {}", hosts.join(", ")) };
+    let report = Report::new(format!("{id}{shown}\n"), &Allocated { cluster: prepared.plan.cluster.clone(), hosts, alias, id: id.clone() });
+    let report = if prepared.cluster.is_here() { report } else { report.hint(format!("ssh {alias}, once ~/.ssh/config has: {}", aliases::include(context)?)) };
+    Ok(report.hint(format!("a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}", id.short())))
+}
+
+/// Nobody is told of nodes that are not there yet.
+fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
+    let mut told = false;
+    loop {
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![id.clone()], logs: true })?;
+        let mut next = Some(first);
+        while let Some(reply) = next {
+            if let Reply::State { state, .. } | Reply::Event { state, .. } = reply {
+                let is_placed = state.native.as_ref().is_none_or(|native| !native.hosts.is_empty());
+                match state.phase {
+                    Phase::Running if is_placed => return Ok(state),
+                    Phase::Ended(_) => {
+                        let why = state.ending.map(|ending| ending.to_string()).unwrap_or_default();
+                        return Err(Error::refused(format!("the nodes were not granted: {why}")));
+                    }
+                    Phase::Queued if !told => {
+                        told = true;
+                        output::hint(&format!("{id} waits for its nodes; why: tow why {0}    not any more: tow release {0}", id.short()));
+                    }
+                    _ => {}
+                }
+            }
+            next = conversation.next_reply().unwrap_or(None);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Runs on real Slurm: slurmctld, slurmdbd, slurmd on three hosts, behind sshd on a bastion and a login host.
+#![allow(clippy::unwrap_used)]
+
+mod contract;
+mod flow;
+mod lab;
+mod preempt;
+mod sweep;

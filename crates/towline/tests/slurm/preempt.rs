@@ -1,0 +1,90 @@
+//! Runs that are evicted, or out of time, and go on.
+
+use crate::lab::{Lab, patiently};
+use std::fs;
+use towline_testkit::real::slurm::Options;
+
+/// Ends at its second start; says what it saw.
+const BASIC: &str = "
+name: low
+script: |
+  echo attempt $TOW_ATTEMPT begins
+  trap 'echo attempt $TOW_ATTEMPT leaves; exit 0' TERM
+  if [ $TOW_ATTEMPT = 1 ]; then while :; do sleep 0.1; done; fi
+  echo attempt $TOW_ATTEMPT is done
+";
+
+fn premium_preempts_basic(lab: &Lab) {
+    let low = lab.submit_file(BASIC, &["--tier", "basic", "--cpus", "4"]);
+    Lab::until_text(&lab.far(&low).join("attempt-1.rank-0.log"));
+    let high = lab.tow(["submit", "--tier", "premium", "--cpus", "4", "--name", "high", "sh", "-c", "until [ -e ~/goes ]; do sleep 0.1; done"]).ok().id();
+    lab.until_state(&high, "running");
+    patiently(60, "the end of attempt 1", || lab.far(&low).join("attempt-1.end").exists().then_some(()));
+    lab.until_state(&low, "queued");
+    let shown = lab.home.show(&low);
+    assert_eq!(shown["attempt"], 1, "{shown}");
+    let why = lab.tow(["why", &low]).ok().stdout;
+    assert!(why.contains("evicted") || why.contains("preempted") || why.contains("requeue"), "{why}");
+    fs::write(lab.slurm().home("alice").join("goes"), "").unwrap();
+    assert_eq!(lab.ended(&high)["state"], "succeeded");
+    let ended = lab.ended(&low);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("succeeded"), Some(2)), "{ended}");
+    let attempt = |number: &str| lab.tow(["logs", &low, "--attempt", number]).ok().stdout;
+    assert_eq!(attempt("1"), "attempt 1 begins\nattempt 1 leaves\n");
+    assert_eq!(attempt("2"), "attempt 2 begins\nattempt 2 is done\n");
+    assert_eq!(lab.tow(["logs", &low]).ok().stdout, format!("{}{}", attempt("1"), attempt("2")));
+    assert!(!lab.far(&low).join("attempt-3.claim").exists());
+}
+
+#[test]
+fn premium_preempts_basic_by_qos() {
+    premium_preempts_basic(&Lab::own(&Options { nodes: 1, cpus: 4, ..Options::default() }));
+}
+
+#[test]
+fn premium_preempts_basic_by_partition() {
+    let lab = Lab::own(&Options { nodes: 1, cpus: 4, accounting: false, ..Options::default() });
+    lab.configure(", tiers: {premium: {partition: premium}, basic: {partition: basic}}");
+    premium_preempts_basic(&lab);
+}
+
+#[test]
+fn a_job_longer_than_its_time_goes_on_in_several_attempts() {
+    let lab = Lab::own(&Options { nodes: 1, accounting: false, ..Options::default() });
+    let text = "
+name: long
+resources: {time: 1m}
+retry: {when: [time_limit], max: 5}
+script: |
+  done=$(cat ~/done 2>/dev/null || echo 0)
+  echo from $done
+  trap 'echo $done > ~/done; echo saved $done; exit 0' TERM
+  while [ $done -lt 600 ]; do sleep 0.1; done=$((done + 1)); done
+  echo finished
+";
+    let id = lab.submit_file(text, &[]);
+    let ended = lab.ended(&id);
+    assert_eq!(ended["state"], "succeeded", "{ended} {}", lab.tow(["why", &id]).stdout);
+    let attempts = ended["attempt"].as_u64().unwrap();
+    assert!(attempts >= 2, "{ended}");
+    let logs: Vec<String> = (1..=attempts).map(|number| lab.tow(["logs", &id, "--attempt", &number.to_string()]).ok().stdout).collect();
+    let mut from = "from 0".to_owned();
+    for log in &logs[..logs.len() - 1] {
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (2, from.as_str()), "{logs:?}");
+        from = lines[1].replace("saved", "from");
+    }
+    assert_eq!(logs.last().unwrap(), &format!("{from}\nfinished\n"));
+}
+
+#[test]
+fn a_job_out_of_time_without_retry_ends_so() {
+    let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
+    let id = lab.submit_file("resources: {time: 1m}\nscript: |\n  trap 'echo told; exit 0' TERM\n  echo begins\n  while :; do sleep 0.1; done\n", &[]);
+    let ended = lab.ended(&id);
+    assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("time_limit")), "{ended}");
+    assert_eq!(lab.tow(["logs", &id]).ok().stdout, "begins\ntold\n");
+    let why = lab.tow(["why", &id]).ok().stdout;
+    assert!(why.contains("--time") && why.contains("time_limit"), "{why}");
+    lab.assert_no_jobs();
+}

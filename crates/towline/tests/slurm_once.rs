@@ -1,0 +1,445 @@
+//! Exactly once on a real Slurm cluster: connections are cut, and client, daemon, site and heads
+//! killed, at every named point of submit, abort, resubmit and retry and at random moments; then
+//! things go on. No job is lost, no attempt starts twice, no two attempts of a run live at once,
+//! and nothing is left in the queue or on a node.
+//!
+//! A seeded tenth runs here; `TOW_SOAK=1` runs all.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use towline_host::crash::{FAR_POINTS, POINTS};
+use towline_host::process;
+use towline_testkit::real::Slurm;
+use towline_testkit::real::slurm::Options;
+use towline_testkit::{Home, Output, until};
+
+/// Keeps a ledger in the home that all hosts share: every start and end, and whether another
+/// attempt was alive. The lock goes with the process that is the job, whatever kills it.
+const JOB: &str = r#"#!/bin/sh
+exec 9>"$HOME/ledger.$TOW_RUN_ID.lock"
+flock -n 9 || echo "double $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
+echo "start $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
+case "$1" in
+  quick) sleep 0.2 ;;
+  some) i=0; while [ $i -lt "$2" ]; do echo "line $i"; i=$((i + 1)); sleep 0.1; done ;;
+  long) exec sleep 300 ;;
+  third) [ "$TOW_ATTEMPT" -ge 3 ] || exit 1 ;;
+  once) [ "$TOW_ATTEMPT" -ge 2 ] || exec sleep 300 ;;
+esac
+echo "end $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
+"#;
+
+/// The job files: what runs, and what follows an attempt that fails.
+const JOBS: [(&str, &str); 6] = [
+    ("quick.yaml", "command: [sh, job.sh, quick]\n"),
+    ("sturdy.yaml", "command: [sh, job.sh, quick]\nretry: {when: [node_failed], max: 9}\n"),
+    ("third.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code, node_failed], max: 9}\n"),
+    ("long.yaml", "command: [sh, job.sh, long]\n"),
+    ("once.yaml", "command: [sh, job.sh, once]\nretry: {when: [node_failed], max: 9}\n"),
+    ("limit.yaml", "command: [sh, job.sh, once]\nresources: {time: 1m}\nretry: {when: [time_limit, node_failed], max: 9}\n"),
+];
+
+/// A small generator, so that a seed gives the same campaign everywhere.
+struct Seeded(u64);
+
+impl Seeded {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % below as u64).unwrap()
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.next(from.len())]
+    }
+}
+
+/// A user here, and a cluster of their own.
+struct Lab {
+    home: Home,
+    slurm: Slurm,
+}
+
+impl Lab {
+    fn new(options: &Options) -> Self {
+        let slurm = Slurm::start(options);
+        let home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
+        home.configure(&format!("default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: login, ssh_config: {}}}\n", slurm.ssh_config().display()));
+        home.write("job.sh", JOB);
+        for (name, text) in JOBS {
+            home.write(name, text);
+        }
+        Self { home, slurm }
+    }
+
+    fn ledger(&self) -> String {
+        fs::read_to_string(self.slurm.home("alice").join("ledger")).unwrap_or_default()
+    }
+
+    /// The attempts of a run that wrote this word, each time they did.
+    fn attempts(&self, word: &str, run: &str) -> Vec<u32> {
+        let begin = format!("{word} {run} ");
+        let attempt = |line: &str| line.strip_prefix(&begin)?.split(' ').next()?.parse().ok();
+        self.ledger().lines().filter_map(attempt).collect()
+    }
+
+    fn has_started(&self, run: &str) -> bool {
+        !self.attempts("start", run).is_empty()
+    }
+
+    #[track_caller]
+    fn until_started(&self, run: &str) {
+        until(&format!("{run} to start"), || self.has_started(run).then_some(()));
+    }
+
+    #[track_caller]
+    fn submit(&self, words: &[&str]) -> String {
+        self.home.tow([&["submit"], words].concat()).ok().id()
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone()
+    }
+
+    /// Waits for all runs, through whatever it takes a lease to lapse.
+    #[track_caller]
+    fn wait_for_all(&self, what: &str) {
+        let begun = Instant::now();
+        while self.home.tow(["wait", "--timeout", "20s"]).code == 124 {
+            assert!(begun.elapsed() < Duration::from_secs(150), "{what}: not all came to an end\n{}", self.home.tow(["ps"]).stdout);
+        }
+    }
+
+    /// What the scheduler has of the user and has not ended.
+    fn queued(&self) -> String {
+        self.slurm.exec("login", "alice", ["squeue", "-h", "-u", "alice", "-t", "PD,CF,R,CG,S", "-o", "%i %j %T %r"]).stdout
+    }
+
+    #[track_caller]
+    fn nothing_is_left(&self, what: &str) {
+        until(&format!("{what}: an empty queue, not\n{}", self.queued()), || self.queued().is_empty().then_some(()));
+        for host in ["c1", "c2", "c3"] {
+            let alive = self.slurm.root(host, ["pgrep", "-u", "alice", "-a"]).stdout;
+            assert!(alive.is_empty(), "{what}: left alive on {host}: {alive}");
+        }
+    }
+
+    /// No attempt started twice, none while another was alive.
+    #[track_caller]
+    fn nothing_was_doubled(&self, what: &str) {
+        let mut starts: BTreeMap<(String, String), u32> = BTreeMap::new();
+        for line in self.ledger().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_ne!(words[0], "double", "{what}: two attempts alive at once: {line}\n{}", self.ledger());
+            if words[0] == "start" {
+                *starts.entry((words[1].to_owned(), words[2].to_owned())).or_default() += 1;
+            }
+        }
+        let twice: Vec<_> = starts.iter().filter(|(_, count)| **count != 1).collect();
+        assert!(twice.is_empty(), "{what}: started more than once: {twice:?}");
+    }
+
+    /// The run started once, by its first attempt, and ended well.
+    #[track_caller]
+    fn ran_exactly_once(&self, run: &str) {
+        let shown = self.home.show(run);
+        assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("succeeded"), Some(1)), "{shown}");
+        assert_eq!((self.attempts("start", run), self.attempts("end", run)), (vec![1], vec![1]), "{}", self.ledger());
+    }
+
+    fn stop_daemon(&self) {
+        self.home.tow(["daemon", "stop"]);
+        let lock = self.home.state().daemon_lock();
+        until("the daemon to leave", || (!towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(()));
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scenario {
+    Submit,
+    Abort,
+    Resubmit,
+    Retry,
+    /// An attempt whose time is up, and the next.
+    Limit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Client or daemon, at a named point.
+    Here(&'static str),
+    /// Site or head, at a named point.
+    There(&'static str),
+    DropConnections,
+    KillClient,
+    KillDaemon,
+}
+
+impl Fault {
+    fn point(self) -> Option<&'static str> {
+        match self {
+            Self::Here(point) | Self::There(point) => Some(point),
+            _ => None,
+        }
+    }
+    fn is_head(self) -> bool {
+        self.point().is_some_and(|point| point.starts_with("head."))
+    }
+}
+
+/// What was asked for in one round.
+struct Round {
+    scenario: Scenario,
+    fault: Fault,
+    /// The name of its runs.
+    name: String,
+    /// Whether a death of its node leads to another attempt.
+    is_sturdy: bool,
+    /// Runs whose submission was acknowledged, and how often one was asked for.
+    promised: Vec<String>,
+    asked: usize,
+    /// Gone when somebody was killed at the point.
+    token: Option<PathBuf>,
+}
+
+struct Campaign {
+    lab: Lab,
+    random: Seeded,
+    rounds: Vec<Round>,
+    checked: usize,
+    kills: u32,
+    passed: BTreeSet<&'static str>,
+}
+
+impl Campaign {
+    fn new(seed: u64) -> Self {
+        let lab = Lab::new(&Options { gpus: 0, ..Options::default() });
+        Self { lab, random: Seeded(seed), rounds: Vec::new(), checked: 0, kills: 0, passed: BTreeSet::new() }
+    }
+
+    /// What is to die at a point has its own token, so that rounds overlap.
+    fn arm(&mut self, fault: Fault) -> Option<PathBuf> {
+        let point = fault.point()?;
+        let name = format!("token-{}", self.rounds.len());
+        let token = self.lab.slurm.home("alice").join(&name);
+        // Whoever runs there is to remove it.
+        self.lab.slurm.exec("login", "alice", ["touch", &name]).ok();
+        let (prefix, place) = match fault {
+            Fault::Here(_) => ("TOW_", token.display().to_string()),
+            _ => ("TOW_FAR_", format!("/home/alice/{name}")),
+        };
+        self.lab.home.set(&format!("{prefix}CRASH_AT"), point);
+        self.lab.home.set(&format!("{prefix}CRASH_ONCE"), &place);
+        Some(token)
+    }
+
+    fn round(&mut self, scenario: Scenario, fault: Fault) {
+        if fault.point().is_some() {
+            // A daemon that is told where to die.
+            self.lab.stop_daemon();
+        }
+        let token = self.arm(fault);
+        let is_sturdy = matches!(scenario, Scenario::Retry | Scenario::Limit) || scenario == Scenario::Submit && self.random.next(2) == 0;
+        let file = match scenario {
+            Scenario::Submit if is_sturdy => "sturdy.yaml",
+            Scenario::Submit => "quick.yaml",
+            Scenario::Abort | Scenario::Resubmit => "long.yaml",
+            Scenario::Retry => "third.yaml",
+            Scenario::Limit => "limit.yaml",
+        };
+        let name = format!("r{}", self.rounds.len());
+        let mut round = Round { scenario, fault, name: name.clone(), is_sturdy, promised: Vec::new(), asked: 1, token };
+        // Where a random fault strikes: while it is submitted, or at the verb after that.
+        let is_late = matches!(scenario, Scenario::Abort | Scenario::Resubmit) && self.random.next(2) == 0;
+        let submitted = self.act(&["submit", "-f", file, "--name", &name], (!is_late).then_some(fault));
+        if submitted.code == 0 {
+            round.promised.push(submitted.id());
+            if matches!(scenario, Scenario::Abort | Scenario::Resubmit) {
+                self.verb_after(&mut round, &submitted.id(), is_late);
+            }
+        }
+        self.disarm(&round);
+        self.rounds.push(round);
+    }
+
+    /// The abort, or the resubmission, of a run that has started, or is on its way.
+    fn verb_after(&mut self, round: &mut Round, id: &str, is_late: bool) {
+        if self.random.next(3) > 0 {
+            let over = || round.token.as_ref().is_some_and(|token| !token.exists());
+            until("the long run to start or a kill", || (self.lab.has_started(id) || over()).then_some(()));
+        }
+        let verb = if round.scenario == Scenario::Abort { "abort" } else { "resubmit" };
+        let done = self.act(&[verb, id], is_late.then_some(round.fault));
+        if verb == "resubmit" {
+            round.asked = 2;
+            if done.code == 0 {
+                round.promised.push(done.id());
+            }
+        }
+    }
+
+    /// A verb, with a fault at a random moment of it.
+    fn act(&mut self, words: &[&str], fault: Option<Fault>) -> Output {
+        let mut child = self.lab.home.spawn(words);
+        if let Some(fault) = fault.filter(|fault| fault.point().is_none()) {
+            let daemon = self.lab.home.daemon();
+            let span = if words[0] == "submit" { 1500 } else { 500 };
+            std::thread::sleep(Duration::from_millis(self.random.next(span) as u64));
+            self.strike(fault, &mut child, daemon);
+        }
+        child.wait_with_output().unwrap().into()
+    }
+
+    fn strike(&mut self, fault: Fault, child: &mut Child, daemon: Option<i32>) {
+        match fault {
+            Fault::DropConnections => self.lab.slurm.drop_connections(),
+            Fault::KillClient => drop(child.kill()),
+            Fault::KillDaemon => {
+                let Some(pid) = daemon else { return };
+                process::signal(pid, rustix::process::Signal::KILL);
+            }
+            Fault::Here(_) | Fault::There(_) => return,
+        }
+        self.kills += 1;
+    }
+
+    /// Waits for the kill, or until it cannot come any more. Heads have their order with them.
+    fn disarm(&mut self, round: &Round) {
+        let Some(token) = &round.token else { return };
+        if !round.fault.is_head() {
+            let what = format!("{:?} {:?}: the kill, or the end", round.scenario, round.fault);
+            until(&what, || {
+                let open = self.lab.home.tow(["ps", "--state", "active", "--json"]).json();
+                let quiet = open["runs"].as_array().is_some_and(|runs| runs.iter().all(|run| run["name"] != round.name.as_str()));
+                (!token.exists() || quiet).then_some(())
+            });
+        }
+        for name in ["TOW_CRASH_AT", "TOW_CRASH_ONCE", "TOW_FAR_CRASH_AT", "TOW_FAR_CRASH_ONCE"] {
+            self.lab.home.unset(name);
+        }
+    }
+
+    /// Things go on, and everything that was promised comes to its true end.
+    fn settle(&mut self) {
+        let named = |name: &str| self.rounds[self.checked..].iter().find(|round| round.name == name);
+        // What a killed client had sent may still be on its way in; long runs that nobody ended are ended by the user now.
+        until("all long runs to be asked to end", || {
+            let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
+            let mut all = true;
+            for run in open["runs"].as_array().unwrap() {
+                let round = named(run["name"].as_str().unwrap());
+                if round.is_some_and(|round| matches!(round.scenario, Scenario::Abort | Scenario::Resubmit)) {
+                    all &= self.lab.home.tow(["abort", run["id"].as_str().unwrap()]).code == 0;
+                }
+            }
+            all.then_some(())
+        });
+        self.lab.wait_for_all("the campaign");
+        let runs = self.lab.runs();
+        let what = format!("rounds {}..{}", self.checked, self.rounds.len());
+        self.lab.nothing_was_doubled(&what);
+        self.lab.nothing_is_left(&what);
+        for round in &self.rounds[self.checked..] {
+            self.check(round, &runs);
+            if round.token.as_ref().is_some_and(|token| !token.exists()) {
+                self.kills += 1;
+                self.passed.extend(round.fault.point());
+            }
+        }
+        self.checked = self.rounds.len();
+    }
+
+    fn check(&self, round: &Round, runs: &[Value]) {
+        let what = format!("{}: {:?} with {:?}", round.name, round.scenario, round.fault);
+        let mine: Vec<&Value> = runs.iter().filter(|run| run["name"] == round.name.as_str()).collect();
+        for id in &round.promised {
+            assert!(mine.iter().any(|run| run["id"] == id.as_str()), "{what}: {id} was lost");
+        }
+        assert!(mine.len() <= round.asked, "{what}: {} runs made, {} asked for", mine.len(), round.asked);
+        for run in mine {
+            self.check_run(&what, round, run);
+        }
+    }
+
+    fn check_run(&self, what: &str, round: &Round, run: &Value) {
+        let id = run["id"].as_str().unwrap();
+        let (state, reason) = (run["state"].as_str().unwrap(), run["reason"].as_str().unwrap_or_default());
+        let attempt = u32::try_from(run["attempt"].as_u64().unwrap()).unwrap();
+        let (starts, ends) = (self.lab.attempts("start", id), self.lab.attempts("end", id));
+        let shown = || format!("{what}: {run}\nstarted {starts:?}, ended {ends:?}");
+        assert!(starts.iter().all(|started| *started <= attempt), "{}", shown());
+        let is_long = matches!(round.scenario, Scenario::Abort | Scenario::Resubmit);
+        match state {
+            "succeeded" => assert!(!is_long && ends.last() == Some(&attempt), "{}", shown()),
+            "cancelled" => assert!(is_long, "{}", shown()),
+            // Only a killed head may fail a run, and only one that is not to be tried again.
+            "failed" => assert!(round.fault.is_head() && !round.is_sturdy && reason == "node_failed", "{}", shown()),
+            _ => panic!("{}", shown()),
+        }
+        if !round.fault.is_head() && !is_long {
+            let expected = match round.scenario {
+                Scenario::Submit => 1,
+                Scenario::Retry => 3,
+                _ => attempt,
+            };
+            assert_eq!((attempt, &starts), (expected, &(1..=expected).collect::<Vec<_>>()), "{}", shown());
+        }
+    }
+}
+
+fn soak() -> bool {
+    std::env::var_os("TOW_SOAK").is_some()
+}
+
+fn seed() -> u64 {
+    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
+}
+
+/// The points that a run on a far cluster passes.
+fn points() -> Vec<Fault> {
+    let ours = |point: &&&str| {
+        ["client.", "daemon.submit.", "daemon.cancel.", "daemon.ended.committed", "daemon.requeue.committed"].iter().any(|begin| point.starts_with(begin))
+    };
+    let here = POINTS.iter().filter(ours).map(|point| Fault::Here(point));
+    let far = FAR_POINTS.iter().map(|point| if point.starts_with("daemon.") { Fault::Here(point) } else { Fault::There(point) });
+    here.chain(far).collect()
+}
+
+/// Scenarios that pass this point.
+fn scenarios(fault: Fault) -> &'static [Scenario] {
+    match fault.point() {
+        Some(point) if point.starts_with("head.requeue") => &[Scenario::Limit],
+        Some(point) if point.contains("requeue") => &[Scenario::Retry],
+        Some(point) if point.contains("resubmit") => &[Scenario::Resubmit],
+        Some(point) if point.contains("cancel") => &[Scenario::Abort, Scenario::Resubmit],
+        Some(_) => &[Scenario::Submit, Scenario::Retry],
+        None => &[Scenario::Submit, Scenario::Abort, Scenario::Resubmit, Scenario::Retry],
+    }
+}
+
+#[test]
+fn no_job_is_lost_and_none_doubled() {
+    let mut campaign = Campaign::new(seed());
+    let begun = Instant::now();
+    let times = if soak() { 9 } else { 1 };
+    for _ in 0..times {
+        let mut cases = points();
+        cases.extend([Fault::DropConnections, Fault::KillClient, Fault::KillDaemon].repeat(2));
+        // Those that take longest are under way while the others go through.
+        cases.sort_by_key(|fault| (!fault.point().is_some_and(|point| point.starts_with("head.requeue")), !fault.is_head()));
+        for fault in cases {
+            let scenario = campaign.random.pick(scenarios(fault));
+            campaign.round(scenario, fault);
+        }
+        campaign.settle();
+    }
+    let missed: Vec<_> = points().into_iter().filter_map(Fault::point).filter(|point| !campaign.passed.contains(point)).collect();
+    let (rounds, kills, runs) = (campaign.rounds.len(), campaign.kills, campaign.lab.runs().len());
+    println!("exactly once on Slurm: {rounds} rounds, {kills} faults, {runs} runs in {} s, none lost, none doubled", begun.elapsed().as_secs());
+    assert!(missed.is_empty(), "nobody was killed at {missed:?}");
+    assert!(!soak() || kills >= 300, "only {kills} faults happened");
+}
