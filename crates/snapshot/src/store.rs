@@ -122,6 +122,8 @@ pub struct FolderStore {
     open: Mutex<Vec<(Digest, std::sync::Arc<File>)>>,
 }
 
+/// Bytes that are written by one call.
+const WRITTEN: usize = 256 << 10;
 /// Packs kept open at once.
 const OPEN_PACKS: usize = 64;
 
@@ -174,7 +176,8 @@ impl FolderStore {
         let part = incoming.join(format!("{}-{number}-{:p}", std::process::id(), self));
         let written = (|| {
             let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o400).open(&part)?;
-            file.write_all(bytes)?;
+            // The kernel gives a long write memory of its own kind, which may be slow to come by.
+            bytes.chunks(WRITTEN).try_for_each(|piece| file.write_all(piece))?;
             file.sync_data()?;
             match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {
                 Err(rustix::io::Errno::EXIST) => Ok(()),

@@ -1,6 +1,7 @@
 //! The code of a job: where it lies, what of it travels, and taking it.
 
-use crate::context::Context;
+use crate::ahead::Ahead;
+use crate::context::{Context, SlurmCluster};
 use crate::progress::Bar;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -177,6 +178,18 @@ pub(crate) fn take(context: &Context, survey: Survey, store: &dyn BlobStore, ind
 
 /// Into the local store.
 pub(crate) fn take_here(context: &Context, survey: Survey, store: &LocalStore) -> Result<Taken> {
-    let index = context.state()?.snapshots().join("index");
-    take(context, survey, &store.store, index)
+    take(context, survey, &store.store, local_index(context)?)
+}
+
+fn local_index(context: &Context) -> Result<PathBuf> {
+    Ok(context.state()?.snapshots().join("index"))
+}
+
+/// Into the local store, and what is new of it to a far cluster at once.
+pub(crate) fn take_ahead(context: &Context, survey: Survey, store: &LocalStore, cluster: &SlurmCluster) -> Result<Taken> {
+    let (named, state) = (cluster.named.clone(), context.state()?.clone());
+    let ahead = Ahead::new(&store.store, Box::new(move || crate::machines::slurm(&named.name, &named.cluster, &state)));
+    let taken = take(context, survey, &ahead, local_index(context)?);
+    ahead.finish();
+    taken
 }

@@ -1,5 +1,6 @@
 //! `tow`: takes a command from where you sit to where it runs, and brings back logs and answers.
 
+mod ahead;
 mod aliases;
 mod arguments;
 mod bar;

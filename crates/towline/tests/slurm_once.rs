@@ -35,10 +35,11 @@ echo "end $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
 "#;
 
 /// The job files: what runs, and what follows an attempt that fails.
-const JOBS: [(&str, &str); 6] = [
+const JOBS: [(&str, &str); 7] = [
     ("quick.yaml", "command: [sh, job.sh, quick]\n"),
     ("sturdy.yaml", "command: [sh, job.sh, quick]\nretry: {when: [node_failed], max: 9}\n"),
     ("third.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code, node_failed], max: 9}\n"),
+    ("later.yaml", "command: [sh, job.sh, quick]\nresources: {native: [--begin=now+6]}\n"),
     ("long.yaml", "command: [sh, job.sh, long]\n"),
     ("once.yaml", "command: [sh, job.sh, once]\nretry: {when: [node_failed], max: 9}\n"),
     ("limit.yaml", "command: [sh, job.sh, once]\nresources: {time: 1m}\nretry: {when: [time_limit, node_failed], max: 9}\n"),
@@ -442,4 +443,226 @@ fn no_job_is_lost_and_none_doubled() {
     println!("exactly once on Slurm: {rounds} rounds, {kills} faults, {runs} runs in {} s, none lost, none doubled", begun.elapsed().as_secs());
     assert!(missed.is_empty(), "nobody was killed at {missed:?}");
     assert!(!soak() || kills >= 300, "only {kills} faults happened");
+}
+
+/// A controller that is killed 1.5 s after it took a job has not written it down: it forgets it, and gives its id to another.
+#[test]
+fn a_forgotten_job_is_submitted_again_once() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.forgotten("later.yaml");
+    let strangers = lab.submit_beside(2);
+    assert!(strangers.contains(&lab.job_of(&id)), "the id of {id} is given to another: {strangers:?}");
+    lab.wait_for_all("a forgotten job");
+    lab.ran_exactly_once(&id);
+    let jobs = fs::read_to_string(lab.slurm.home("alice").join(".towline/submissions").join(&id).join("jobs")).unwrap();
+    assert_eq!(jobs.matches("accepted").count(), 2, "{jobs}");
+}
+
+/// The wish to end a run whose job was forgotten does not reach the job that has its id now.
+#[test]
+fn the_end_of_a_forgotten_job_is_not_the_end_of_another() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.forgotten("later.yaml");
+    let strangers = lab.submit_beside(2);
+    assert!(strangers.contains(&lab.job_of(&id)), "the id of {id} is given to another: {strangers:?}");
+    lab.home.tow(["abort", &id]).ok();
+    lab.wait_for_all("a forgotten job that is not wanted any more");
+    assert_eq!(lab.home.state_of(&id), "cancelled");
+    assert!(!lab.has_started(&id));
+    assert_eq!(lab.queued().lines().count(), 2, "{}", lab.queued());
+}
+
+#[test]
+fn a_run_does_not_notice_that_slurmd_was_killed() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["sh", "job.sh", "some", "60"]);
+    lab.until_started(&id);
+    let host = lab.host_of(&id);
+    lab.slurm.kill_service(&host, "slurmd");
+    std::thread::sleep(Duration::from_secs(3));
+    lab.slurm.start_service(&host, "slurmd");
+    lab.wait_for_all("slurmd was killed");
+    lab.ran_exactly_once(&id);
+    lab.nothing_is_left("slurmd was killed");
+}
+
+/// The node is given up while its copy of the job lives on: it ends before the next begins.
+#[test]
+fn a_copy_on_a_node_without_a_link_ends_before_the_next_begins() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["-f", "once.yaml"]);
+    lab.until_started(&id);
+    let host = lab.host_of(&id);
+    let begun = Instant::now();
+    lab.slurm.cut(&host);
+    until("Slurm to give the node up and put the job back", || (!lab.queued().contains("RUNNING")).then_some(()));
+    std::thread::sleep(Duration::from_secs(30).saturating_sub(begun.elapsed()));
+    assert!(lab.attempts("end", &id).is_empty());
+    lab.slurm.heal(&host);
+    lab.second_attempt_ends_well(&id);
+    lab.nothing_is_left("a link was cut");
+}
+
+#[test]
+fn a_run_whose_node_lost_power_goes_on_elsewhere() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["-f", "once.yaml"]);
+    lab.until_started(&id);
+    let host = lab.host_of(&id);
+    lab.slurm.kill_host(&host);
+    lab.second_attempt_ends_well(&id);
+    lab.slurm.start_host(&host);
+    lab.nothing_is_left("a power cut");
+}
+
+#[test]
+fn a_controller_that_is_away_is_told_with_its_moment() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["-f", "long.yaml"]);
+    lab.until_started(&id);
+    lab.home.wait_for_state(&id, "running");
+    lab.until_fresh(&id);
+    let before = now();
+    // What it has not written down yet it would forget.
+    std::thread::sleep(Duration::from_secs(8));
+    lab.slurm.kill_service("ctl", "slurmctld");
+    let since = lab.until_stale(&id);
+    assert!(since.as_str() >= before.as_str() && since < now(), "{since} lies between {before} and now");
+    // It stays so, however often records alone can be read.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(15) {
+        assert_eq!(lab.stale_since(&id), Some(since.clone()));
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    assert_eq!(lab.home.state_of(&id), "running");
+    let why = lab.home.tow(["ps"]).ok();
+    assert!(why.stdout.contains("running?"), "{why:?}");
+    lab.slurm.start_service("ctl", "slurmctld");
+    lab.until_fresh(&id);
+    lab.home.tow(["abort", "--wait", &id]).ok();
+    assert_eq!((lab.home.state_of(&id).as_str(), lab.attempts("start", &id)), ("cancelled", vec![1]));
+    lab.nothing_is_left("a controller was away");
+}
+
+/// `sbatch` hangs for most of a minute when munge is away.
+#[test]
+fn a_submission_waits_for_munge_and_is_not_doubled() {
+    let lab = Lab::new(&Options::default());
+    lab.submit(&["-f", "quick.yaml"]);
+    lab.wait_for_all("before");
+    lab.slurm.kill_service("login", "munged");
+    let waiting = lab.home.spawn(["submit", "-f", "quick.yaml"]);
+    until("the submission to be known", || lab.runs().iter().any(|run| run["ended"].is_null()).then_some(()));
+    std::thread::sleep(Duration::from_secs(15));
+    let open = lab.runs()[0].clone();
+    assert!(open["ended"].is_null() && open["stale_since"].is_string(), "{open}");
+    lab.slurm.start_service("login", "munged");
+    let output = Output::from(waiting.wait_with_output().unwrap()).ok();
+    lab.wait_for_all("munge was away");
+    lab.ran_exactly_once(&output.id());
+    lab.nothing_is_left("munge was away");
+}
+
+#[test]
+fn logs_are_whole_after_the_bastion_was_away() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["sh", "job.sh", "some", "300"]);
+    lab.until_started(&id);
+    let following = lab.home.spawn(["logs", "-f", &id]);
+    lab.until_fresh(&id);
+    lab.slurm.kill_service("bastion", "sshd");
+    lab.until_stale(&id);
+    lab.slurm.start_service("bastion", "sshd");
+    lab.until_fresh(&id);
+    lab.wait_for_all("the bastion was away");
+    lab.ran_exactly_once(&id);
+    let lines: String = (0..300).map(|line| format!("line {line}\n")).collect();
+    assert_eq!(lab.home.tow(["logs", &id]).ok().stdout, lines);
+    assert_eq!(Output::from(following.wait_with_output().unwrap()).stdout, lines);
+}
+
+/// A line that is cut hangs before it breaks; that is said meanwhile.
+#[test]
+fn a_line_that_hangs_is_told_before_it_breaks() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["sh", "job.sh", "some", "300"]);
+    lab.until_started(&id);
+    lab.until_fresh(&id);
+    lab.slurm.cut("login");
+    let begun = Instant::now();
+    lab.until_stale(&id);
+    assert!(begun.elapsed() < Duration::from_secs(20), "told after {:?}", begun.elapsed());
+    std::thread::sleep(Duration::from_secs(30).saturating_sub(begun.elapsed()));
+    lab.slurm.heal("login");
+    lab.until_fresh(&id);
+    lab.wait_for_all("a line was cut");
+    lab.ran_exactly_once(&id);
+    lab.nothing_is_left("a line was cut");
+}
+
+fn now() -> String {
+    towline_host::clock::now().to_string()
+}
+
+impl Lab {
+    /// A run whose job was taken and then forgotten by the controller.
+    fn forgotten(&self, file: &str) -> String {
+        for _ in 0..5 {
+            // What was before is written down, and nothing else is about to be.
+            std::thread::sleep(Duration::from_secs(8));
+            let id = self.submit(&["-f", file]);
+            std::thread::sleep(Duration::from_millis(1500));
+            self.slurm.kill_service("ctl", "slurmctld");
+            self.slurm.start_service("ctl", "slurmctld");
+            if !self.queued().contains(&id) {
+                return id;
+            }
+            self.wait_for_all("a job that was not forgotten");
+        }
+        panic!("the controller forgets nothing");
+    }
+
+    /// Jobs that are none of ours, of the same user.
+    fn submit_beside(&self, count: usize) -> Vec<String> {
+        let words = ["sbatch", "--parsable", "--output=/dev/null", "--wrap", "sleep 300"];
+        (0..count).map(|_| self.slurm.exec("login", "alice", words).ok().stdout.trim().to_owned()).collect()
+    }
+
+    /// The id that the cluster gave first.
+    fn job_of(&self, run: &str) -> String {
+        let jobs = fs::read_to_string(self.slurm.home("alice").join(".towline/submissions").join(run).join("jobs")).unwrap();
+        let accepted = |line: &str| serde_json::from_str::<Value>(line).ok()?["accepted"]["job"].as_str().map(str::to_owned);
+        jobs.lines().find_map(accepted).unwrap()
+    }
+
+    /// Where the first attempt of a run started.
+    fn host_of(&self, run: &str) -> String {
+        let begin = format!("start {run} 1 ");
+        self.ledger().lines().find_map(|line| line.strip_prefix(&begin).map(str::to_owned)).unwrap()
+    }
+
+    #[track_caller]
+    fn second_attempt_ends_well(&self, run: &str) {
+        self.wait_for_all("the second attempt");
+        let shown = self.home.show(run);
+        assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("succeeded"), Some(2)), "{shown}");
+        assert_eq!((self.attempts("start", run), self.attempts("end", run)), (vec![1, 2], vec![2]), "{}", self.ledger());
+        self.nothing_was_doubled(run);
+    }
+
+    fn stale_since(&self, run: &str) -> Option<String> {
+        let runs = self.runs();
+        let found = runs.iter().find(|known| known["id"] == run).unwrap();
+        found["stale_since"].as_str().map(str::to_owned)
+    }
+
+    #[track_caller]
+    fn until_stale(&self, run: &str) -> String {
+        until(&format!("{run} to be stale"), || self.stale_since(run))
+    }
+
+    #[track_caller]
+    fn until_fresh(&self, run: &str) {
+        until(&format!("{run} to be fresh"), || self.stale_since(run).is_none().then_some(()));
+    }
 }

@@ -72,17 +72,17 @@ impl SlurmBackend {
 
     /// One question. The line is opened where there is none; one that broke is let go.
     pub fn ask(&self, request: &SiteRequest) -> Result<SiteReply> {
-        self.with_link(|link| link.ask(request, b""))
+        self.with_link(|link| link.ask(request))
     }
 
-    /// One question with bytes behind it.
-    pub fn send(&self, request: &SiteRequest, body: &[u8]) -> Result<SiteReply> {
-        self.with_link(|link| link.ask(request, body))
+    /// Many blobs of a snapshot.
+    pub fn keep_all(&self, blobs: impl Iterator<Item = Result<(String, Vec<u8>)>>) -> Result<()> {
+        self.with_link(|link| link.keep_all(blobs))
     }
 
     /// One question whose answer has bytes behind it: those, and the length of the whole.
     pub fn fetch(&self, request: &SiteRequest) -> Result<(Vec<u8>, Option<u64>)> {
-        self.with_link(|link| match link.ask(request, b"")? {
+        self.with_link(|link| match link.ask(request)? {
             SiteReply::Bytes { size, length } => Ok((link.bytes(size)?, length)),
             _ => Err(unexpected()),
         })
@@ -155,7 +155,9 @@ pub fn events(report: &RunReport, policy: Option<&towline_core::job::RetryPolicy
         events.push((RunEvent::Observed { native: Box::new(native.clone()) }, None));
     }
     let mut counted = 0;
-    for of in &report.attempts {
+    // Attempt 0 is the end of a run that no job carries any more: it comes after what was begun.
+    let (last, begun): (Vec<_>, Vec<_>) = report.attempts.iter().partition(|of| of.attempt == 0);
+    for of in begun.into_iter().chain(last) {
         let attempt = of.attempt;
         if let Some(claim) = &of.claim {
             let intent = RunEvent::AttemptIntent { attempt, runner: format!("job {}", claim.by.job), gpus: Vec::new(), durable: false };

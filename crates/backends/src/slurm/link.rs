@@ -26,6 +26,8 @@ impl OwnProgram {
 
 /// What a shell says of a program that is not there or is not for this machine.
 const NO_PROGRAM: [i32; 2] = [126, 127];
+/// Blobs that are sent before the first of them is answered; more than the other side leaves unanswered.
+const WINDOW: usize = 8;
 /// More than this before the greeting is not a login shell's chatter.
 const MOST_CHATTER: usize = 1 << 20;
 
@@ -93,14 +95,57 @@ impl Link {
         }
     }
 
-    /// One question, with what follows it, and the answer.
-    pub fn ask(&mut self, request: &SiteRequest, body: &[u8]) -> Result<SiteReply> {
-        let sent = frame::write(&mut self.input, request).and_then(|()| self.input.write_all(body)).and_then(|()| self.input.flush());
+    /// One question and its answer.
+    pub fn ask(&mut self, request: &SiteRequest) -> Result<SiteReply> {
+        let sent = frame::write(&mut self.input, request).and_then(|()| self.input.flush());
         let reply = sent.and_then(|()| frame::read_exactly::<SiteReply>(&mut self.output));
         match reply {
             Ok(Some(SiteReply::Refused(refusal))) => Err(refusal.into()),
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err(self.broken(None)),
+            Err(error) => Err(self.broken(Some(error))),
+        }
+    }
+
+    /// Many blobs, sent while the answers to those before are on their way.
+    pub fn keep_all(&mut self, blobs: impl Iterator<Item = Result<(String, Vec<u8>)>>) -> Result<()> {
+        let mut open = 0;
+        for blob in blobs {
+            let (blob, bytes) = blob?;
+            let request = SiteRequest::Keep { blob, size: bytes.len() as u64 };
+            let sent = frame::write(&mut self.input, &request).and_then(|()| self.input.write_all(&bytes)).and_then(|()| self.input.flush());
+            if let Err(error) = sent {
+                return Err(self.broken(Some(error)));
+            }
+            open += 1;
+            if open >= WINDOW {
+                self.done()?;
+                open -= 1;
+            }
+        }
+        // The other side answers the last of them when it is asked something else.
+        if let Err(error) = frame::write(&mut self.input, &SiteRequest::Missing { blobs: Vec::new() }).and_then(|()| self.input.flush()) {
+            return Err(self.broken(Some(error)));
+        }
+        for _ in 0..open {
+            self.done()?;
+        }
+        match frame::read_exactly::<SiteReply>(&mut self.output) {
+            Ok(Some(SiteReply::Missing { .. })) => Ok(()),
+            Ok(_) => Err(self.broken(None)),
+            Err(error) => Err(self.broken(Some(error))),
+        }
+    }
+
+    fn done(&mut self) -> Result<()> {
+        match frame::read_exactly::<SiteReply>(&mut self.output) {
+            Ok(Some(SiteReply::Done)) => Ok(()),
+            Ok(Some(SiteReply::Refused(refusal))) => {
+                // What was sent behind it is answered too, and nobody will read that.
+                self.is_broken = true;
+                Err(refusal.into())
+            }
+            Ok(_) => Err(self.broken(None)),
             Err(error) => Err(self.broken(Some(error))),
         }
     }

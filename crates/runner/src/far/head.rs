@@ -98,7 +98,7 @@ impl Head {
                     if found.attempts.is_empty() {
                         self.end(0, ending.clone())?;
                     }
-                    self.drop_secrets();
+                    records::drop_secrets(&self.stage, &self.submission);
                     return Ok(ending.passed_code());
                 }
                 Due::Open(attempt) => {
@@ -345,18 +345,6 @@ impl Head {
             self.signals.wait(Duration::from_secs(60));
         }
         Ok(())
-    }
-
-    /// Nobody needs them once the last run of the submission has ended.
-    fn drop_secrets(&self) {
-        let policy = self.order.plan.resolved.retry.as_ref();
-        let all_over =
-            self.order.plan.runs.iter().all(|run| {
-                Records::read(&self.stage.run(&run.id)).is_ok_and(|found| !found.attempts.is_empty() && matches!(found.due(policy), Due::Nothing(_)))
-            });
-        if all_over {
-            let _ = fs::remove_file(self.stage.secrets(&self.submission));
-        }
     }
 }
 

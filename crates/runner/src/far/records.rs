@@ -102,6 +102,20 @@ impl Records {
     }
 }
 
+/// Drops the secrets of a submission once the last of its runs has ended: nobody needs them any more.
+pub fn drop_secrets(stage: &StageFolder, submission: &RunId) {
+    let path = stage.secrets(submission);
+    if !path.exists() {
+        return;
+    }
+    let Ok(order) = order(stage, submission) else { return };
+    let policy = order.plan.resolved.retry.as_ref();
+    let is_over = |run: &RunId| Records::read(&stage.run(run)).is_ok_and(|found| !found.attempts.is_empty() && matches!(found.due(policy), Due::Nothing(_)));
+    if order.plan.runs.iter().all(|run| is_over(&run.id)) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// A record; one that is not whole was never made and is passed over.
 fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match fs::read(path) {

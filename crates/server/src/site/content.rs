@@ -1,10 +1,13 @@
 //! Content of frozen code on its way into the stage folder.
 
 use super::failed;
+use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::thread::JoinHandle;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore, FolderStore};
+use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
 /// Nothing larger is sent in one piece.
@@ -17,6 +20,46 @@ pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
     input.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Blobs that are written while the next is being read.
+#[derive(Default)]
+pub(super) struct Keeping(VecDeque<JoinHandle<Result<()>>>);
+
+/// So many at once; those who send know that these are not answered yet.
+const AT_ONCE: usize = 2;
+
+impl Keeping {
+    /// Begins to keep one, and gives the answers of those before it that are due.
+    pub(super) fn keep(&mut self, stage: &StageFolder, name: String, bytes: Vec<u8>) -> Vec<SiteReply> {
+        // A root says that all its packs are there.
+        let is_pack = matches!(Blob::parse(&name), Some(Blob::Pack(_)));
+        let mut replies = self.wait_for(if is_pack { AT_ONCE - 1 } else { 0 });
+        let stage = stage.clone();
+        self.0.push_back(std::thread::spawn(move || keep(&stage, &name, &bytes)));
+        if !is_pack {
+            replies.extend(self.finish());
+        }
+        replies
+    }
+
+    /// The answers of all.
+    pub(super) fn finish(&mut self) -> Vec<SiteReply> {
+        self.wait_for(0)
+    }
+
+    fn wait_for(&mut self, most: usize) -> Vec<SiteReply> {
+        let mut replies = Vec::new();
+        while self.0.len() > most {
+            let Some(first) = self.0.pop_front() else { break };
+            let kept = first.join().unwrap_or_else(|_| Err(Error::bug("the keeping of a blob broke down")));
+            replies.push(match kept {
+                Ok(()) => SiteReply::Done,
+                Err(error) => SiteReply::Refused(crate::refusal::refusal(&error)),
+            });
+        }
+        replies
+    }
 }
 
 fn blob(name: &str) -> Result<Blob> {
@@ -36,7 +79,7 @@ pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<Str
 }
 
 /// Kept whole or not at all, and only if it is what its name says.
-pub(super) fn keep(stage: &StageFolder, name: &str, bytes: &[u8]) -> Result<()> {
+fn keep(stage: &StageFolder, name: &str, bytes: &[u8]) -> Result<()> {
     let blob = blob(name)?;
     if let Blob::Pack(digest) = &blob
         && Digest::of(bytes) != *digest

@@ -10,7 +10,7 @@ mod settle;
 mod submit;
 
 use std::fs;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,30 +29,25 @@ pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
     let mut site = Site::open(stage, here)?;
     frame::write(&mut output, &site.hello()?)?;
     output.flush()?;
+    let mut keeping = content::Keeping::default();
     while let Some(request) = frame::read_exactly::<SiteRequest>(&mut input)? {
-        let (reply, body) = match site.answer(request, &mut input) {
-            Ok(answer) => answer,
-            Err(Broken::Refused(error)) => (SiteReply::Refused(crate::refusal::refusal(&error)), Vec::new()),
-            // What follows a request was not read to its end: nothing after it can be understood.
-            Err(Broken::Line(error)) => return Err(error),
-        };
+        if let SiteRequest::Keep { blob, size } = request {
+            let bytes = content::receive(&mut input, size)?;
+            for reply in keeping.keep(&site.stage, blob, bytes) {
+                frame::write(&mut output, &reply)?;
+            }
+            output.flush()?;
+            continue;
+        }
+        for reply in keeping.finish() {
+            frame::write(&mut output, &reply)?;
+        }
+        let (reply, body) = site.answer(request).unwrap_or_else(|error| (SiteReply::Refused(crate::refusal::refusal(&error)), Vec::new()));
         frame::write(&mut output, &reply)?;
         output.write_all(&body)?;
         output.flush()?;
     }
     Ok(())
-}
-
-/// Why a request has no answer.
-enum Broken {
-    Refused(Error),
-    Line(io::Error),
-}
-
-impl From<Error> for Broken {
-    fn from(error: Error) -> Self {
-        Self::Refused(error)
-    }
 }
 
 struct Site {
@@ -92,16 +87,12 @@ impl Site {
         })
     }
 
-    fn answer(&mut self, request: SiteRequest, input: &mut impl Read) -> Result<Answer, Broken> {
+    fn answer(&mut self, request: SiteRequest) -> Result<Answer> {
         let plain = |reply: SiteReply| Ok((reply, Vec::new()));
         match request {
             SiteRequest::Probe => plain(SiteReply::Facts(Box::new(self.facts()?))),
             SiteRequest::Missing { blobs } => plain(SiteReply::Missing { blobs: content::missing(&self.stage, blobs)? }),
-            SiteRequest::Keep { blob, size } => {
-                let bytes = content::receive(input, size).map_err(Broken::Line)?;
-                content::keep(&self.stage, &blob, &bytes)?;
-                plain(SiteReply::Done)
-            }
+            SiteRequest::Keep { .. } => Err(Error::bug("a blob is kept before anything is answered")),
             SiteRequest::Submit(sent) => plain(SiteReply::Submitted { job: self.submit(*sent)? }),
             SiteRequest::Observe { runs, ask } => plain(SiteReply::Observed(self.observe(&runs, ask)?)),
             SiteRequest::Cancel { runs } => {

@@ -4,7 +4,7 @@
 use super::settle::{Act, Signs, Truth, settle};
 use super::submit::Jobs;
 use super::{Site, failed};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use towline_backends::slurm::parse::accounting::AccountingRow;
@@ -68,6 +68,10 @@ impl Site {
                 // One that cannot go on now is no reason to keep silent of the others.
                 unasked.get_or_insert(error.to_string());
             }
+        }
+        // Nobody else does so for what never came to run, or died without a word.
+        for submission in runs.iter().map(|far| &far.submission).collect::<BTreeSet<_>>() {
+            records::drop_secrets(&self.stage, submission);
         }
         let reports = runs.iter().map(|far| self.report(far, queue.as_ref())).collect::<Result<_>>()?;
         Ok(Observed { at: towline_host::clock::now(), runs: reports, unasked })
@@ -200,7 +204,9 @@ impl Site {
             native.hosts = hosts;
         }
         let attempts: Vec<AttemptReport> = attempts.collect();
-        let is_unknown = attempts.is_empty() && jobs.0.is_empty() && native.is_none();
+        // What the scheduler remembers of an ended job is no run: its records were dropped.
+        let lives = native.as_ref().is_some_and(|native| !matches!(state::native(&native.word), state::Native::Ended(_)));
+        let is_unknown = attempts.is_empty() && jobs.0.is_empty() && !lives;
         Ok(RunReport { run: far.run.clone(), is_unknown, cancelled: records.cancelled, attempts, native })
     }
 

@@ -78,11 +78,11 @@ fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
         Truth::Waiting | Truth::Running | Truth::Unknown => Act::Nothing,
         _ if !signs.lasting => Act::Nothing,
         Truth::NeverHeard => Act::SubmitAgain,
+        Truth::Ended(ending) if ending.cause == Some(Cause::ByUser) => Act::End { attempt: 0, ending: ending.clone().detail("cancelled on the cluster") },
         // The former attempt ended its job, and another is due.
         Truth::Ended(_) if attempt > 1 => Act::SubmitAgain,
         Truth::Ended(ending) => {
             let ending = match ending.cause {
-                Some(Cause::ByUser) => ending.clone().detail("cancelled on the cluster"),
                 // Put back, killed, or its node died, before it could begin: it goes on.
                 Some(Cause::Preempted | Cause::NodeFailed | Cause::Signal) => return Act::SubmitAgain,
                 _ => not_started(ending),
@@ -157,6 +157,8 @@ mod tests {
         records.attempts.get_mut(&1).expect("there").end = Some(end);
         assert_eq!(act(&records, &Truth::Waiting, LASTING), Act::Nothing);
         assert_eq!(act(&records, &Truth::Ended(Ending::cause(Cause::Preempted)), LASTING), Act::SubmitAgain);
+        let cancelled = act(&records, &Truth::Ended(Ending::cause(Cause::ByUser)), LASTING);
+        assert!(matches!(cancelled, Act::End { attempt: 0, .. }), "who cancelled it there does not want it back: {cancelled:?}");
     }
 
     #[test]

@@ -122,6 +122,10 @@ impl Site {
             },
             Err(error) => {
                 self.note(id, &JobRecord::Refused { number, why: error.to_string() })?;
+                if !jobs.0.iter().any(|record| matches!(record, JobRecord::Accepted { .. })) {
+                    // Nothing of it will ever run.
+                    let _ = fs::remove_file(self.stage.secrets(id));
+                }
                 return Err(error);
             }
         };

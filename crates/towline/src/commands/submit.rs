@@ -223,9 +223,13 @@ fn dry_run_report(plan: &Plan) -> Report {
 
 /// Freezes the code, then sends the plan. When this returns, the runs happen.
 pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
+    if let AnyCluster::Slurm(cluster) = &prepared.cluster {
+        // What cannot be reached now is refused while nothing is written yet.
+        crate::machines::connect(&cluster.backend).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+    }
     // Held until the history names the snapshot: nobody prunes it in between.
     let _store = match &mut prepared.plan.resolved.code {
-        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take())?),
+        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take(), &prepared.cluster)?),
         None => None,
     };
     crash::pass("client.submit.before");
@@ -240,10 +244,8 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
     Ok(())
 }
 
-/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no. What
-/// cannot be reached now is refused while nothing is written yet.
+/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
 fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> Result<()> {
-    crate::machines::connect(&cluster.backend)?;
     let submit = || Submit {
         plan: prepared.plan.clone(),
         secrets: PrivateSecrets(prepared.secrets.clone()),
@@ -255,11 +257,14 @@ fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> R
     crate::far::carried_over(context, run)
 }
 
-fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>) -> Result<LocalStore> {
+fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {
     let store = code::local_store(context.state()?)?;
     match survey {
         Some(survey) => {
-            let taken = code::take_here(context, survey, &store)?;
+            let taken = match cluster {
+                AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
+                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, cluster)?,
+            };
             frozen.snapshot = Some(taken.id.to_string());
         }
         None => check_kept(frozen, &store)?,

@@ -68,7 +68,7 @@ fn three_nodes_of_two_gpus_have_six_ranks_that_know_each_other() {
         assert_eq!(set_up, format!("set-up on {host} for node {node}\n"));
     }
     let shown = lab.home.show(&id);
-    assert_eq!((shown["nodes"].as_u64(), shown["world"].as_u64()), (Some(3), Some(6)), "{shown}");
+    assert_eq!((shown["nodes"].as_u64(), shown["ranks"].as_u64()), (Some(3), Some(6)), "{shown}");
 }
 
 #[test]

@@ -4,5 +4,7 @@
 mod contract;
 mod flow;
 mod lab;
+mod logs;
 mod preempt;
+mod refusals;
 mod sweep;

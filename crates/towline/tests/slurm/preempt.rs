@@ -8,6 +8,7 @@ use towline_testkit::real::slurm::Options;
 const BASIC: &str = "
 name: low
 script: |
+  exec 2>/dev/null
   echo attempt $TOW_ATTEMPT begins
   trap 'echo attempt $TOW_ATTEMPT leaves; exit 0' TERM
   if [ $TOW_ATTEMPT = 1 ]; then while :; do sleep 0.1; done; fi
@@ -48,26 +49,34 @@ fn premium_preempts_basic_by_partition() {
     premium_preempts_basic(&lab);
 }
 
+/// Two at once: a minute is the shortest time there is.
 #[test]
-fn a_job_longer_than_its_time_goes_on_in_several_attempts() {
-    let lab = Lab::own(&Options { nodes: 1, accounting: false, ..Options::default() });
-    let text = "
+fn a_job_longer_than_its_time_goes_on_if_it_may_and_ends_if_not() {
+    let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
+    let script = "
 name: long
 resources: {time: 1m}
-retry: {when: [time_limit], max: 5}
 script: |
-  done=$(cat ~/done 2>/dev/null || echo 0)
+  exec 2>/dev/null
+  done=$(cat ~/done-$WHICH || echo 0)
   echo from $done
-  trap 'echo $done > ~/done; echo saved $done; exit 0' TERM
+  trap 'echo $done > ~/done-$WHICH; echo saved $done; exit 0' TERM
   while [ $done -lt 600 ]; do sleep 0.1; done=$((done + 1)); done
   echo finished
 ";
-    let id = lab.submit_file(text, &[]);
-    let ended = lab.ended(&id);
-    assert_eq!(ended["state"], "succeeded", "{ended} {}", lab.tow(["why", &id]).stdout);
+    let once = lab.submit_file(script, &["--env", "WHICH=once"]);
+    let several = lab.submit_file(&format!("retry: {{when: [time_limit], max: 5}}{script}"), &["--env", "WHICH=several"]);
+    let ended = lab.ended(&once);
+    assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("time_limit")), "{ended}");
+    let log = lab.tow(["logs", &once]).ok().stdout;
+    assert!(log.starts_with("from 0\nsaved ") && log.lines().count() == 2, "{log}");
+    let why = lab.tow(["why", &once]).ok().stdout;
+    assert!(why.contains("--time") && why.contains("time_limit"), "{why}");
+    let ended = lab.ended(&several);
+    assert_eq!(ended["state"], "succeeded", "{ended} {}", lab.tow(["why", &several]).stdout);
     let attempts = ended["attempt"].as_u64().unwrap();
     assert!(attempts >= 2, "{ended}");
-    let logs: Vec<String> = (1..=attempts).map(|number| lab.tow(["logs", &id, "--attempt", &number.to_string()]).ok().stdout).collect();
+    let logs: Vec<String> = (1..=attempts).map(|number| lab.tow(["logs", &several, "--attempt", &number.to_string()]).ok().stdout).collect();
     let mut from = "from 0".to_owned();
     for log in &logs[..logs.len() - 1] {
         let lines: Vec<&str> = log.lines().collect();
@@ -75,16 +84,29 @@ script: |
         from = lines[1].replace("saved", "from");
     }
     assert_eq!(logs.last().unwrap(), &format!("{from}\nfinished\n"));
+    lab.assert_no_jobs();
 }
 
+/// Evicted and back in the queue: there a cancel ends it, whoever says so.
 #[test]
-fn a_job_out_of_time_without_retry_ends_so() {
-    let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
-    let id = lab.submit_file("resources: {time: 1m}\nscript: |\n  trap 'echo told; exit 0' TERM\n  echo begins\n  while :; do sleep 0.1; done\n", &[]);
-    let ended = lab.ended(&id);
-    assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("time_limit")), "{ended}");
-    assert_eq!(lab.tow(["logs", &id]).ok().stdout, "begins\ntold\n");
-    let why = lab.tow(["why", &id]).ok().stdout;
-    assert!(why.contains("--time") && why.contains("time_limit"), "{why}");
+fn an_evicted_run_that_waits_is_cancelled_for_good() {
+    let lab = Lab::own(&Options { nodes: 1, cpus: 4, ..Options::default() });
+    let evicted = |name: &str| {
+        let id = lab.submit_file(BASIC, &["--tier", "basic", "--cpus", "4", "--name", name]);
+        Lab::until_text(&lab.far(&id).join("attempt-1.rank-0.log"));
+        lab.slurm().root("ctl", ["scontrol", "requeue", &lab.job_of(&id)]).ok();
+        patiently(60, "the end of attempt 1", || lab.far(&id).join("attempt-1.end").exists().then_some(()));
+        id
+    };
+    let ours = evicted("ours");
+    lab.tow(["abort", &ours]).ok();
+    let ended = lab.ended(&ours);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("cancelled"), Some(1)), "{ended}");
+    let theirs = evicted("theirs");
+    lab.slurm().exec("login", "alice", ["scancel", &lab.job_of(&theirs)]).ok();
+    let ended = lab.ended(&theirs);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("cancelled"), Some(1)), "{ended}");
+    assert_eq!(lab.jobs_of(&theirs).len(), 1, "it is not submitted again: {:?}", lab.jobs_of(&theirs));
     lab.assert_no_jobs();
+    assert_eq!(lab.tow(["logs", &theirs]).ok().stdout, "attempt 1 begins\nattempt 1 leaves\n");
 }

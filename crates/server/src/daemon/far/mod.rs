@@ -117,6 +117,7 @@ impl Daemon {
         let all: Vec<FarRun> = mine().map(|run| FarRun::of(&run.id)).collect();
         let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::of(&run.id)).collect();
         let mut to_submit: Vec<RunId> = mine().filter(|run| !is_there(run.state.phase)).map(|run| run.submission.clone()).collect();
+        to_submit.sort_unstable();
         to_submit.dedup();
         self.order(cluster, Order::Watch { runs: all });
         for submission in to_submit {

@@ -22,12 +22,10 @@ pub(super) fn stage(backend: &SlurmBackend, state: &StateFolder, plan: &Plan) ->
     let SiteReply::Missing { blobs: missing } = backend.ask(&SiteRequest::Missing { blobs: names })? else {
         return Err(Error::bug("the far side gave an answer to another question"));
     };
-    for blob in blobs.iter().filter(|blob| missing.contains(&blob.path())) {
-        let bytes = store.get(blob)?.ok_or_else(|| Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder"))?;
-        match backend.send(&SiteRequest::Keep { blob: blob.path(), size: bytes.len() as u64 }, &bytes)? {
-            SiteReply::Done => {}
-            _ => return Err(Error::bug("the far side gave an answer to another question")),
-        }
+    let gone = || Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder");
+    let mut todo = blobs.iter().filter(|blob| missing.contains(&blob.path())).peekable();
+    if todo.peek().is_none() {
+        return Ok(());
     }
-    Ok(())
+    backend.keep_all(todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
 }

@@ -115,6 +115,8 @@ struct Agenda {
     looked: Instant,
     asked: Instant,
     ask_every: Duration,
+    /// The scheduler answered when it was last asked.
+    is_answered: bool,
     pause: Option<(Instant, Duration)>,
     used: Instant,
     last: HashMap<RunId, RunReport>,
@@ -131,6 +133,7 @@ impl Worker {
             looked: now,
             asked: now.checked_sub(ASK.1).unwrap_or(now),
             ask_every: ASK.0,
+            is_answered: false,
             pause: None,
             used: now,
             last: HashMap::new(),
@@ -178,6 +181,7 @@ impl Worker {
                 agenda.followed.remove(&run);
             }
             Order::Logs { run, replies } => {
+                self.status.waits();
                 let brought = logs::bring(&self.backend, &self.state, &run);
                 self.note(brought.as_ref().err());
                 let _ = replies.send(match brought {
@@ -187,14 +191,17 @@ impl Worker {
             }
             Order::Look { replies } => {
                 agenda.asked = agenda.asked.checked_sub(agenda.ask_every).unwrap_or(agenda.asked);
-                let looked = self.look(agenda);
-                self.note(looked.as_ref().err());
+                self.status.waits();
+                let mut heard = false;
+                let looked = self.look(agenda, &mut heard);
+                self.note_news(&looked, heard);
                 match looked {
                     Ok(()) => self.tell(Word::Looked { replies }),
                     Err(error) => drop(replies.send(Reply::Refused(crate::refusal::refusal(&error)))),
                 }
             }
             Order::Explain { run, replies } => {
+                self.status.waits();
                 let answer = self.backend.ask(&SiteRequest::Explain { run });
                 self.note(answer.as_ref().err());
                 let _ = replies.send(match answer {
@@ -227,8 +234,10 @@ impl Worker {
 
     /// Everything that is due, until something fails.
     fn work(&self, agenda: &mut Agenda) {
-        let done = self.submit_all(agenda).and_then(|()| self.cancel_all(agenda)).and_then(|()| self.look(agenda));
-        self.note(done.as_ref().err());
+        self.status.waits();
+        let mut heard = false;
+        let done = self.submit_all(agenda, &mut heard).and_then(|()| self.cancel_all(agenda, &mut heard)).and_then(|()| self.look(agenda, &mut heard));
+        self.note_news(&done, heard);
         agenda.pause = done.is_err().then(|| {
             let pause = agenda.pause.map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
             (Instant::now() + pause, pause)
@@ -238,14 +247,24 @@ impl Worker {
         }
     }
 
-    fn note(&self, error: Option<&Error>) {
-        match error {
-            Some(error) if error.kind() == ErrorKind::Unreachable => self.status.trouble(&error.to_string(), error.hints()),
-            _ => self.status.seen(),
+    fn note_news(&self, done: &Result<()>, heard: bool) {
+        match done {
+            Err(error) => self.status.trouble(&error.to_string(), error.hints()),
+            Ok(()) if heard => self.status.seen(),
+            // Nothing was due: no news is neither good nor bad.
+            Ok(()) => self.status.waits_no_more(),
         }
     }
 
-    fn submit_all(&self, agenda: &mut Agenda) -> Result<()> {
+    /// An answer to another question is no news of the runs; none at all is trouble.
+    fn note(&self, error: Option<&Error>) {
+        match error {
+            Some(error) if error.kind() == ErrorKind::Unreachable => self.status.trouble(&error.to_string(), error.hints()),
+            _ => self.status.waits_no_more(),
+        }
+    }
+
+    fn submit_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         while let Some((plan, secrets)) = agenda.submissions.front() {
             let submission = plan.id.clone();
             // From here on it may be there, whatever becomes of us.
@@ -261,6 +280,7 @@ impl Worker {
                 result => {
                     agenda.submissions.pop_front();
                     agenda.ask_soon();
+                    *heard = true;
                     self.tell(Word::Submitted { submission, result });
                 }
             }
@@ -268,7 +288,7 @@ impl Worker {
         Ok(())
     }
 
-    fn cancel_all(&self, agenda: &mut Agenda) -> Result<()> {
+    fn cancel_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         if agenda.cancels.is_empty() {
             return Ok(());
         }
@@ -276,11 +296,12 @@ impl Worker {
         crash::pass("daemon.far.cancelled");
         agenda.cancels.clear();
         agenda.ask_soon();
+        *heard = true;
         Ok(())
     }
 
     /// The records, and at its time the scheduler.
-    fn look(&self, agenda: &mut Agenda) -> Result<()> {
+    fn look(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         if agenda.watched.is_empty() || !agenda.is_due() {
             return Ok(());
         }
@@ -291,24 +312,27 @@ impl Worker {
         if ask {
             agenda.asked = Instant::now();
             agenda.ask_every = (agenda.ask_every * 3 / 2).min(ASK.1);
+            agenda.is_answered = observed.unasked.is_none();
         }
+        // While the scheduler keeps silent, records alone are not all there is to know.
+        *heard |= agenda.is_answered;
         let mut changed = Vec::new();
         for mut report in observed.runs {
             if !ask {
                 report.native = placed(&report, agenda.last.get(&report.run));
             }
             if agenda.last.get(&report.run) != Some(&report) {
-                agenda.last.insert(report.run.clone(), report.clone());
                 changed.push(report);
             }
         }
         if !changed.is_empty() {
             agenda.ask_soon();
         }
-        // Whoever follows has all of the logs before hearing of the end.
+        // Whoever follows has all of the logs before hearing of the end. What was not told for want of them is told at the next look.
         for run in agenda.followed.clone() {
             logs::bring(&self.backend, &self.state, &run)?;
         }
+        agenda.last.extend(changed.iter().map(|report| (report.run.clone(), report.clone())));
         if !changed.is_empty() {
             self.tell(Word::Observed { reports: changed });
         }

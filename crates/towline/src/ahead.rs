@@ -1,0 +1,103 @@
+//! Code on its way to a far cluster while it is still being packed here. What goes wrong on the way
+//! is no matter: whoever carries the submission over brings what is missing.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use towline_backends::slurm::backend::SlurmBackend;
+use towline_core::{Error, Result};
+use towline_snapshot::digest::Digest;
+use towline_snapshot::problem::Result as SnapshotResult;
+use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
+
+type Start = Box<dyn FnOnce() -> Result<SlurmBackend> + Send>;
+
+/// The local store, whose new packs go to a cluster too.
+pub(crate) struct Ahead<'s> {
+    store: &'s FolderStore,
+    sender: Mutex<Sending>,
+}
+
+enum Sending {
+    /// Nothing was new so far: nobody is bothered.
+    Not(Option<Start>),
+    Begun(Sender<Blob>, JoinHandle<()>),
+}
+
+impl<'s> Ahead<'s> {
+    /// `start` makes a way to the cluster of our own.
+    pub(crate) fn new(store: &'s FolderStore, start: Start) -> Self {
+        Self { store, sender: Mutex::new(Sending::Not(Some(start))) }
+    }
+
+    /// Waits until what was begun is over there, or has failed.
+    pub(crate) fn finish(self) {
+        if let Sending::Begun(sender, thread) = self.sender.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+
+    fn send(&self, blob: Blob) {
+        let mut sending = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Sending::Not(start) = &mut *sending
+            && let Some(start) = start.take()
+        {
+            let (sender, blobs) = channel();
+            let folder = self.store.root().to_owned();
+            let thread = std::thread::spawn(move || {
+                let _ = carry(start, folder, &blobs);
+            });
+            *sending = Sending::Begun(sender, thread);
+        }
+        if let Sending::Begun(sender, _) = &*sending {
+            let _ = sender.send(blob);
+        }
+    }
+}
+
+fn carry(start: Start, folder: PathBuf, blobs: &Receiver<Blob>) -> Result<()> {
+    let backend = start()?;
+    let store = FolderStore::new(folder);
+    let gone = || Error::bug("a pack that was just made is gone");
+    backend.keep_all(blobs.iter().map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))))
+}
+
+impl BlobStore for Ahead<'_> {
+    fn place(&self) -> String {
+        self.store.place()
+    }
+    fn has(&self, blob: &Blob) -> SnapshotResult<bool> {
+        self.store.has(blob)
+    }
+    fn put(&self, blob: &Blob, bytes: &[u8]) -> SnapshotResult<()> {
+        self.store.put(blob, bytes)?;
+        // A root says that all its packs are there; it goes last, by whoever has seen to that.
+        if matches!(blob, Blob::Pack(_)) {
+            self.send(*blob);
+        }
+        Ok(())
+    }
+    fn get(&self, blob: &Blob) -> SnapshotResult<Option<Vec<u8>>> {
+        self.store.get(blob)
+    }
+    fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> SnapshotResult<Vec<u8>> {
+        self.store.get_range(blob, offset, length)
+    }
+    fn list(&self, kind: BlobKind) -> SnapshotResult<Vec<Stored>> {
+        self.store.list(kind)
+    }
+    fn missing(&self, packs: &[Digest]) -> SnapshotResult<Vec<Digest>> {
+        self.store.missing(packs)
+    }
+    fn delete(&self, blobs: &[Blob]) -> SnapshotResult<()> {
+        self.store.delete(blobs)
+    }
+    fn parallel(&self) -> usize {
+        self.store.parallel()
+    }
+    fn whole_files(&self) -> Option<PathBuf> {
+        self.store.whole_files()
+    }
+}
