@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use towline_core::backend::GpuMake;
+use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};
 use towline_core::sweep::Parameters;
@@ -19,6 +20,8 @@ pub struct Grounds {
     pub run: PathBuf,
     /// Content of frozen code.
     pub snapshots: PathBuf,
+    /// Where its mounts are: a place of the machine's own, for others do not see them.
+    pub mounts: PathBuf,
     /// Datasets that runs share.
     pub copies: PathBuf,
     /// Journals of transfers that may be cut off.
@@ -126,7 +129,8 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     if resolved.io.is_empty() && resolved.copy.is_none() {
         return Ok(None);
     }
-    let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(wanted.grounds.run.join("io").join(&io.name))? });
+    let folder = |mode: IoMode| if mode == IoMode::Mount { wanted.grounds.mounts.clone() } else { wanted.grounds.run.join("io") };
+    let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(folder(io.mode).join(&io.name))? });
     let copy = resolved.copy.as_ref().map(|copy| {
         let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
         Ok::<_, Error>(CopyOrder { copy: copy.clone(), place: text(wanted.grounds.copies.join(Digest::of(&name).short()))? })

@@ -7,7 +7,7 @@ mod ended;
 use crate::code::Layout;
 use crate::data::DataProcess;
 use crate::launch::{Launch, LaunchError, Process, free_port};
-use crate::memory::MemoryGroup;
+use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::{Pid, Signal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,8 @@ pub(crate) struct Attempt {
     kill_at: Option<Instant>,
     time_limit: Option<Instant>,
     held_until: Option<Instant>,
+    /// What the kernel had killed before it, where the cluster limits our memory.
+    kills_before: u64,
     /// Grows while stragglers are waited for: they have no descriptor to watch.
     pause: Duration,
 }
@@ -110,6 +112,7 @@ impl Attempt {
             kill_at: None,
             time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
             held_until: None,
+            kills_before: if assignment.gang.is_some() { kernel_kills() } else { 0 },
             pause: Duration::from_millis(1),
             assignment,
         }
@@ -332,7 +335,9 @@ impl Attempt {
         if self.assignment.data.is_some() {
             // A data process that was killed leaves the programs behind its mounts.
             kill_all_descendants();
-            towline_host::mounts::release_below(&self.folder.join("io"));
+            for order in self.assignment.data.iter().flat_map(|data| &data.io) {
+                towline_host::mounts::release_below(Path::new(&order.place));
+            }
         }
         for group in self.memory.drain(..) {
             group.remove();

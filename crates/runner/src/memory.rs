@@ -54,6 +54,17 @@ impl MemoryGroup {
     }
 }
 
+/// What the kernel has killed so far for lack of memory in the groups that this process was given.
+pub(crate) fn kernel_kills() -> u64 {
+    let count = |folder: &Path, file: &str| -> u64 {
+        let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok()).sum()
+    };
+    // A cluster's limit is on the step or on the whole job, some groups above.
+    let of = |hierarchy: &Hierarchy| hierarchy.home.ancestors().take(4).map(|folder| count(folder, hierarchy.oom_file)).sum::<u64>();
+    hierarchies().first().map_or(0, of)
+}
+
 fn hierarchies() -> Vec<Hierarchy> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     own.lines().flat_map(hierarchy_of_line).collect()

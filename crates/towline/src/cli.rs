@@ -1,7 +1,7 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, port, prune, ps, query, release,
+    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, port, prune, ps, query, release,
     resubmit, rm, show, snapshot, ssh, submit, sync, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
@@ -53,6 +53,7 @@ pub(crate) enum Verb {
     Init(init::Args),
     Snapshot(snapshot::Args),
     Prune(prune::Args),
+    Adopt(adopt::Args),
     Ssh(ssh::Args),
     Port(port::Args),
     Alloc(alloc::Args),

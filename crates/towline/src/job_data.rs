@@ -24,8 +24,9 @@ pub(crate) struct JobData {
     pub(crate) secrets: SecretSet,
 }
 
-/// Looks everything up. Nothing is asked of any store yet.
-pub(crate) fn job_data(context: &Context, job: &Job) -> Result<JobData> {
+/// Looks everything up. Nothing is asked of any store yet. What only the nodes of a far cluster
+/// have, folders and programs, is theirs to find.
+pub(crate) fn job_data(context: &Context, job: &Job, is_here: bool) -> Result<JobData> {
     let mut data = JobData::default();
     if job.io.is_empty() && job.copy.is_none() {
         return Ok(data);
@@ -33,16 +34,18 @@ pub(crate) fn job_data(context: &Context, job: &Job) -> Result<JobData> {
     let mut variables = BTreeSet::new();
     for (name, io) in &job.io {
         check_name(name)?;
-        let store = store(context, &format!("`io.{name}`"), &io.datastore, &mut data.secrets)?;
+        let store = store(context, &format!("`io.{name}`"), &io.datastore, is_here, &mut data.secrets)?;
         let plan = IoPlan { name: name.clone(), store, path: clean(&format!("io.{name}.path"), &io.path)?, mode: io.mode, options: io.options.clone() };
         if !variables.insert(plan.variable()) {
             return Err(Error::config(format!("two names under `io` give the same variable {}", plan.variable())).hint("rename one of them"));
         }
-        check_mount(context, &plan)?;
+        if is_here {
+            check_mount(context, &plan)?;
+        }
         data.io.push(plan);
     }
     if let Some(copy) = &job.copy {
-        let store = store(context, "`copy`", &copy.datastore, &mut data.secrets)?;
+        let store = store(context, "`copy`", &copy.datastore, is_here, &mut data.secrets)?;
         let subdirs = copy.subdirs.iter().map(|subdir| clean("copy.subdirs", subdir)).collect::<Result<_>>()?;
         data.copy = Some(CopyPlan { store, path: clean("copy.path", &copy.path)?, subdirs });
     }
@@ -61,7 +64,9 @@ pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPla
     };
     for store in io.iter().map(|io| &io.store).chain(copy.iter().map(|copy| &copy.store)) {
         for (key, reference) in references(&store.datastore) {
-            secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{}`", store.name), key, reference)?);
+            // One that travelled by value is a file of this machine.
+            let from = reference.strip_prefix("keyring:").filter(|file| file.starts_with("file:")).unwrap_or(reference);
+            secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{}`", store.name), key, from)?);
         }
     }
     Ok(JobData { io, copy, secrets })
@@ -82,7 +87,7 @@ fn clean(key: &str, path: &str) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-fn store(context: &Context, at: &str, name: &str, secrets: &mut SecretSet) -> Result<NamedStore> {
+fn store(context: &Context, at: &str, name: &str, is_here: bool, secrets: &mut SecretSet) -> Result<NamedStore> {
     let config = &context.layers()?.config;
     let Some(datastore) = config.datastores.get(name) else {
         let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
@@ -101,8 +106,16 @@ fn store(context: &Context, at: &str, name: &str, secrets: &mut SecretSet) -> Re
     let home = surroundings::home();
     let lookup = Lookup { variable: &variable, keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name), home: home.as_deref() };
     // Opening finds every mistake that can be found without asking the store.
-    towline_io::open::open(name, &datastore, &lookup)?;
+    if is_here || datastore.kind != "folder" {
+        towline_io::open::open(name, &datastore, &lookup)?;
+    }
+    if !is_here {
+        bring_files(name, &mut datastore, &lookup, secrets)?;
+    }
     for (key, reference) in references(&datastore) {
+        if secrets.0.contains_key(&format!("{STORE_SECRET}{reference}")) {
+            continue;
+        }
         secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{name}`"), key, reference)?);
     }
     if let (Some(Credential::Map(map)), Some(home)) = (&mut datastore.credential, &home) {
@@ -113,13 +126,25 @@ fn store(context: &Context, at: &str, name: &str, secrets: &mut SecretSet) -> Re
             }
         }
     }
-    if datastore.kind == "folder"
+    if is_here
+        && datastore.kind == "folder"
         && let (Some(path), Some(home)) = (&datastore.path, &home)
         && let Some(below) = path.strip_prefix("~/")
     {
         datastore.path = Some(home.join(below).display().to_string());
     }
     Ok(NamedStore { name: name.to_owned(), datastore })
+}
+
+/// Credentials in files of this machine travel by value, among the secrets.
+fn bring_files(name: &str, datastore: &mut Datastore, lookup: &Lookup<'_>, secrets: &mut SecretSet) -> Result<()> {
+    let Some(Credential::Map(map)) = &mut datastore.credential else { return Ok(()) };
+    for (key, value) in map.iter_mut().filter(|(_, value)| value.starts_with("file:")) {
+        let secret = lookup.secret(&format!("datastore `{name}`"), key, value)?;
+        *value = format!("keyring:{value}");
+        secrets.0.insert(format!("{STORE_SECRET}{value}"), secret);
+    }
+    Ok(())
 }
 
 /// References of a credential that lead somewhere only this process sees.

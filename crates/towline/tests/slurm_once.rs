@@ -458,6 +458,25 @@ fn a_forgotten_job_is_submitted_again_once() {
     assert_eq!(jobs.matches("accepted").count(), 2, "{jobs}");
 }
 
+/// A controller that forgets a job which runs ends it, or starts it once more; the run comes to its end, and no attempt of it starts twice.
+#[test]
+fn a_running_job_that_is_forgotten_is_not_doubled() {
+    let lab = Lab::new(&Options::default());
+    std::thread::sleep(Duration::from_secs(6));
+    lab.slurm.exec("login", "alice", ["sbatch", "--output=/dev/null", "--wrap", "true"]).ok();
+    let ids: Vec<String> = (0..3).map(|_| lab.submit(&["sh", "job.sh", "some", "50"])).collect();
+    until("one of them to start", || ids.iter().any(|id| lab.has_started(id)).then_some(()));
+    lab.slurm.kill_service("ctl", "slurmctld");
+    lab.slurm.start_service("ctl", "slurmctld");
+    lab.wait_for_all("running jobs that were forgotten");
+    lab.nothing_was_doubled("running jobs that were forgotten");
+    for id in &ids {
+        assert_eq!(lab.home.state_of(id), "succeeded", "{}", lab.home.show(id));
+        assert_eq!(lab.attempts("end", id).len(), 1, "{}", lab.ledger());
+    }
+    lab.nothing_is_left("running jobs that were forgotten");
+}
+
 /// The wish to end a run whose job was forgotten does not reach the job that has its id now.
 #[test]
 fn the_end_of_a_forgotten_job_is_not_the_end_of_another() {
@@ -608,8 +627,9 @@ impl Lab {
     /// A run whose job was taken and then forgotten by the controller.
     fn forgotten(&self, file: &str) -> String {
         for _ in 0..5 {
-            // What was before is written down, and nothing else is about to be.
-            std::thread::sleep(Duration::from_secs(8));
+            // It writes at once after a quiet time, and then not for five seconds.
+            std::thread::sleep(Duration::from_secs(6));
+            self.slurm.exec("login", "alice", ["sbatch", "--output=/dev/null", "--wrap", "true"]).ok();
             let id = self.submit(&["-f", file]);
             std::thread::sleep(Duration::from_millis(1500));
             self.slurm.kill_service("ctl", "slurmctld");

@@ -104,7 +104,7 @@ pub enum SiteRequest {
     Forget {
         runs: Vec<FarRun>,
     },
-    /// What the scheduler has of this user that `tow` submitted.
+    /// What the scheduler has, of everybody, and what the stage folder has of this user.
     Known,
     /// The plan of a submission.
     Plan {
@@ -132,7 +132,7 @@ pub enum SiteReply {
         length: Option<u64>,
     },
     Listed(Vec<Listed>),
-    Known(Vec<KnownRun>),
+    Known(Vec<KnownJob>),
     Plan(Option<Box<towline_core::plan::Plan>>),
     Refused(crate::daemon::Refusal),
 }
@@ -225,15 +225,17 @@ pub struct Listed {
     pub link: Option<String>,
 }
 
-/// A run that the site knows of, whoever submitted it from wherever.
+/// Something that the scheduler or the stage folder knows of, whoever submitted it from wherever.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnownRun {
-    pub run: RunId,
-    pub submission: RunId,
-    pub task: Option<u32>,
+pub struct KnownJob {
+    /// Where it is a run of `tow`, and this user's.
+    pub run: Option<RunId>,
     pub job: Option<String>,
-    pub word: Option<String>,
+    pub name: String,
     pub user: String,
-    pub submitted: Option<Moment>,
+    /// The scheduler's word for its state; none where it has let it go.
+    pub word: Option<String>,
+    pub reason: Option<String>,
+    pub nodes: u32,
     pub ended: bool,
 }

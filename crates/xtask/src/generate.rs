@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 41] = [
+const VERBS: [&str; 42] = [
     "submit",
     "run",
     "ps",
@@ -28,6 +28,7 @@ const VERBS: [&str; 41] = [
     "snapshot get",
     "snapshot prune",
     "prune",
+    "adopt",
     "ssh",
     "port",
     "alloc",

@@ -205,6 +205,7 @@ impl Backend for SlurmBackend {
             time_limit: true,
             several_nodes: true,
             snapshots: true,
+            io: true,
             secrets: true,
             hold: true,
             connect: true,

@@ -193,6 +193,13 @@ const UNSURE: &[&str] = &[
     "no route to host",
     "standby mode",
     "header lengths are longer",
+    "missing socket error",
+    "insane message length",
+    "broken pipe",
+    "endpoint is not connected",
+    "network is unreachable",
+    "slurm_msg_sendto",
+    "slurm_receive_msg",
 ];
 
 fn partition(asked: &Asked<'_>, _: &[String]) -> Error {

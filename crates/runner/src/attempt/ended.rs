@@ -2,7 +2,7 @@
 
 use super::{Attempt, Stage};
 use crate::inner::ending_file;
-use crate::memory::MemoryGroup;
+use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::WaitStatus;
 use towline_core::backend::LogSource;
 use towline_core::reason::{Cause, Ending, RankFailure};
@@ -64,7 +64,8 @@ impl Attempt {
     fn failure(&self, source: LogSource, node: u32, status: WaitStatus) -> Ending {
         let (code, by_signal) = (status.exit_status(), status.terminating_signal());
         let exit_code = code.or(by_signal.map(|number| 128 + number));
-        let ran_out = self.memory.get(node as usize).is_some_and(MemoryGroup::ran_out);
+        let by_cluster = || self.assignment.gang.is_some() && kernel_kills() > self.kills_before;
+        let ran_out = self.memory.get(node as usize).is_some_and(MemoryGroup::ran_out) || by_cluster();
         match source {
             LogSource::SetUp(_) => Ending { exit_code, ..Ending::cause(Cause::SetUp) }.detail(format!("node {node}, code {}", exit_code.unwrap_or(1))),
             LogSource::Rank(rank) => {

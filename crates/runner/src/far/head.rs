@@ -99,6 +99,10 @@ impl Head {
                         self.end(0, ending.clone())?;
                     }
                     records::drop_secrets(&self.stage, &self.submission);
+                    if self.leaving {
+                        // The scheduler may have put it back for a start that nobody wants.
+                        scheduler::withdraw(&self.me.job);
+                    }
                     return Ok(ending.passed_code());
                 }
                 Due::Open(attempt) => {

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::backend::GpuMake;
+use towline_core::job::IoMode;
 use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
@@ -38,8 +39,9 @@ pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     let folder = stage.run(&task.run);
     let lease = Lease::take(folder.lease(task.attempt, Holder::Node(node)))?;
     let ending = match assigned(&stage, task, node) {
-        Ok(assignment) => {
-            Carrier { folder: folder.clone(), node, attempt: task.attempt, lease: &lease, ended_by: None, looked: Instant::now() }.carry(assignment)?
+        Ok((assignment, needs_data)) => {
+            let folder = folder.clone();
+            Carrier { folder, node, attempt: task.attempt, lease: &lease, needs_data, ended_by: None, looked: Instant::now() }.carry(assignment)?
         }
         Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
     };
@@ -49,7 +51,8 @@ pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     Ok(code)
 }
 
-fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignment> {
+/// What this node is to carry, and whether it waits for what the first brings.
+fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignment, bool)> {
     let unreadable = |error: io::Error| Error::refused(format!("{} cannot be read", stage.submission(&task.submission).display())).source_error(error);
     let order = records::order(stage, &task.submission).map_err(unreadable)?;
     let run = order.plan.runs.iter().find(|run| run.id == task.run).ok_or_else(|| Error::bug("the run is not in its plan"))?;
@@ -60,7 +63,14 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignmen
     let folder = stage.run(&task.run);
     let claim: Claim =
         fs::read(folder.record(task.attempt, Record::Claim)).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other)).map_err(unreadable)?;
-    let grounds = Grounds { run: folder.root().to_owned(), snapshots: stage.snapshots(), copies: local_disk().join("copies"), transfers: stage.transfers() };
+    let local = local_disk();
+    let grounds = Grounds {
+        run: folder.root().to_owned(),
+        snapshots: stage.snapshots(),
+        mounts: local.join("mounts").join(task.run.as_str()),
+        copies: local.join("copies"),
+        transfers: local.join("transfers"),
+    };
     let mut assignment = assemble::assignment(Wanted {
         run: &task.run,
         attempt: task.attempt,
@@ -82,6 +92,13 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignmen
     }
     assignment.time = None;
     assignment.hold_on_failure = None;
+    // What is read and written lies in the run's folder, for all nodes: the first sees to it.
+    if let Some(data) = assignment.data.as_mut().filter(|_| node > 0) {
+        data.io.retain(|order| order.io.mode == IoMode::Mount);
+    }
+    if assignment.data.as_ref().is_some_and(|data| data.io.is_empty() && data.copy.is_none()) {
+        assignment.data = None;
+    }
     assignment.gang = Some(GangPlace { node, hosts: claim.hosts, port: claim.port });
     for (name, value) in std::env::vars() {
         if !name.starts_with("TOW_") {
@@ -89,7 +106,8 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<Assignmen
         }
     }
     assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
-    Ok(assignment)
+    let needs_data = node > 0 && order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Read);
+    Ok((assignment, needs_data))
 }
 
 /// A folder on this node's own disk that runs of this user share.
@@ -103,6 +121,8 @@ struct Carrier<'a> {
     node: u32,
     attempt: u32,
     lease: &'a Lease,
+    /// The first node brings what this one needs too.
+    needs_data: bool,
     /// What the word to end said.
     ended_by: Option<Ending>,
     looked: Instant,
@@ -113,6 +133,9 @@ impl Carrier<'_> {
         let (mut heard, tell) = UnixStream::pair()?;
         heard.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+        if let Some(ending) = self.wait_for_data(&mut heard)? {
+            return Ok(ending);
+        }
         let mut attempt = Attempt::new(assignment, self.folder.root(), "node");
         let mut change = attempt.begin();
         loop {
@@ -120,6 +143,9 @@ impl Carrier<'_> {
                 Change::Done => break,
                 Change::SetUpStarted | Change::RanksStarted if self.node == 0 => {
                     records::make(&self.folder, self.attempt, Record::Started, &Started { at: towline_host::clock::now() })?;
+                    if change == Change::RanksStarted {
+                        towline_host::once::create(&self.ready_file(), b"")?;
+                    }
                 }
                 _ => {}
             }
@@ -141,6 +167,28 @@ impl Carrier<'_> {
         }
         // Why it was told to end counts, not how the ranks took it.
         Ok(self.ended_by.clone().unwrap_or_else(|| attempt.ending()))
+    }
+
+    fn ready_file(&self) -> PathBuf {
+        self.folder.root().join(format!("attempt-{}.ready", self.attempt))
+    }
+
+    /// The first node brings what is read; the others begin when it has. An ending, if it is not to be.
+    fn wait_for_data(&self, heard: &mut UnixStream) -> io::Result<Option<Ending>> {
+        while self.needs_data && !self.ready_file().exists() {
+            let limit = crate::carry::timespec(LOOK_EVERY);
+            let _ = poll(&mut [PollFd::new(&*heard, PollFlags::IN)], Some(&limit));
+            let records = Records::read(&self.folder)?;
+            let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
+            let signalled = heard.read(&mut [0; 8]).is_ok_and(|count| count > 0);
+            if let Some(StopOrder { ending, .. }) = stop {
+                return Ok(Some(ending));
+            }
+            if signalled || records.cancelled || self.lease.is_lost() {
+                return Ok(Some(Ending::cause(Cause::ByUser)));
+            }
+        }
+        Ok(None)
     }
 
     /// Looks for the word to end. `true`: at once, without grace.

@@ -58,6 +58,11 @@ pub(super) fn wake_nodes(job: &str) {
     let _ = quiet(Command::new("scancel").args(["--signal=TERM", &format!("{job}.0")])).spawn();
 }
 
+/// Takes this job out of the queue, should it be back there.
+pub(super) fn withdraw(job: &str) {
+    let _ = quiet(Command::new("scancel").arg(job)).spawn();
+}
+
 /// Why the scheduler ends this job, when it does. While it does so its state is `COMPLETING`,
 /// whatever the cause; what else it says tells them apart.
 pub(super) fn why_ended(me: &JobStart, hosts: &[String]) -> Ending {

@@ -102,8 +102,13 @@ impl Daemon {
     fn assignment(&self, key: RunKey, plan: &Plan) -> Result<Assignment> {
         let run = self.run_of(key).ok_or_else(|| Error::bug("the run is gone"))?;
         let resolved = &plan.resolved;
-        let grounds =
-            Grounds { run: self.state.run(&run.id), snapshots: self.state.snapshots(), copies: self.state.copies(), transfers: self.state.transfers() };
+        let grounds = Grounds {
+            run: self.state.run(&run.id),
+            snapshots: self.state.snapshots(),
+            mounts: self.state.run(&run.id).join("io"),
+            copies: self.state.copies(),
+            transfers: self.state.transfers(),
+        };
         assemble::assignment(Wanted {
             run: &run.id,
             attempt: run.state.attempt,

@@ -4,7 +4,7 @@
 use super::settle::{Act, Signs, Truth, settle};
 use super::submit::Jobs;
 use super::{Site, failed};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use towline_backends::slurm::parse::accounting::AccountingRow;
@@ -19,7 +19,7 @@ use towline_core::state::Native;
 use towline_core::{Error, ErrorKind, Result, Retry, RunId};
 use towline_runner::far::is_lapsed;
 use towline_runner::far::records::{self, Due, Records};
-use towline_wire::site::{AttemptReport, Explained, FarRun, KnownRun, Observed, RunReport};
+use towline_wire::site::{AttemptReport, Explained, FarRun, KnownJob, Observed, RunReport};
 use towline_wire::stage::{End, Holder, Record};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
@@ -152,7 +152,12 @@ impl Site {
             }
             Act::End { attempt, ending } => {
                 let ending = self.with_last_words(far, &jobs, ending);
-                self.end(&far.run, attempt, ending).map(|()| false)
+                self.end(&far.run, attempt, ending)?;
+                if truth == Truth::Waiting && self.is_over(far)? {
+                    // Put back for a start that nobody wants. One that comes all the same finds the end and leaves.
+                    let _ = self.withdraw(std::slice::from_ref(far));
+                }
+                Ok(false)
             }
         }
     }
@@ -232,28 +237,47 @@ impl Site {
         Ok(Explained { native: queue.native(far), text: found.text, next: found.next, forever: found.forever })
     }
 
-    /// Every run that this stage folder knows of.
-    pub(super) fn known(&self) -> Result<Vec<KnownRun>> {
-        let rows = self.slurm.queue(Some(&self.user)).unwrap_or_default();
-        let queue = Queue { rows, accounted: Vec::new() };
-        let folder = self.stage.submissions();
+    /// Everything in the scheduler's queue, and every run that this stage folder knows of.
+    pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
+        let rows = self.slurm.queue(None)?;
         let mut known = Vec::new();
+        for row in &rows {
+            let submission = RunId::try_from(row.name.clone()).ok().filter(|id| row.user == self.user && self.stage.plan(id).exists());
+            let run = submission.map(|id| match row.id.part {
+                Part::Task(task) => id.numbered(task),
+                _ => id,
+            });
+            known.push(KnownJob {
+                ended: state::native(&row.state).is_ended(),
+                run,
+                job: Some(row.id.to_string()),
+                name: row.name.clone(),
+                user: row.user.clone(),
+                word: Some(row.state.clone()),
+                reason: row.reason.clone(),
+                nodes: row.node_count,
+            });
+        }
+        let listed: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        let folder = self.stage.submissions();
         for entry in std::fs::read_dir(&folder).map_err(|error| failed(&folder, error))?.flatten() {
             let Some(submission) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+            if listed.contains(submission.as_str()) {
+                continue;
+            }
             let Ok(order) = records::order(&self.stage, &submission) else { continue };
             let jobs = self.jobs(&submission)?;
             for run in &order.plan.runs {
                 let far = FarRun::of(&run.id);
-                let native = queue.native(&far);
-                known.push(KnownRun {
+                known.push(KnownJob {
                     ended: self.is_over(&far)?,
-                    job: native.as_ref().map(|native| native.id.clone()).or_else(|| jobs.accepted(far.task).next().map(|(_, job)| job.to_owned())),
-                    word: native.map(|native| native.word),
-                    run: run.id.clone(),
-                    submission: submission.clone(),
-                    task: far.task,
+                    job: jobs.accepted(far.task).next().map(|(_, job)| job.to_owned()),
+                    run: Some(run.id.clone()),
+                    name: run.name.clone(),
                     user: self.user.clone(),
-                    submitted: entry.metadata().ok().and_then(|meta| meta.modified().ok()).map(towline_host::clock::moment),
+                    word: None,
+                    reason: None,
+                    nodes: order.plan.resolved.shape.nodes,
                 });
             }
         }
@@ -262,10 +286,9 @@ impl Site {
 }
 
 /// The lines of a run: by the name it has there, which is its submission's id.
-pub(super) fn rows_of<'r>(rows: &'r [QueueRow], far: &FarRun) -> impl Iterator<Item = &'r QueueRow> {
-    rows.iter().filter(move |row| {
-        row.name == far.submission.as_str() && far.task.is_none_or(|task| row.id.covers(&JobId { job: row.id.job, part: Part::Task(task), step: None }))
-    })
+pub(super) fn rows_of<'q, 'f>(rows: &'q [QueueRow], far: &'f FarRun) -> impl Iterator<Item = &'q QueueRow> + use<'q, 'f> {
+    let task = |row: &QueueRow, task: u32| row.id.covers(&JobId { job: row.id.job, part: Part::Task(task), step: None });
+    rows.iter().filter(move |row| row.name == far.submission.as_str() && far.task.is_none_or(|number| task(row, number)))
 }
 
 impl Queue {

@@ -178,13 +178,18 @@ impl Site {
     /// The wish is in the run's folder before the scheduler hears of it: a start that comes too late
     /// finds it there.
     pub(super) fn cancel(&self, runs: &[FarRun]) -> Result<()> {
-        let mut jobs: Vec<String> = Vec::new();
         for far in runs {
             let folder = self.stage.run(&far.run);
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.root());
             made.and_then(|()| towline_host::once::create(&folder.cancel(), b"")).map_err(|error| failed(folder.root(), error))?;
         }
         crash::pass("site.cancel.noted");
+        self.withdraw(runs)
+    }
+
+    /// Takes what the scheduler still has of these runs out of its queue.
+    pub(super) fn withdraw(&self, runs: &[FarRun]) -> Result<()> {
+        let mut jobs: Vec<String> = Vec::new();
         // By name, not by the ids that were noted: a controller that forgot a job gives its id to another.
         let rows = self.slurm.queue(Some(&self.user))?;
         for far in runs {

@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, its help, and one function that gives a report.
 
 pub(crate) mod abort;
+pub(crate) mod adopt;
 pub(crate) mod alloc;
 pub(crate) mod clusters;
 pub(crate) mod completions;
@@ -127,6 +128,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Snapshot(args) => snapshot::run(context, &args),
         Verb::Prune(args) => prune::run(context, &args),
         Verb::Ssh(args) => ssh::run(context, &args),
+        Verb::Adopt(args) => adopt::run(context, &args),
         Verb::Port(args) => port::run(context, &args),
         Verb::Alloc(args) => alloc::run(context, args),
         Verb::Release(args) => release::run(context, &args),

@@ -1,7 +1,7 @@
 //! `tow ps`: runs, newest first.
 
 use super::Report;
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::freshen::freshen;
 use crate::output::{Paint, state_paint};
 use crate::table::Table;
@@ -12,6 +12,7 @@ use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, Target};
 use towline_wire::report::{Run, Runs};
+use towline_wire::site::{SiteReply, SiteRequest};
 
 /// List runs, newest first.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// All of them.
     #[arg(short, long)]
     all: bool,
+    /// What a far cluster itself knows, also of others and from other machines; with --all ended ones too.
+    #[arg(long, conflicts_with_all = ["run", "state", "experiment", "tag"])]
+    remote: bool,
 }
 
 impl Args {
@@ -52,11 +56,45 @@ impl Args {
     }
     /// `tow query` without a run.
     pub(crate) const fn everything() -> Self {
-        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit: 50, all: false }
+        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit: 50, all: false, remote: false }
     }
 }
 
+/// What a far cluster itself knows, whoever submitted it.
+fn remote(context: &Context, args: &Args) -> Result<Report> {
+    let name = match &args.cluster {
+        Some(name) => name.clone(),
+        None => context.layers()?.default_cluster().to_owned(),
+    };
+    let AnyCluster::Slurm(cluster) = context.cluster(&name)? else {
+        return Err(Error::refused(format!("cluster `{name}` is this machine: `tow ps` has all of it")).hint("name another with `-c`"));
+    };
+    crate::machines::connect(&cluster.backend)?;
+    let SiteReply::Known(jobs) = cluster.backend.ask(&SiteRequest::Known)? else { return Err(Error::bug("an answer to another question")) };
+    let history = context.maybe_history()?;
+    let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "HERE"]);
+    for job in jobs.iter().filter(|job| args.all || !job.ended) {
+        let here = job.run.as_ref().is_some_and(|run| history.as_ref().is_some_and(|history| history.knows(run).unwrap_or(false)));
+        let word = job.word.clone().unwrap_or_else(|| if job.ended { "ended".into() } else { "gone".into() });
+        let reason = job.reason.as_deref().filter(|reason| *reason != "None").map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let plain = |text: String| (text, Paint::Plain);
+        table.row(vec![
+            (job.job.clone().unwrap_or_default(), Paint::Bold),
+            plain(job.run.as_ref().map_or_else(|| job.name.clone(), ToString::to_string)),
+            plain(job.user.clone()),
+            plain(format!("{}{reason}", word.to_lowercase())),
+            plain(job.nodes.to_string()),
+            plain(if here { "yes".into() } else { String::new() }),
+        ]);
+    }
+    let report = Report::new(table.render(), &serde_json::json!({ "jobs": jobs }));
+    Ok(report.hint(format!("take one of your own into the history here: tow adopt RUN -c {name}")))
+}
+
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    if args.remote {
+        return remote(context, args);
+    }
     let filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
         return Ok(Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello"));
@@ -77,7 +115,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     } else if more {
         report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
     }
+    for (cluster, since, why) in stale(&records) {
+        report = report.hint(format!("`?`: {cluster} was last heard of at {since}: {why}"));
+    }
     Ok(report)
+}
+
+/// Clusters of which what is shown is old, each once.
+fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
+    let mut seen: Vec<(&str, Moment, &str)> = Vec::new();
+    for record in records {
+        if let Freshness::Stale { since, why } = &record.freshness
+            && !seen.iter().any(|(cluster, ..)| *cluster == record.cluster.as_str())
+        {
+            seen.push((record.cluster.as_str(), *since, why.as_str()));
+        }
+    }
+    seen
 }
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
@@ -148,6 +202,11 @@ pub(crate) fn state_text(record: &RunRecord) -> String {
     }
     if state.held_until.is_some() {
         return "failed, held".to_owned();
+    }
+    // Why a far cluster keeps it waiting, in its own word.
+    let reason = state.native.as_ref().map(|native| native.reason.as_str()).filter(|reason| !matches!(*reason, "" | "None"));
+    if let Some(reason) = reason.filter(|_| state.phase == Phase::Queued) {
+        return format!("{word} ({})", reason.split([',', ' ']).next().unwrap_or(reason));
     }
     match &state.ending {
         Some(ending) if state.phase == Phase::Ended(towline_core::reason::Outcome::Failed) => match (ending.cause, ending.exit_code) {

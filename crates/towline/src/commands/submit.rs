@@ -394,7 +394,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
     let data = match data {
         Some((io, copy)) => same_data(context, io, copy)?,
-        None => job_data(context, &job)?,
+        None => job_data(context, &job, target.is_here())?,
     };
     let around = Surroundings {
         git,

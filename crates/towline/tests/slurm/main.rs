@@ -8,3 +8,4 @@ mod logs;
 mod preempt;
 mod refusals;
 mod sweep;
+mod why;

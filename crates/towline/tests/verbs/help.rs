@@ -31,6 +31,7 @@ fn every_verb_of_the_contract_is_listed() {
         "init",
         "snapshot",
         "prune",
+        "adopt",
         "ssh",
         "port",
         "alloc",

@@ -13,19 +13,27 @@ use towline_wire::site::{SiteReply, SiteRequest};
 pub(super) fn stage(backend: &SlurmBackend, state: &StateFolder, plan: &Plan) -> Result<()> {
     let Some(code) = &plan.resolved.code else { return Ok(()) };
     let id = code.snapshot.as_deref().and_then(Digest::parse).ok_or_else(|| Error::bug("the plan names no snapshot"))?;
+    // A root that is there says that its packs are.
+    if missing(backend, vec![Blob::Root(id).path()])?.is_empty() {
+        return Ok(());
+    }
     let store = FolderStore::new(state.snapshots());
     let root = read_root(&store, &id)?;
     let mut blobs: Vec<Blob> = root.packs.iter().copied().map(Blob::Pack).collect();
     blobs.push(Blob::Root(id));
     let names: Vec<String> = blobs.iter().map(Blob::path).collect();
-    // A root that is there says that its packs are.
-    let SiteReply::Missing { blobs: missing } = backend.ask(&SiteRequest::Missing { blobs: names })? else {
-        return Err(Error::bug("the far side gave an answer to another question"));
-    };
+    let missing = missing(backend, names)?;
     let gone = || Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder");
     let mut todo = blobs.iter().filter(|blob| missing.contains(&blob.path())).peekable();
     if todo.peek().is_none() {
         return Ok(());
     }
     backend.keep_all(todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
+}
+
+fn missing(backend: &SlurmBackend, blobs: Vec<String>) -> Result<Vec<String>> {
+    match backend.ask(&SiteRequest::Missing { blobs })? {
+        SiteReply::Missing { blobs } => Ok(blobs),
+        _ => Err(Error::bug("the far side gave an answer to another question")),
+    }
 }

@@ -21,8 +21,9 @@ use towline_wire::site::{FarRun, RunReport, SiteReply, SiteRequest};
 
 /// How often the records of a run that somebody watches are looked at.
 const WATCHED: Duration = Duration::from_millis(400);
-/// And of runs that nobody watches.
-const UNWATCHED: Duration = Duration::from_secs(5);
+/// And of runs that nobody watches: soon after something has changed, and later.
+const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+const LIVELY: Duration = Duration::from_secs(15);
 /// How often the scheduler is asked at most, and at least.
 const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
 /// Pauses after a failure: from, and up to.
@@ -119,6 +120,7 @@ struct Agenda {
     is_answered: bool,
     pause: Option<(Instant, Duration)>,
     used: Instant,
+    changed: Instant,
     last: HashMap<RunId, RunReport>,
 }
 
@@ -136,6 +138,7 @@ impl Worker {
             is_answered: false,
             pause: None,
             used: now,
+            changed: now,
             last: HashMap::new(),
         };
         loop {
@@ -356,7 +359,11 @@ fn placed(report: &RunReport, last: Option<&RunReport>) -> Option<Native> {
 
 impl Agenda {
     fn look_every(&self) -> Duration {
-        if self.followed.is_empty() { UNWATCHED } else { WATCHED }
+        match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
+            (false, _) => WATCHED,
+            (true, true) => UNWATCHED.0,
+            (true, false) => UNWATCHED.1,
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -364,6 +371,7 @@ impl Agenda {
     }
 
     fn ask_soon(&mut self) {
+        self.changed = Instant::now();
         self.ask_every = ASK.0;
     }
 
