@@ -37,6 +37,12 @@ impl Facts {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NodeFacts {
     pub name: String,
+    /// The cluster's own word for how it is: `idle`, `drained`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// Who runs there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
     pub cpus: u32,
     pub cpus_used: u32,
     pub memory: u64,

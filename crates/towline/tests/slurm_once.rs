@@ -19,11 +19,14 @@ use towline_testkit::real::slurm::Options;
 use towline_testkit::{Home, Output, until};
 
 /// Keeps a ledger in the home that all hosts share: every start and end, and whether another
-/// attempt was alive. The lock goes with the process that is the job, whatever kills it.
+/// attempt was alive. The lock goes with the process that is the job, whatever kills it. Each rank
+/// has its lock, the first alone writes its starts and ends.
 const JOB: &str = r#"#!/bin/sh
-exec 9>"$HOME/ledger.$TOW_RUN_ID.lock"
+exec 9>"$HOME/ledger.$TOW_RUN_ID.$RANK.lock"
 flock -n 9 || echo "double $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
-echo "start $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
+ledger="$HOME/ledger"
+[ "$RANK" = 0 ] || ledger=/dev/null
+echo "start $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$ledger"
 case "$1" in
   quick) sleep 0.2 ;;
   some) i=0; while [ $i -lt "$2" ]; do echo "line $i"; i=$((i + 1)); sleep 0.1; done ;;
@@ -31,16 +34,17 @@ case "$1" in
   third) [ "$TOW_ATTEMPT" -ge 3 ] || exit 1 ;;
   once) [ "$TOW_ATTEMPT" -ge 2 ] || exec sleep 300 ;;
 esac
-echo "end $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$HOME/ledger"
+echo "end $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$ledger"
 "#;
 
 /// The job files: what runs, and what follows an attempt that fails.
-const JOBS: [(&str, &str); 7] = [
+const JOBS: [(&str, &str); 8] = [
     ("quick.yaml", "command: [sh, job.sh, quick]\n"),
     ("sturdy.yaml", "command: [sh, job.sh, quick]\nretry: {when: [node_failed], max: 9}\n"),
     ("third.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code, node_failed], max: 9}\n"),
     ("later.yaml", "command: [sh, job.sh, quick]\nresources: {native: [--begin=now+6]}\n"),
     ("long.yaml", "command: [sh, job.sh, long]\n"),
+    ("some.yaml", "command: [sh, job.sh, some, 50]\nretry: {when: [node_failed], max: 9}\n"),
     ("once.yaml", "command: [sh, job.sh, once]\nretry: {when: [node_failed], max: 9}\n"),
     ("limit.yaml", "command: [sh, job.sh, once]\nresources: {time: 1m}\nretry: {when: [time_limit, node_failed], max: 9}\n"),
 ];
@@ -170,6 +174,30 @@ enum Scenario {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    One,
+    /// Three runs, which are one array over there.
+    Sweep,
+    /// Two nodes.
+    Gang,
+}
+
+impl Shape {
+    const fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::One => &[],
+            Self::Sweep => &["--sweep", "seed=1-3"],
+            Self::Gang => &["--nodes", "2"],
+        }
+    }
+
+    /// The runs of a submission.
+    fn runs(self, id: &str) -> Vec<String> {
+        if self == Self::Sweep { (1..=3).map(|number| format!("{id}-{number}")).collect() } else { vec![id.to_owned()] }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Client or daemon, at a named point.
     Here(&'static str),
@@ -178,7 +206,13 @@ enum Fault {
     DropConnections,
     KillClient,
     KillDaemon,
+    /// All that serve connections beside the scheduler.
+    KillSite,
+    /// A head or a runner of a node, whoever's it is.
+    KillRunner,
 }
+
+const AT_RANDOM: [Fault; 5] = [Fault::DropConnections, Fault::KillClient, Fault::KillDaemon, Fault::KillSite, Fault::KillRunner];
 
 impl Fault {
     fn point(self) -> Option<&'static str> {
@@ -193,9 +227,11 @@ impl Fault {
 }
 
 /// What was asked for in one round.
+#[derive(Debug)]
 struct Round {
     scenario: Scenario,
     fault: Fault,
+    shape: Shape,
     /// The name of its runs.
     name: String,
     /// Whether a death of its node leads to another attempt.
@@ -207,6 +243,12 @@ struct Round {
     token: Option<PathBuf>,
 }
 
+impl Round {
+    fn is_mine(&self, run: &Value) -> bool {
+        run["id"].as_str().and_then(|id| id.strip_prefix(&self.name)).is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
 struct Campaign {
     lab: Lab,
     random: Seeded,
@@ -214,12 +256,14 @@ struct Campaign {
     checked: usize,
     kills: u32,
     passed: BTreeSet<&'static str>,
+    /// Runs of which a head or a runner was shot.
+    shot: BTreeSet<String>,
 }
 
 impl Campaign {
     fn new(seed: u64) -> Self {
         let lab = Lab::new(&Options { gpus: 0, ..Options::default() });
-        Self { lab, random: Seeded(seed), rounds: Vec::new(), checked: 0, kills: 0, passed: BTreeSet::new() }
+        Self { lab, random: Seeded(seed), rounds: Vec::new(), checked: 0, kills: 0, passed: BTreeSet::new(), shot: BTreeSet::new() }
     }
 
     /// What is to die at a point has its own token, so that rounds overlap.
@@ -253,12 +297,14 @@ impl Campaign {
             Scenario::Limit => "limit.yaml",
         };
         let name = format!("r{}", self.rounds.len());
-        let mut round = Round { scenario, fault, name: name.clone(), is_sturdy, promised: Vec::new(), asked: 1, token };
+        let shape = if scenario == Scenario::Limit { Shape::One } else { self.random.pick(&[Shape::One, Shape::One, Shape::Sweep, Shape::Gang]) };
+        let asked = shape.runs("").len();
+        let mut round = Round { scenario, fault, shape, name: name.clone(), is_sturdy, promised: Vec::new(), asked, token };
         // Where a random fault strikes: while it is submitted, or at the verb after that.
         let is_late = matches!(scenario, Scenario::Abort | Scenario::Resubmit) && self.random.next(2) == 0;
-        let submitted = self.act(&["submit", "-f", file, "--name", &name], (!is_late).then_some(fault));
+        let submitted = self.act(&[&["submit", "-f", file, "--name", &name], shape.words()].concat(), (!is_late).then_some(fault));
         if submitted.code == 0 {
-            round.promised.push(submitted.id());
+            round.promised.extend(shape.runs(&submitted.id()));
             if matches!(scenario, Scenario::Abort | Scenario::Resubmit) {
                 self.verb_after(&mut round, &submitted.id(), is_late);
             }
@@ -271,14 +317,19 @@ impl Campaign {
     fn verb_after(&mut self, round: &mut Round, id: &str, is_late: bool) {
         if self.random.next(3) > 0 {
             let over = || round.token.as_ref().is_some_and(|token| !token.exists());
-            until("the long run to start or a kill", || (self.lab.has_started(id) || over()).then_some(()));
+            let first = &round.shape.runs(id)[0];
+            until("the long run to start or a kill", || (self.lab.has_started(first) || self.shot.contains(first) || over()).then_some(()));
         }
-        let verb = if round.scenario == Scenario::Abort { "abort" } else { "resubmit" };
-        let done = self.act(&[verb, id], is_late.then_some(round.fault));
-        if verb == "resubmit" {
-            round.asked = 2;
+        let words: &[&str] = match (round.scenario, round.shape) {
+            (Scenario::Abort, _) => &["abort"],
+            (_, Shape::Sweep) => &["resubmit", "--all"],
+            _ => &["resubmit"],
+        };
+        let done = self.act(&[words, &[id]].concat(), is_late.then_some(round.fault));
+        if words[0] == "resubmit" {
+            round.asked *= 2;
             if done.code == 0 {
-                round.promised.push(done.id());
+                round.promised.extend(round.shape.runs(&done.id()));
             }
         }
     }
@@ -292,7 +343,10 @@ impl Campaign {
             std::thread::sleep(Duration::from_millis(self.random.next(span) as u64));
             self.strike(fault, &mut child, daemon);
         }
-        child.wait_with_output().unwrap().into()
+        let output = Output::from(child.wait_with_output().unwrap());
+        // Done, killed, or out of reach: nothing else can come of it.
+        assert!([0, 125, 137].contains(&output.code), "{words:?} with {fault:?}: {output:?}");
+        output
     }
 
     fn strike(&mut self, fault: Fault, child: &mut Child, daemon: Option<i32>) {
@@ -303,9 +357,38 @@ impl Campaign {
                 let Some(pid) = daemon else { return };
                 process::signal(pid, rustix::process::Signal::KILL);
             }
+            Fault::KillSite => {
+                let sites = self.over_there("login", "__site");
+                sites.iter().for_each(|(pid, _)| self.shoot("login", pid));
+            }
+            Fault::KillRunner => {
+                let verb = self.random.pick(&["__head", "__node"]);
+                let all: Vec<(&str, String, String)> = ["c1", "c2", "c3"]
+                    .into_iter()
+                    .flat_map(|host| self.over_there(host, verb).into_iter().map(move |(pid, words)| (host, pid, words)))
+                    .collect();
+                if all.is_empty() {
+                    return;
+                }
+                let (host, pid, words) = &all[self.random.next(all.len())];
+                // The head of an array's task names the whole of it.
+                let named = words.split(' ').skip_while(|word| word != &verb).nth(if verb == "__head" { 2 } else { 3 }).unwrap();
+                self.shot.extend(Shape::Sweep.runs(named).into_iter().chain([named.to_owned()]));
+                self.shoot(host, pid);
+            }
             Fault::Here(_) | Fault::There(_) => return,
         }
         self.kills += 1;
+    }
+
+    /// Processes of ours on a host: their ids there, and their words.
+    fn over_there(&self, host: &str, verb: &str) -> Vec<(String, String)> {
+        let found = self.lab.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]).stdout;
+        found.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
+    }
+
+    fn shoot(&self, host: &str, pid: &str) {
+        self.lab.slurm.root(host, ["kill", "-KILL", pid]);
     }
 
     /// Waits for the kill, or until it cannot come any more. Heads have their order with them.
@@ -315,7 +398,7 @@ impl Campaign {
             let what = format!("{:?} {:?}: the kill, or the end", round.scenario, round.fault);
             until(&what, || {
                 let open = self.lab.home.tow(["ps", "--state", "active", "--json"]).json();
-                let quiet = open["runs"].as_array().is_some_and(|runs| runs.iter().all(|run| run["name"] != round.name.as_str()));
+                let quiet = open["runs"].as_array().is_some_and(|runs| runs.iter().all(|run| !round.is_mine(run)));
                 (!token.exists() || quiet).then_some(())
             });
         }
@@ -326,14 +409,13 @@ impl Campaign {
 
     /// Things go on, and everything that was promised comes to its true end.
     fn settle(&mut self) {
-        let named = |name: &str| self.rounds[self.checked..].iter().find(|round| round.name == name);
+        let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; long runs that nobody ended are ended by the user now.
         until("all long runs to be asked to end", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
             let mut all = true;
             for run in open["runs"].as_array().unwrap() {
-                let round = named(run["name"].as_str().unwrap());
-                if round.is_some_and(|round| matches!(round.scenario, Scenario::Abort | Scenario::Resubmit)) {
+                if of(run).is_some_and(|round| matches!(round.scenario, Scenario::Abort | Scenario::Resubmit)) {
                     all &= self.lab.home.tow(["abort", run["id"].as_str().unwrap()]).code == 0;
                 }
             }
@@ -355,8 +437,8 @@ impl Campaign {
     }
 
     fn check(&self, round: &Round, runs: &[Value]) {
-        let what = format!("{}: {:?} with {:?}", round.name, round.scenario, round.fault);
-        let mine: Vec<&Value> = runs.iter().filter(|run| run["name"] == round.name.as_str()).collect();
+        let what = format!("{round:?}");
+        let mine: Vec<&Value> = runs.iter().filter(|run| round.is_mine(run)).collect();
         for id in &round.promised {
             assert!(mine.iter().any(|run| run["id"] == id.as_str()), "{what}: {id} was lost");
         }
@@ -374,14 +456,15 @@ impl Campaign {
         let shown = || format!("{what}: {run}\nstarted {starts:?}, ended {ends:?}");
         assert!(starts.iter().all(|started| *started <= attempt), "{}", shown());
         let is_long = matches!(round.scenario, Scenario::Abort | Scenario::Resubmit);
+        let is_hit = round.fault.is_head() || self.shot.contains(id);
         match state {
             "succeeded" => assert!(!is_long && ends.last() == Some(&attempt), "{}", shown()),
             "cancelled" => assert!(is_long, "{}", shown()),
             // Only a killed head may fail a run, and only one that is not to be tried again.
-            "failed" => assert!(round.fault.is_head() && !round.is_sturdy && reason == "node_failed", "{}", shown()),
+            "failed" => assert!(is_hit && !round.is_sturdy && reason == "node_failed", "{}", shown()),
             _ => panic!("{}", shown()),
         }
-        if !round.fault.is_head() && !is_long {
+        if !is_hit && !is_long {
             let expected = match round.scenario {
                 Scenario::Submit => 1,
                 Scenario::Retry => 3,
@@ -426,10 +509,10 @@ fn scenarios(fault: Fault) -> &'static [Scenario] {
 fn no_job_is_lost_and_none_doubled() {
     let mut campaign = Campaign::new(seed());
     let begun = Instant::now();
-    let times = if soak() { 9 } else { 1 };
+    let times = if soak() { 8 } else { 1 };
     for _ in 0..times {
         let mut cases = points();
-        cases.extend([Fault::DropConnections, Fault::KillClient, Fault::KillDaemon].repeat(2));
+        cases.extend(AT_RANDOM.repeat(if soak() { 3 } else { 1 }));
         // Those that take longest are under way while the others go through.
         cases.sort_by_key(|fault| (!fault.point().is_some_and(|point| point.starts_with("head.requeue")), !fault.is_head()));
         for fault in cases {
@@ -458,13 +541,13 @@ fn a_forgotten_job_is_submitted_again_once() {
     assert_eq!(jobs.matches("accepted").count(), 2, "{jobs}");
 }
 
-/// A controller that forgets a job which runs ends it, or starts it once more; the run comes to its end, and no attempt of it starts twice.
+/// A controller that has forgotten a job which runs kills it. The run goes on with its next attempt, and none starts twice.
 #[test]
 fn a_running_job_that_is_forgotten_is_not_doubled() {
     let lab = Lab::new(&Options::default());
     std::thread::sleep(Duration::from_secs(6));
     lab.slurm.exec("login", "alice", ["sbatch", "--output=/dev/null", "--wrap", "true"]).ok();
-    let ids: Vec<String> = (0..3).map(|_| lab.submit(&["sh", "job.sh", "some", "50"])).collect();
+    let ids: Vec<String> = (0..3).map(|_| lab.submit(&["-f", "some.yaml"])).collect();
     until("one of them to start", || ids.iter().any(|id| lab.has_started(id)).then_some(()));
     lab.slurm.kill_service("ctl", "slurmctld");
     lab.slurm.start_service("ctl", "slurmctld");

@@ -28,11 +28,13 @@ const SUBMIT_PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 pub struct Commands {
     transport: Arc<dyn Transport>,
+    /// The machine, as whoever asks from afar knows it.
+    place: String,
 }
 
 impl Commands {
-    pub fn new(transport: Arc<dyn Transport>) -> Self {
-        Self { transport }
+    pub fn new(transport: Arc<dyn Transport>, place: impl Into<String>) -> Self {
+        Self { transport, place: place.into() }
     }
 
     fn run(&self, words: &[String], input: &[u8], limit: Duration) -> Result<Ran> {
@@ -49,13 +51,13 @@ impl Commands {
     fn unanswered(&self, words: &[String], ran: &Ran) -> Error {
         let program = words.first().map_or("", String::as_str);
         if ran.code == 127 {
-            return Error::refused(format!("there is no `{program}` on {}", self.transport.place()))
+            return Error::refused(format!("there is no `{program}` on {}", self.place))
                 .hint("name a host that has Slurm's commands as `host` of the cluster")
                 .hint(
                     "if they are in a folder of their own, add it to PATH in ~/.bashrc there, before any line that leaves when the shell is not interactive",
                 );
         }
-        Error::unreachable(format!("Slurm on {} does not answer: {program} says: {}", self.transport.place(), ran.last_words()))
+        Error::unreachable(format!("Slurm on {} does not answer: {program} says: {}", self.place, ran.last_words()))
     }
 
     pub fn version(&self) -> Result<Version> {
@@ -137,7 +139,7 @@ impl Commands {
             let real: Vec<&str> =
                 said.lines().filter(|line| !line.trim().is_empty() && !job::is_unknown(line) && !line.contains("already completed")).collect();
             if !ran.is_good() && !real.is_empty() {
-                return Err(Error::unreachable(format!("Slurm on {} does not end the job: {}", self.transport.place(), real[0].trim())));
+                return Err(Error::unreachable(format!("Slurm on {} does not end the job: {}", self.place, real[0].trim())));
             }
         }
         Ok(())

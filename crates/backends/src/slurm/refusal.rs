@@ -246,6 +246,7 @@ fn partition_words(asked: &Asked<'_>) -> String {
 
 /// The nearest that exists, else all of them.
 fn choices(what: &str, known: &[&str], asked: Option<&str>) -> Option<String> {
-    let near = asked.and_then(|asked| did_you_mean(asked, known.iter().copied()));
+    // One that exists and is not for everybody is not misspelt.
+    let near = asked.filter(|asked| !known.contains(asked)).and_then(|asked| did_you_mean(asked, known.iter().copied()));
     near.or_else(|| (!known.is_empty()).then(|| format!("{what} there are: {}", known.join(", "))))
 }

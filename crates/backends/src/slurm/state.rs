@@ -148,7 +148,9 @@ pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Endin
     Some(match (cause, exit.signal, reason) {
         (None, ..) => Ending::success(),
         (Some(Cause::ExitCode), _, Some("BadConstraints")) => failed(Cause::Rejected, None).detail("no node has what it asks for"),
-        (Some(Cause::ExitCode), 53, _) => failed(Cause::NotStarted, None).detail("its output file could not be opened on the node"),
+        (Some(Cause::ExitCode), 53, _) => {
+            failed(Cause::NotStarted, None).detail("its output file could not be opened on the node: is `stage` a folder that all hosts share?")
+        }
         (Some(Cause::ExitCode), signal @ 1..=64, _) => failed(Cause::Signal, Some(exit.passed_code())).detail(signal_name(signal)),
         (Some(Cause::ExitCode), ..) if exit.code != 0 => failed(Cause::ExitCode, Some(exit.code)),
         (Some(Cause::ExitCode), _, Some(reason)) if reason.contains("JobLaunchFailure") => failed(Cause::NotStarted, None),

@@ -247,7 +247,8 @@ impl Head {
         if nodes > 1 {
             return scheduler::on_each_node(nodes, &words).spawn();
         }
-        Command::new(&words[0]).args(&words[1..]).env("SLURM_NODEID", "0").stdin(Stdio::null()).process_group(0).spawn()
+        let own = std::process::id().to_string();
+        Command::new(&words[0]).args(&words[1..]).env("SLURM_NODEID", "0").env(super::HEAD_PID, own).stdin(Stdio::null()).process_group(0).spawn()
     }
 
     /// Whether it is to end, and tells the nodes so.

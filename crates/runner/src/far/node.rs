@@ -31,14 +31,24 @@ pub struct NodeTask {
     pub attempt: u32,
 }
 
+/// Where the head is on the same node, nothing outlives it: not every site ends all processes of a
+/// job with its first. `true`: it is gone already.
+fn end_with_head() -> bool {
+    let Some(head) = std::env::var(super::HEAD_PID).ok().and_then(|pid| pid.parse::<u32>().ok()) else { return false };
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    std::os::unix::process::parent_id() != head
+}
+
 /// The exit code is 0 when its ranks ended well.
 pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
+    let is_alone = end_with_head();
     let node = std::env::var("SLURM_NODEID").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let stage = StageFolder::new(&task.stage);
     let folder = stage.run(&task.run);
     let lease = Lease::take(folder.lease(task.attempt, Holder::Node(node)))?;
     let ending = match assigned(&stage, task, node) {
+        _ if is_alone => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
         Ok((assignment, needs_data)) => {
             let folder = folder.clone();
             Carrier { folder, node, attempt: task.attempt, lease: &lease, needs_data, ended_by: None, looked: Instant::now() }.carry(assignment)?

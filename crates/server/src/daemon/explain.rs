@@ -85,6 +85,7 @@ impl Daemon {
             memory: self.machine.memory,
             memory_used: self.machine.memory - free.memory,
             gpus: gpus.collect(),
+            ..NodeFacts::default()
         };
         Facts { nodes: vec![node], notes: Vec::new() }
     }

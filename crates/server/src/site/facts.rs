@@ -104,8 +104,11 @@ fn node_facts(node: &Node, holders: &HashMap<String, Vec<String>>) -> NodeFacts 
             ..GpuFacts::default()
         }
     });
+    let reason = node.reason.as_ref().filter(|_| !node.is_usable()).map(|reason| format!(" ({reason})")).unwrap_or_default();
     NodeFacts {
         name: node.name.clone(),
+        state: format!("{}{reason}", node.state.join("+").to_lowercase()),
+        users: who,
         cpus: node.cpus,
         cpus_used: if node.is_usable() { node.cpus_used } else { node.cpus },
         memory: node.memory,

@@ -70,7 +70,8 @@ impl Site {
         // By its real name: that is what the nodes are told.
         let stage = StageFolder::new(stage.root().canonicalize()?);
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-        Ok(Self { stage, user, slurm: Commands::new(here), observed: observe::Memory::default() })
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Ok(Self { stage, user, slurm: Commands::new(here, host), observed: observe::Memory::default() })
     }
 
     fn hello(&self) -> io::Result<SiteHello> {

@@ -1,7 +1,7 @@
 //! `tow doctor`: looks at everything once and says what is wrong.
 
 use super::Report;
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
@@ -39,6 +39,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
         check("daemon", daemon(context)),
         check("this machine", machine(context)),
     ];
+    checks.extend(clusters(context));
     checks.extend(datastores(context));
     let colour = stdout_has_colour();
     let mut text = String::new();
@@ -68,6 +69,24 @@ fn configuration(context: &Context) -> Result<String> {
         [] => Ok(format!("clusters {names}; default {}", layers.default_cluster())),
         [first, ..] => Err(Error::config(format!("{}: {}", first.at, first.message))),
     }
+}
+
+/// Each far cluster is reached, and says what it has.
+fn clusters(context: &Context) -> Vec<Check> {
+    let Ok(layers) = context.layers() else { return Vec::new() };
+    let asked = layers.cluster_names().into_iter().filter_map(|name| match context.cluster(name) {
+        Ok(AnyCluster::Local(_)) => None,
+        Ok(AnyCluster::Slurm(cluster)) => {
+            let answer = crate::machines::facts(context, &cluster.backend, true).map(|site| {
+                let gpus: usize = site.facts.nodes.iter().map(|node| node.gpus.len()).sum();
+                let accounting = if site.accounting { "" } else { ", no accounting" };
+                format!("Slurm {}{accounting}, {} node(s), {gpus} GPU(s); stage {}", site.version, site.facts.nodes.len(), site.stage)
+            });
+            Some(check(format!("cluster {name}"), answer))
+        }
+        Err(error) => Some(check(format!("cluster {name}"), Err(error))),
+    });
+    asked.collect()
 }
 
 /// Each store answers one question, within a few seconds.

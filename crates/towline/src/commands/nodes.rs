@@ -1,11 +1,13 @@
 //! `tow nodes`: machines and GPUs, and who has them.
 
 use super::Report;
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::output::Paint;
 use crate::table::Table;
 use towline_core::Result;
-use towline_core::quantity::Memory;
+use towline_core::backend::Facts;
+use towline_core::quantity::{Memory, Span};
+use towline_wire::site::SiteFacts;
 
 /// Show the nodes of a cluster: CPUs, memory, GPUs and who has them.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,53 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(name) => name.clone(),
         None => context.layers()?.default_cluster().to_owned(),
     };
-    let facts = context.cluster(&name)?.facts(context)?;
+    match context.cluster(&name)? {
+        AnyCluster::Slurm(cluster) => {
+            let site = crate::machines::facts(context, &cluster.backend, true)?;
+            Ok(Report::new(far_page(&site), &site))
+        }
+        local @ AnyCluster::Local(_) => {
+            let facts = local.facts(context)?;
+            Ok(Report::new(page(&facts), &facts))
+        }
+    }
+}
+
+/// One line a node: a cluster has many.
+fn far_page(site: &SiteFacts) -> String {
+    let mut table = Table::new(&["NODE", "STATE", "GPUS FREE", "GPU", "CPUS FREE", "MEMORY FREE", "USED BY"]);
+    for node in &site.facts.nodes {
+        let free = node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count();
+        let paint = if free > 0 || (node.gpus.is_empty() && node.cpus_used < node.cpus) { Paint::Good } else { Paint::Busy };
+        let kind = node.gpus.first().map(|gpu| gpu.name.clone()).unwrap_or_default();
+        let plain = |text: String| (text, Paint::Plain);
+        table.row(vec![
+            (node.name.clone(), Paint::Bold),
+            plain(node.state.clone()),
+            (if node.gpus.is_empty() { String::new() } else { format!("{free}/{}", node.gpus.len()) }, paint),
+            plain(kind),
+            plain(format!("{}/{}", node.cpus.saturating_sub(node.cpus_used), node.cpus)),
+            plain(format!("{} of {}", Memory(node.memory.saturating_sub(node.memory_used)), Memory(node.memory))),
+            (node.users.join(", "), Paint::Quiet),
+        ]);
+    }
+    let mut text = table.render();
+    for partition in &site.partitions {
+        let limit = partition.longest.map_or_else(|| "no time limit".to_owned(), |longest| format!("at most {}", Span(longest)));
+        let usual = if partition.is_default { ", the default" } else { "" };
+        let down = if partition.is_up { "" } else { ", down" };
+        text += &format!("partition {}: {} node(s), {limit}{usual}{down}\n", partition.name, partition.nodes);
+    }
+    if !site.tiers.is_empty() {
+        text += &format!("QOS: {}\n", site.tiers.join(", "));
+    }
+    site.fair_share.iter().for_each(|share| text += &format!("{share}\n"));
+    site.maintenance.iter().for_each(|window| text += &format!("maintenance {window}\n"));
+    site.facts.notes.iter().for_each(|note| text += &format!("{note}\n"));
+    text
+}
+
+fn page(facts: &Facts) -> String {
     let mut text = String::new();
     for node in &facts.nodes {
         let memory = format!("{} of {} memory", Memory(node.memory_used), Memory(node.memory));
@@ -43,5 +91,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         text += &table.render();
     }
-    Ok(Report::new(text, &facts))
+    text
 }

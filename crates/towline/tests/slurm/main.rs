@@ -3,9 +3,12 @@
 
 mod contract;
 mod flow;
+mod hostile;
 mod lab;
 mod logs;
+mod polite;
 mod preempt;
 mod refusals;
 mod sweep;
+mod versions;
 mod why;

@@ -40,7 +40,7 @@ fn what_the_cluster_has_not_is_refused_before_it_is_sent() {
     lab.assert_refused(&submit("resources: {cpus_per_node: 9}"), 123, &["9 CPUs", "more than 8", "--cpus"]);
     lab.assert_refused(&submit("resources: {memory: 100G}"), 123, &["100G", "--memory"]);
     lab.assert_refused(&submit("sweep: {i: 1-10001}"), 123, &["10001 runs", "10000", "hint:"]);
-    lab.assert_refused(&lab.tow(["submit", "-n", "5", "true"]), 120, &["5"]);
+    lab.assert_refused(&lab.tow(["submit", "-n", "5", "true"]), 123, &["5 GPUs do not fill nodes of 4", "4 or 8"]);
     lab.configure(", partition: mian");
     lab.assert_refused(&submit(""), 121, &["no partition `mian`", "did you mean `main`", "debug"]);
     lab.configure(", partition: debug");
@@ -160,7 +160,7 @@ fn a_stage_that_cannot_be_used_is_told() {
         lab.tow(["submit", "sh", "-c", "true"])
     };
     mount("tiny", "size=1m");
-    lab.assert_refused(&submit("~/tiny/towline"), 123, &["tiny/towline", "room", "hint:"]);
+    lab.assert_refused(&submit("~/tiny/towline"), 123, &["tiny/towline", "No space left", "hint:"]);
     mount("noexec", "noexec,size=100m");
     lab.assert_refused(&submit("~/noexec/towline"), 123, &["noexec"]);
     lab.slurm().exec("login", "alice", ["mkdir", "-m", "500", "readonly"]).ok();
@@ -170,8 +170,8 @@ fn a_stage_that_cannot_be_used_is_told() {
     // Room for the program, and not for the code.
     let size = fs::metadata(lab.home.binary()).unwrap().len() >> 20;
     mount("small", &format!("size={}m", size + 4));
-    let block: String = (0..400_000u64).map(|number| format!("{:016x}\n", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    lab.home.write("large.bin", &block);
+    let noise = (0..2_000_000u64).flat_map(|number| (number.wrapping_mul(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13).to_le_bytes());
+    fs::write(lab.home.project().join("large.bin"), noise.collect::<Vec<u8>>()).unwrap();
     lab.assert_refused(&submit("~/small/towline"), 123, &["no room left", "`stage`"]);
     lab.assert_no_jobs();
 }

@@ -35,7 +35,6 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
         "Licenses=matlab:1",
         "PartitionName=tight Nodes=c1 MaxTime=10 MaxNodes=1 State=UP",
         "PartitionName=off Nodes=c1 MaxTime=60 State=DOWN",
-        "PartitionName=shut Nodes=c1 MaxTime=60 State=INACTIVE",
     ];
     let lab = Lab::own(&Options { cpus: 4, conf: conf.map(Into::into).into(), ..Options::default() });
     let slurm = lab.slurm();
@@ -46,11 +45,11 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
         "add qos qcpus MaxTRESPerUser=cpu=1",
         "add qos qnodes MaxTRESPerJob=node=1",
         "add qos qgroup GrpTRES=cpu=1",
-        "modify user alice set qos+=qjobs,qgpus,qwall,qcpus,qnodes,qgroup",
         "add account poor GrpTRES=cpu=1",
         "add account few",
         "add user alice account=poor",
         "add user alice account=few MaxJobs=0",
+        "modify user alice set qos=basic,standard,premium,qjobs,qgpus,qwall,qcpus,qnodes,qgroup",
     ] {
         slurm.sacctmgr(line);
     }
@@ -74,7 +73,6 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
         ("cpus_per_node: 2, account: poor".into(), "AssocGrpCpuLimit", "your account allows all jobs together only so many CPUs"),
         ("account: few".into(), "AssocMaxJobsLimit", "your account allows one user only so many running jobs"),
         ("native: [--partition=off, '--time=5']".into(), "PartitionDown", "its partition is down"),
-        ("native: [--partition=shut, '--time=5']".into(), "PartitionInactive", "its partition takes no jobs now"),
         ("native: [--partition=tight, '--time=60']".into(), "PartitionTimeLimit", "longer than its partition allows"),
         ("native: [--partition=tight, '--nodes=2', '--time=5']".into(), "PartitionNodeLimit", "more nodes than its partition allows"),
         ("native: [--nodelist=c2]".into(), "ReqNodeNotAvail", "down, drained or reserved: c2"),

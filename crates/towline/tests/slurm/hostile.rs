@@ -1,0 +1,127 @@
+//! Places and habits that are in the way: talkative shells, odd names, settings of the user's own, ends at bad moments.
+
+use crate::lab::{Lab, patiently};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use towline_testkit::real::slurm::Options;
+use towline_testkit::until;
+
+#[test]
+fn a_talkative_shell_and_settings_of_the_users_own_change_nothing() {
+    let lab = Lab::own(&Options { nodes: 2, ..Options::default() });
+    let lines = "echo Welcome to the cluster; printf '\\000\\001tow-site'; echo noise >&2\n\
+        export SBATCH_PARTITION=debug SBATCH_TIMELIMIT=1 SBATCH_JOB_NAME=mine SBATCH_OUTPUT=/nowhere/x SBATCH_HOLD=1 SBATCH_ARRAY_INX=1-9 SBATCH_NO_REQUEUE=1\n\
+        export SQUEUE_FORMAT=%i SQUEUE_STATES=CG SQUEUE_USERS=bob SACCT_FORMAT=jobid SINFO_FORMAT=%n SLURM_TIME_FORMAT=relative SLURM_CLUSTERS=towtest\n\
+        export SBATCH_GRES=gpu:4 SBATCH_QOS=premium LC_ALL=de_DE.UTF-8 TZ=Asia/Tokyo\n";
+    fs::write(lab.slurm().home("alice").join(".bashrc"), lines).unwrap();
+    let place = "/home/alice/a stage (mine) & it's";
+    // The character that ends a word of a shell is refused, the rest is not.
+    lab.configure(&format!(", stage: \"{}\"", place.replace("it's", "its")));
+    lab.home.write("job.yaml", "name: 'odd \"name\" $(x) %j'\nresources: {nodes: 2, time: 20m}\nscript: echo $RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES $SLURM_JOB_QOS $SLURM_JOB_PARTITION\n");
+    let id = lab.tow(["submit", "-f", "job.yaml"]).ok().id();
+    let ended = lab.ended(&id);
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(lab.tow(["logs", &id]).ok().stdout, "0 2 standard main\n");
+    let limits = lab.slurm().root("ctl", ["sacct", "-a", "-X", "-n", "-P", "-o", "JobName,Timelimit,QOS,Partition"]).ok().stdout;
+    assert_eq!(limits.trim(), format!("{id}|00:20:00|standard|main"));
+    let sweep = lab.tow(["submit", "--sweep", "i=1-3", "sh", "-c", "echo ${{i}}"]).ok().id();
+    for number in 1..=3 {
+        let run = format!("{sweep}-{number}");
+        assert_eq!(lab.ended(&run)["state"], "succeeded");
+        assert_eq!(lab.tow(["logs", &run]).ok().stdout, format!("{number}\n"));
+    }
+}
+
+#[test]
+fn files_with_odd_names_travel() {
+    let lab = Lab::shared();
+    let names: [&[u8]; 4] = [b"with space", b"quote'\"$x", b"line\nbreak", b"not-utf8-\xff\xfe"];
+    for name in names {
+        fs::write(lab.home.project().join(OsStr::from_bytes(name)), name).unwrap();
+    }
+    let tool = lab.home.write("bin/tool", "#!/bin/sh\nls | wc -l; cat ./*quote* './with space'\n");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = lab.tow(["run", "--name", "odd", "bin/tool"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "6\nquote'\"$xwith space"), "{ran:?}");
+}
+
+#[test]
+fn an_abort_right_after_the_submission_leaves_nothing() {
+    let lab = Lab::shared();
+    let ids: Vec<String> = (0..6).map(|_| lab.tow(["submit", "--name", "brief", "sh", "-c", "sleep 500"]).ok().id()).collect();
+    for id in &ids {
+        lab.tow(["abort", id]).ok();
+    }
+    for id in &ids {
+        assert_eq!(lab.ended(id)["state"], "cancelled");
+    }
+    for id in &ids {
+        until("Slurm to be done with it", || lab.jobs_of(id).iter().all(|row| !["PENDING", "RUNNING", "COMPLETING"].contains(&row[3].as_str())).then_some(()));
+    }
+}
+
+#[test]
+fn one_waiting_run_of_an_array_is_aborted_and_the_others_go_on() {
+    let lab = Lab::shared();
+    let text = "name: part\nresources: {native: [--hold]}\nsweep: {i: 1-3}\nscript: echo ${{i}}\n";
+    let sweep = lab.submit_file(text, &[]);
+    let id = |number: u32| format!("{sweep}-{number}");
+    lab.until_state(&id(2), "queued");
+    lab.tow(["abort", &id(2)]).ok();
+    assert_eq!(lab.ended(&id(2))["state"], "cancelled");
+    assert_eq!(lab.home.state_of(&id(1)), "queued");
+    let array = lab.jobs_of(&sweep)[0][1].clone();
+    lab.slurm().exec("login", "alice", ["scontrol", "release", &array]).ok();
+    for number in [1, 3] {
+        assert_eq!(lab.ended(&id(number))["state"], "succeeded");
+        assert_eq!(lab.tow(["logs", &id(number)]).ok().stdout, format!("{number}\n"));
+    }
+    assert!(!lab.far(&id(2)).join("attempt-1.claim").exists());
+}
+
+#[test]
+fn what_a_rank_leaves_behind_ends_with_the_run() {
+    let lab = Lab::shared();
+    let ran = lab.tow(["run", "--name", "leaver", "sh", "-c", "setsid sleep 4321 >/dev/null 2>&1 & echo left"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "left\n"), "{ran:?}");
+    for host in ["c1", "c2", "c3"] {
+        assert_eq!(lab.slurm().root(host, ["pgrep", "-f", "sleep 4321"]).stdout, "", "on {host}");
+    }
+}
+
+#[test]
+fn nodes_are_held_after_a_failure_and_let_go() {
+    let lab = Lab::shared();
+    let id = lab.tow(["submit", "--name", "held", "--hold-on-failure", "1h", "sh", "-c", "exit 4"]).ok().id();
+    patiently(60, "it to be held", || (!lab.home.show(&id)["held_until"].is_null()).then_some(()));
+    assert!(lab.jobs_of(&id).iter().any(|row| row[3] == "RUNNING"), "its nodes are kept");
+    let why = lab.tow(["why", &id]).ok().stdout;
+    assert!(why.contains("tow ssh"), "{why}");
+    lab.tow(["abort", &id]).ok();
+    let ended = lab.ended(&id);
+    assert_eq!((ended["state"].as_str(), ended["exit_code"].as_i64()), (Some("failed"), Some(4)), "how it failed counts: {ended}");
+    until("its nodes to be let go", || lab.jobs_of(&id).iter().all(|row| row[3] != "RUNNING").then_some(()));
+}
+
+#[test]
+fn a_controller_that_is_away_is_not_an_ending() {
+    let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
+    let running = lab.submit_file("script: |\n  until [ -e ~/goes ]; do sleep 0.1; done\n  echo done\n", &[]);
+    lab.until_state(&running, "running");
+    lab.slurm().kill_service("ctl", "slurmctld");
+    fs::write(lab.slurm().home("alice").join("goes"), "").unwrap();
+    // Its own word counts, whoever is away.
+    assert_eq!(lab.ended(&running)["state"], "succeeded");
+    assert_eq!(lab.tow(["logs", &running]).ok().stdout, "done\n");
+    // What is submitted now waits for the controller, or is said not to be known.
+    let mut waiting = lab.home.spawn(["submit", "--name", "patient", "echo", "late"]);
+    patiently(40, "it to be in the history", || (lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().len() == 2).then_some(()));
+    lab.slurm().start_service("ctl", "slurmctld");
+    let _ = waiting.wait();
+    let id = lab.home.show("@")["id"].as_str().unwrap().to_owned();
+    assert_eq!(lab.ended(&id)["state"], "succeeded");
+    assert_eq!(lab.tow(["logs", &id]).ok().stdout, "late\n");
+    assert_eq!(lab.jobs_of(&id).len(), 1, "once: {}", lab.queue());
+}
