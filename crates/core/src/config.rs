@@ -113,8 +113,13 @@ impl Cluster {
 /// One datastore. Keys that its kind does not use are refused when it is opened.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Datastore {
-    /// `azure_blob`, `s3` or `folder`.
+    /// `azure_blob`, `s3`, `folder` or `ssh_folder`.
     pub kind: String,
+    /// A folder behind ssh: the host that has it, as ssh knows it.
+    #[serde(default)]
+    pub host: Option<String>,
+    #[serde(default)]
+    pub ssh_config: Option<String>,
     #[serde(default)]
     pub account: Option<String>,
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! Credentials as the configuration refers to them, and what the references lead to.
 
+use crate::far_folder::Way;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use towline_core::config::Credential;
@@ -13,6 +14,13 @@ pub struct Lookup<'a> {
     pub keyring: &'a dyn Fn(&str) -> Option<Secret>,
     /// What `~` in `file:` means.
     pub home: Option<&'a Path>,
+    /// How a host is reached, by its name and the ssh configuration that knows it.
+    pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Way>,
+}
+
+/// For who has no way to other machines.
+pub fn no_way(host: &str, _: Option<&str>) -> Result<Way> {
+    Err(Error::refused(format!("`{host}` cannot be reached from here")))
 }
 
 impl std::fmt::Debug for Lookup<'_> {

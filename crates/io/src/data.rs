@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +12,8 @@ use towline_core::Result;
 
 /// The name of an object below its datastore: parts joined by `/`, none empty, `.` or `..`, no
 /// control characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Key(String);
 
 impl Key {
@@ -37,6 +39,19 @@ impl Key {
     }
 }
 
+impl TryFrom<String> for Key {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.0
+    }
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -49,7 +64,7 @@ pub fn shown(name: &str) -> String {
 }
 
 /// What stands beside an object's bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Marks {
     /// As the service keeps it: of the whole object.
     pub md5: Option<[u8; 16]>,
@@ -59,7 +74,7 @@ pub struct Marks {
     pub modified: Option<(i64, u32)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     pub key: Key,
     pub size: u64,
@@ -81,7 +96,7 @@ impl Object {
 }
 
 /// Something in a listing that cannot be an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oddity {
     /// Safe to show.
     pub name: String,
@@ -91,7 +106,7 @@ pub struct Oddity {
 }
 
 /// A part of a listing, in the order of keys.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Page {
     pub objects: Vec<Object>,
     /// Names of folders one level below, where the listing was not asked to go deeper.
@@ -101,7 +116,7 @@ pub struct Page {
 }
 
 /// A block that the store holds for an upload that is not finished.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     pub index: u32,
     pub size: u64,
@@ -112,7 +127,7 @@ pub struct Block {
 }
 
 /// What is known of a block's bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sums {
     /// See [`crate::transfer::hash::block_value`].
     pub value: [u8; 32],
@@ -127,7 +142,7 @@ impl Sums {
 }
 
 /// The shape of an upload in blocks: every block has this size but the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     pub size: u64,
     pub block: u64,

@@ -7,6 +7,7 @@ pub mod azure;
 mod buffer;
 pub mod credential;
 pub mod data;
+pub mod far_folder;
 pub mod folder;
 pub mod listed;
 pub mod machine;

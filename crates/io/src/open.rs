@@ -2,6 +2,7 @@
 
 use crate::credential::Lookup;
 use crate::data::Data;
+use crate::far_folder::FarFolder;
 use crate::web::Web;
 use crate::{azure, folder, s3};
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use towline_core::config::Datastore;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
-const KINDS: [&str; 3] = ["azure_blob", "s3", "folder"];
+const KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
 /// Where Azure's blob service answers, for a whole session.
 const AZURE_ENDPOINT: &str = "TOW_AZURE_BLOB_ENDPOINT";
 
@@ -54,6 +55,17 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
             }
             Ok(Arc::new(folder::Folder::configured(name, &path)?))
         }
+        "ssh_folder" => {
+            only(&at, datastore, &["host", "ssh_config", "path"])?;
+            let host = need(&at, "host", datastore.host.as_ref())?;
+            let path = need(&at, "path", datastore.path.as_ref())?;
+            if !path.starts_with('/') && !path.starts_with("~/") {
+                return Err(Error::config(format!("{at}: `path` must begin with `/` or `~/`")));
+            }
+            let way = (lookup.reach)(&host, datastore.ssh_config.as_deref()).map_err(|error| error.while_doing(at.clone()))?;
+            // The line over there begins in the home.
+            Ok(Arc::new(FarFolder::new(name, &host, path.strip_prefix("~/").unwrap_or(&path), way)))
+        }
         kind => {
             let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
             Err(error.hint(did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", ")))))
@@ -74,6 +86,8 @@ fn only(at: &str, datastore: &Datastore, used: &[&str]) -> Result<()> {
         ("region", datastore.region.is_some()),
         ("path", datastore.path.is_some()),
         ("endpoint", datastore.endpoint.is_some()),
+        ("host", datastore.host.is_some()),
+        ("ssh_config", datastore.ssh_config.is_some()),
         ("credential", datastore.credential.is_some()),
     ];
     match given.iter().find(|(key, given)| *given && !used.contains(key)) {
@@ -105,7 +119,7 @@ mod tests {
             "SAS" => Some("?sv=1&sp=rl&sig=x".to_owned()),
             _ => None,
         };
-        open("s", &datastore, &Lookup { variable: &variable, keyring: &|_| None, home: None })
+        open("s", &datastore, &Lookup { variable: &variable, keyring: &|_| None, home: None, reach: &crate::credential::no_way })
     }
 
     #[test]

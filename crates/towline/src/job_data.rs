@@ -61,6 +61,7 @@ pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPla
         variable: &|name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
+        reach: &crate::machines::way,
     };
     for store in io.iter().map(|io| &io.store).chain(copy.iter().map(|copy| &copy.store)) {
         for (key, reference) in references(&store.datastore) {
@@ -104,7 +105,12 @@ fn store(context: &Context, at: &str, name: &str, is_here: bool, secrets: &mut S
         datastore.endpoint = variable("TOW_AZURE_BLOB_ENDPOINT");
     }
     let home = surroundings::home();
-    let lookup = Lookup { variable: &variable, keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name), home: home.as_deref() };
+    let lookup = Lookup {
+        variable: &variable,
+        keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
+        home: home.as_deref(),
+        reach: &crate::machines::way,
+    };
     // Opening finds every mistake that can be found without asking the store.
     if is_here || datastore.kind != "folder" {
         towline_io::open::open(name, &datastore, &lookup)?;

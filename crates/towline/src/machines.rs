@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_backends::slurm::config::SlurmConfig;
-use towline_backends::slurm::link::OwnProgram;
 use towline_core::config::Cluster;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
+use towline_io::far_folder::Way;
 use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
 use towline_snapshot::digest::Digest;
 use towline_wire::layout::StateFolder;
+use towline_wire::line::OwnProgram;
 use towline_wire::site::SiteFacts;
 
 /// What a site was found to have counts for this long.
@@ -46,7 +47,11 @@ fn transport(config: &SlurmConfig, state: &StateFolder) -> Result<Arc<dyn Transp
 /// The way by ssh; an error where the cluster is this machine's own.
 pub(crate) fn ssh(config: &SlurmConfig, state: &StateFolder) -> Result<SshTransport> {
     let host = config.host.as_deref().ok_or_else(|| Error::refused(format!("cluster `{}` is reached without ssh", config.name)))?;
-    let file = match config.ssh_config.as_deref() {
+    ssh_to(host, config.ssh_config.as_deref(), state)
+}
+
+fn ssh_to(host: &str, ssh_config: Option<&str>, state: &StateFolder) -> Result<SshTransport> {
+    let file = match ssh_config {
         Some(path) => Some(match path.strip_prefix("~/") {
             Some(below) => home()?.join(below),
             None => PathBuf::from(path),
@@ -57,6 +62,14 @@ pub(crate) fn ssh(config: &SlurmConfig, state: &StateFolder) -> Result<SshTransp
     towline_host::filesystem::private_folder(&state.ssh())
         .map_err(|error| Error::refused(format!("{} cannot be used", state.ssh().display())).source_error(error))?;
     SshTransport::new(host, file, sockets(state)?, known_hosts)
+}
+
+/// The way to a host that has a datastore.
+pub(crate) fn way(host: &str, ssh_config: Option<&str>) -> Result<Way> {
+    let state = StateFolder::new(towline_engine::surroundings::state_folder()?);
+    let transport = ssh_to(host, ssh_config, &state)?;
+    transport.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())?;
+    Ok(Way { transport: Arc::new(transport), program: own_program(&state)?, stage: ".towline".to_owned() })
 }
 
 /// A folder for control sockets, whose paths must be short: the user's own for such things, else ours.

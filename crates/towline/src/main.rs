@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         (Some(towline_runner::far::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
+        (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
         (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
         (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
         (Some(aliases::HOST_KEY_VERB), Some(state)) => return host_key(state, &words),
@@ -112,6 +113,13 @@ fn node(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
     let attempt = words.get(5).and_then(|word| word.to_str()).and_then(|text| text.parse().ok()).unwrap_or(1);
     let task = towline_runner::far::NodeTask { stage: stage.into(), submission: run_id(words, 3)?, run: run_id(words, 4)?, attempt };
     towline_runner::far::node_main(&task)
+}
+
+fn folder(name: &str, words: &[OsString]) -> std::io::Result<()> {
+    let path = std::path::PathBuf::from(words.get(3).cloned().unwrap_or_default());
+    // A path that is not absolute is below the home, where the line begins.
+    let path = if path.is_absolute() { path } else { std::env::current_dir()?.join(path) };
+    towline_io::far_folder::folder_main(name, &path)
 }
 
 fn site(stage: &str) -> std::io::Result<()> {

@@ -77,6 +77,7 @@ impl<'c> Stores<'c> {
             variable: &|name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
+            reach: &crate::machines::way,
         };
         let store = towline_io::open::open(name, datastore, &lookup)?;
         self.opened.borrow_mut().insert(name.to_owned(), store.clone());

@@ -128,8 +128,9 @@ impl Lab {
     fn nothing_is_left(&self, what: &str) {
         until(&format!("{what}: an empty queue, not\n{}", self.queued()), || self.queued().is_empty().then_some(()));
         for host in ["c1", "c2", "c3"] {
-            let alive = self.slurm.root(host, ["pgrep", "-u", "alice", "-a"]).stdout;
-            assert!(alive.is_empty(), "{what}: left alive on {host}: {alive}");
+            let told = "for p in $(pgrep -u alice); do ps -o pid=,ppid=,lstart=,args= $p; tr '\\0' '\\n' < /proc/$p/environ | grep -E '^TOW_(RUN_ID|ATTEMPT)|^SLURM_JOB_ID|^RANK='; done";
+            let alive = self.slurm.root(host, ["sh", "-c", told]).stdout;
+            assert!(alive.is_empty(), "{what}: left alive on {host}: {alive}\n{}", self.ledger());
         }
     }
 
@@ -154,6 +155,16 @@ impl Lab {
         let shown = self.home.show(run);
         assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("succeeded"), Some(1)), "{shown}");
         assert_eq!((self.attempts("start", run), self.attempts("end", run)), (vec![1], vec![1]), "{}", self.ledger());
+    }
+
+    /// Processes of ours on a host: their ids there, and their words.
+    fn over_there(&self, host: &str, verb: &str) -> Vec<(String, String)> {
+        let found = self.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]).stdout;
+        found.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
+    }
+
+    fn shoot(&self, host: &str, pid: &str) {
+        self.slurm.root(host, ["kill", "-KILL", pid]);
     }
 
     fn stop_daemon(&self) {
@@ -358,14 +369,14 @@ impl Campaign {
                 process::signal(pid, rustix::process::Signal::KILL);
             }
             Fault::KillSite => {
-                let sites = self.over_there("login", "__site");
-                sites.iter().for_each(|(pid, _)| self.shoot("login", pid));
+                let sites = self.lab.over_there("login", "__site");
+                sites.iter().for_each(|(pid, _)| self.lab.shoot("login", pid));
             }
             Fault::KillRunner => {
                 let verb = self.random.pick(&["__head", "__node"]);
                 let all: Vec<(&str, String, String)> = ["c1", "c2", "c3"]
                     .into_iter()
-                    .flat_map(|host| self.over_there(host, verb).into_iter().map(move |(pid, words)| (host, pid, words)))
+                    .flat_map(|host| self.lab.over_there(host, verb).into_iter().map(move |(pid, words)| (host, pid, words)))
                     .collect();
                 if all.is_empty() {
                     return;
@@ -374,21 +385,11 @@ impl Campaign {
                 // The head of an array's task names the whole of it.
                 let named = words.split(' ').skip_while(|word| word != &verb).nth(if verb == "__head" { 2 } else { 3 }).unwrap();
                 self.shot.extend(Shape::Sweep.runs(named).into_iter().chain([named.to_owned()]));
-                self.shoot(host, pid);
+                self.lab.shoot(host, pid);
             }
             Fault::Here(_) | Fault::There(_) => return,
         }
         self.kills += 1;
-    }
-
-    /// Processes of ours on a host: their ids there, and their words.
-    fn over_there(&self, host: &str, verb: &str) -> Vec<(String, String)> {
-        let found = self.lab.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]).stdout;
-        found.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
-    }
-
-    fn shoot(&self, host: &str, pid: &str) {
-        self.lab.slurm.root(host, ["kill", "-KILL", pid]);
     }
 
     /// Waits for the kill, or until it cannot come any more. Heads have their order with them.
@@ -528,6 +529,33 @@ fn no_job_is_lost_and_none_doubled() {
     assert!(!soak() || kills >= 300, "only {kills} faults happened");
 }
 
+/// The head, a runner, or what started them, of runs on two nodes: nothing of an attempt outlives them to meet the next.
+#[test]
+fn what_is_killed_on_a_node_leaves_nothing_alive() {
+    let lab = Lab::new(&Options::default());
+    let ids: Vec<String> = (0..5).map(|_| lab.submit(&["-f", "once.yaml", "--nodes", "2"])).collect();
+    let second = |id: &str| lab.slurm.home("alice").join(format!("ledger.{id}.1.lock")).exists();
+    until("all ranks to start", || ids.iter().all(|id| lab.has_started(id) && second(id)).then_some(()));
+    let shots = [("__head", ""), ("__node", "srun "), ("__node", "/tow-"), ("__node", "/tow-"), ("__head", "")];
+    for (number, (id, (verb, program))) in ids.iter().zip(shots).enumerate() {
+        let is_fit = |words: &str| {
+            words.contains(id.as_str()) && words.split(verb).next().unwrap().contains(program) && (program != "/tow-" || !words.starts_with("srun"))
+        };
+        let hosts = ["c1", "c2", "c3"].into_iter();
+        let all: Vec<(&str, String)> =
+            hosts.flat_map(|host| lab.over_there(host, verb).into_iter().filter(|(_, words)| is_fit(words)).map(move |(pid, _)| (host, pid))).collect();
+        // Of the two runners one dies first, once the first and once the last.
+        let (host, pid) = if number % 2 == 0 { all.first() } else { all.last() }.unwrap();
+        lab.shoot(host, pid);
+    }
+    lab.wait_for_all("heads and runners were shot");
+    lab.nothing_was_doubled("heads and runners were shot");
+    for id in &ids {
+        lab.second_attempt_ends_well(id);
+    }
+    lab.nothing_is_left("heads and runners were shot");
+}
+
 /// A controller that is killed 1.5 s after it took a job has not written it down: it forgets it, and gives its id to another.
 #[test]
 fn a_forgotten_job_is_submitted_again_once() {
@@ -558,6 +586,22 @@ fn a_running_job_that_is_forgotten_is_not_doubled() {
         assert_eq!(lab.attempts("end", id).len(), 1, "{}", lab.ledger());
     }
     lab.nothing_is_left("running jobs that were forgotten");
+}
+
+/// A controller that has forgotten that a job runs has it killed, or starts it once more.
+#[test]
+fn a_job_whose_start_is_forgotten_runs_once() {
+    let lab = Lab::new(&Options::default());
+    std::thread::sleep(Duration::from_secs(6));
+    let id = lab.submit(&["-f", "some.yaml"]);
+    lab.until_started(&id);
+    lab.slurm.kill_service("ctl", "slurmctld");
+    lab.slurm.start_service("ctl", "slurmctld");
+    lab.wait_for_all("a job whose start was forgotten");
+    lab.nothing_was_doubled("a job whose start was forgotten");
+    assert_eq!(lab.home.state_of(&id), "succeeded", "{}", lab.home.show(&id));
+    assert_eq!(lab.attempts("end", &id).len(), 1, "{}", lab.ledger());
+    lab.nothing_is_left("a job whose start was forgotten");
 }
 
 /// The wish to end a run whose job was forgotten does not reach the job that has its id now.

@@ -7,6 +7,7 @@ pub mod daemon;
 pub mod frame;
 pub mod journal;
 pub mod layout;
+pub mod line;
 pub mod report;
 pub mod runner;
 pub mod site;

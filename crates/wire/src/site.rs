@@ -15,9 +15,6 @@ pub const SITE_VERB: &str = "__site";
 /// differs only by mistake.
 pub const SITE_PROTOCOL: u32 = 1;
 
-/// What it writes before its first frame: whatever a login shell prints comes before that.
-pub const SITE_GREETING: &[u8] = b"\0tow-site\0";
-
 /// The first frame, by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SiteHello {
@@ -238,4 +235,13 @@ pub struct KnownJob {
     pub reason: Option<String>,
     pub nodes: u32,
     pub ended: bool,
+}
+
+impl crate::line::Hello for SiteHello {
+    fn program(&self) -> &str {
+        &self.program
+    }
+    fn is_understood(&self) -> bool {
+        self.protocol == SITE_PROTOCOL
+    }
 }

@@ -1,7 +1,7 @@
 //! The seam, for Slurm: everything goes through one line to `tow __site` beside it.
 
 use super::config::SlurmConfig;
-use super::link::{Link, OwnProgram};
+use super::link::Link;
 use super::render;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +17,7 @@ use towline_core::time::Moment;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::PrivateSecrets;
+use towline_wire::line::OwnProgram;
 use towline_wire::site::{FarRun, Observed, RunReport, SiteFacts, SiteReply, SiteRequest};
 use towline_wire::stage::{ORDER_VERSION, Order, Sent};
 
@@ -98,7 +99,7 @@ impl SlurmBackend {
             }
         };
         let answer = act(link);
-        if link.is_broken {
+        if link.is_broken() {
             *held = None;
         }
         answer

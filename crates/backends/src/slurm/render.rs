@@ -1,13 +1,13 @@
 //! From a job to the batch script, or why this cluster can never start it.
 
 use super::config::SlurmConfig;
-use super::link::OwnProgram;
 use super::script::Batch;
 use towline_core::backend::Asked;
 use towline_core::job::Tier;
 use towline_core::plan::Request;
 use towline_core::quantity::Span;
 use towline_core::{Error, Result, suggest};
+use towline_wire::line::OwnProgram;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 
 /// What carries a submission over there: `tow __head STAGE SUBMISSION`.

@@ -18,14 +18,15 @@ use towline_backends::slurm::commands::Commands;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::frame;
-use towline_wire::site::{SITE_GREETING, SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
+use towline_wire::line::GREETING;
+use towline_wire::site::{SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
 use towline_wire::stage::StageFolder;
 
 /// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands.
 pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
     let mut output = BufWriter::with_capacity(256 << 10, io::stdout().lock());
     let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
-    output.write_all(SITE_GREETING)?;
+    output.write_all(GREETING)?;
     let mut site = Site::open(stage, here)?;
     frame::write(&mut output, &site.hello()?)?;
     output.flush()?;

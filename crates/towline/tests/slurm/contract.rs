@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_backends::slurm::config::SlurmConfig;
-use towline_backends::slurm::link::OwnProgram;
 use towline_core::RunId;
 use towline_core::backend::{Backend, Handle, Staged};
 use towline_core::config::{Cluster, ClusterKind};
@@ -20,6 +19,7 @@ use towline_testkit::contract::{self, Stage, now};
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Home, until};
+use towline_wire::line::OwnProgram;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 

@@ -131,7 +131,7 @@ fn secrets_reach_the_job_and_nothing_else() {
     Lab::until_exists(&lab.slurm().home("alice").join("secret-runs"));
     // While it runs it is in one file that nobody else can read.
     let kept = lab.stage().join("submissions").join(&id).join("secrets");
-    assert_eq!(holding(&lab.slurm().home("alice"), canary.as_bytes()), [kept.clone()]);
+    assert_eq!(holding(&lab.slurm().home("alice"), canary.as_bytes()), std::slice::from_ref(&kept));
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let words: Vec<String> = fs::read_dir("/proc")
         .unwrap()

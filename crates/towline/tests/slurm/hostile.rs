@@ -14,11 +14,11 @@ fn a_talkative_shell_and_settings_of_the_users_own_change_nothing() {
     let lines = "echo Welcome to the cluster; printf '\\000\\001tow-site'; echo noise >&2\n\
         export SBATCH_PARTITION=debug SBATCH_TIMELIMIT=1 SBATCH_JOB_NAME=mine SBATCH_OUTPUT=/nowhere/x SBATCH_HOLD=1 SBATCH_ARRAY_INX=1-9 SBATCH_NO_REQUEUE=1\n\
         export SQUEUE_FORMAT=%i SQUEUE_STATES=CG SQUEUE_USERS=bob SACCT_FORMAT=jobid SINFO_FORMAT=%n SLURM_TIME_FORMAT=relative SLURM_CLUSTERS=towtest\n\
-        export SBATCH_GRES=gpu:4 SBATCH_QOS=premium LC_ALL=de_DE.UTF-8 TZ=Asia/Tokyo\n";
+        export SBATCH_QOS=premium TZ=Asia/Tokyo\n";
     fs::write(lab.slurm().home("alice").join(".bashrc"), lines).unwrap();
     let place = "/home/alice/a stage (mine) & it's";
     // The character that ends a word of a shell is refused, the rest is not.
-    lab.configure(&format!(", stage: \"{}\"", place.replace("it's", "its")));
+    lab.configure(&format!(", partition: main, stage: \"{}\"", place.replace("it's", "its")));
     lab.home.write("job.yaml", "name: 'odd \"name\" $(x) %j'\nresources: {nodes: 2, time: 20m}\nscript: echo $RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES $SLURM_JOB_QOS $SLURM_JOB_PARTITION\n");
     let id = lab.tow(["submit", "-f", "job.yaml"]).ok().id();
     let ended = lab.ended(&id);

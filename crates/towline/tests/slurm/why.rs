@@ -31,11 +31,7 @@ impl Lab {
 
 #[test]
 fn pending_reasons_of_the_real_scheduler_are_explained() {
-    let conf = [
-        "Licenses=matlab:1",
-        "PartitionName=tight Nodes=c1 MaxTime=10 MaxNodes=1 State=UP",
-        "PartitionName=off Nodes=c1 MaxTime=60 State=DOWN",
-    ];
+    let conf = ["Licenses=matlab:1", "PartitionName=tight Nodes=c1 MaxTime=10 MaxNodes=1 State=UP", "PartitionName=off Nodes=c1 MaxTime=60 State=DOWN"];
     let lab = Lab::own(&Options { cpus: 4, conf: conf.map(Into::into).into(), ..Options::default() });
     let slurm = lab.slurm();
     for line in [
@@ -88,23 +84,29 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
     }
     lab.assert_why(&admin, "JobHeldAdmin", "held by the site's staff");
     assert!(lab.tow(["why", &runs[0]]).ok().stdout.contains("scontrol release"), "the next step");
-    // The nodes that are left are taken: c1 by somebody, c3 by a sweep whose runs come one after the other.
+    // All of them can be given up.
+    let given_up = |runs: &[&str]| {
+        lab.tow(["abort"].into_iter().chain(runs.iter().copied())).ok();
+        patiently(60, "all of them to be gone", || slurm.root("login", ["squeue", "-h", "-u", "alice"]).stdout.is_empty().then_some(()));
+    };
+    given_up(&runs.iter().map(String::as_str).chain([admin.as_str()]).collect::<Vec<_>>());
+    lab.cancel(&licensed);
+    lab.scontrol("delete reservationname=later");
+    lab.scontrol("update nodename=c2 state=resume");
+    // All nodes are taken: two by somebody, one by a sweep whose runs come one after the other.
+    lab.occupant("bob", &["--exclusive", "--nodelist=c1,c2", "-N2", "-t", "60"]);
     let sweep = "resources: {cpus_per_node: 4, native: [--nodelist=c3, '--array=1-3%1']}\nsweep: {i: 1-3}\nscript: sleep 600 ${{i}}\n";
     let sweep = lab.submit_file(sweep, &[]);
-    lab.cancel(&licensed);
     let first = format!("{sweep}-1");
     lab.until_state(&first, "running");
     lab.assert_why(&format!("{sweep}-2"), "JobArrayTaskLimit", "sweep's runs are active");
-    lab.occupant("bob", &["--exclusive", "--nodelist=c1", "-t", "60"]);
-    until("c1 to be taken", || slurm.root("login", ["sinfo", "-h", "-n", "c1", "-p", "main", "-o", "%t"]).stdout.contains("alloc").then_some(()));
+    let idle = || slurm.root("login", ["sinfo", "-h", "-N", "-p", "main", "-t", "idle", "-o", "%N"]).stdout;
+    until("all nodes to be taken", || idle().is_empty().then_some(()));
     let resources = lab.waiting("cpus_per_node: 4");
     lab.assert_why(&resources, "Resources", "waits for nodes, GPUs, CPUs or memory");
     let priority = lab.waiting("cpus_per_node: 4, time: 2h");
     lab.assert_why(&priority, "Priority", "jobs of higher priority are ahead of it");
-    // All of them can be given up.
-    let all: Vec<&str> = runs.iter().map(String::as_str).chain([admin.as_str(), &sweep, &resources, &priority]).collect();
-    lab.tow(["abort"].into_iter().chain(all)).ok();
-    patiently(60, "all of them to be gone", || slurm.root("login", ["squeue", "-h", "-u", "alice"]).stdout.is_empty().then_some(()));
+    given_up(&[&sweep, &resources, &priority]);
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! A line to this program on another machine: one command over there, frames both ways on its
+//! stdin and stdout. Where the program is not there yet, it is brought.
+
+use crate::frame;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use towline_core::transport::{Session, Transport};
+use towline_core::{Error, ErrorKind, Result};
+
+/// What it writes before its first frame: whatever a login shell prints comes before that.
+pub const GREETING: &[u8] = b"\0tow-line\0";
+
+/// This program, as it is brought to another machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnProgram {
+    pub path: PathBuf,
+    /// BLAKE3 of its bytes, as hexadecimal digits.
+    pub digest: String,
+}
+
+impl OwnProgram {
+    /// Where it lies in a stage folder.
+    pub fn place(&self, stage: &str) -> String {
+        format!("{stage}/bin/tow-{}", self.digest)
+    }
+}
+
+/// The first frame of the other side.
+pub trait Hello: DeserializeOwned {
+    /// BLAKE3 of the program that answers.
+    fn program(&self) -> &str;
+    /// Whether both speak the same.
+    fn is_understood(&self) -> bool;
+}
+
+/// What a shell says of a program that is not there or is not for this machine.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+/// More than this before the greeting is not a login shell's chatter.
+const MOST_CHATTER: usize = 1 << 20;
+
+pub struct Line {
+    session: Box<dyn Session>,
+    input: BufWriter<Box<dyn Write + Send>>,
+    output: BufReader<Box<dyn Read + Send>>,
+    place: String,
+    is_broken: bool,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Line({})", self.place)
+    }
+}
+
+impl Line {
+    /// Opens it for these words of ours; the program is brought if it is not there, or not whole.
+    pub fn open<H: Hello>(transport: &dyn Transport, stage: &str, program: &OwnProgram, words: &[&str]) -> Result<(Self, H)> {
+        let is_ours = |hello: &H| hello.is_understood() && hello.program() == program.digest;
+        if let Some((line, hello)) = Self::try_open::<H>(transport, &program.place(stage), words)?
+            && is_ours(&hello)
+        {
+            return Ok((line, hello));
+        }
+        let unreadable = |error| Error::bug(format!("{} cannot be read", program.path.display())).source_error(error);
+        let mut bytes = File::open(&program.path).map_err(unreadable)?;
+        transport.put(&program.place(stage), &mut bytes, 0o700).map_err(|error| no_stage(error, transport.place(), stage))?;
+        match Self::try_open::<H>(transport, &program.place(stage), words)? {
+            Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
+            _ => Err(Error::refused(format!("tow was brought to {} and cannot run there", transport.place()))
+                .hint(format!("it is a program for Linux on x86-64; try `{} --version` there", program.place(stage)))
+                .hint("`stage` must be a folder from which programs may be run (not mounted noexec)")),
+        }
+    }
+
+    /// `None`: the program is not there.
+    fn try_open<H: Hello>(transport: &dyn Transport, program: &str, own: &[&str]) -> Result<Option<(Self, H)>> {
+        // Tests kill what is over there too.
+        let crash = |name: &str| std::env::var(format!("TOW_FAR_{name}")).ok().map(|value| format!("TOW_{name}={value}"));
+        let crashes: Vec<String> = ["CRASH_AT", "CRASH_ONCE"].into_iter().filter_map(crash).collect();
+        let mut words: Vec<&str> = if crashes.is_empty() { Vec::new() } else { vec!["env"] };
+        words.extend(crashes.iter().map(String::as_str));
+        words.push(program);
+        words.extend(own);
+        let mut session = transport.spawn(&words)?;
+        let (Some(input), Some(output)) = (session.input(), session.output()) else { return Err(Error::bug("a command without pipes")) };
+        let mut output = BufReader::with_capacity(64 << 10, output);
+        let hello = greeting(&mut output).and_then(|()| frame::read_exactly::<H>(&mut output));
+        match hello {
+            Ok(Some(hello)) => {
+                let (input, place) = (BufWriter::with_capacity(64 << 10, input), transport.place().to_owned());
+                Ok(Some((Self { session, input, output, place, is_broken: false }, hello)))
+            }
+            Ok(None) | Err(_) => {
+                let code = session.wait()?;
+                if NO_PROGRAM.contains(&code) {
+                    return Ok(None);
+                }
+                let said = session.said();
+                let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+                Err(Error::unreachable(format!("tow on {} left with code {code}: {last}", transport.place())))
+            }
+        }
+    }
+
+    /// Nothing more can be asked on it.
+    pub const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// From here on nothing is to be read of it: answers are on their way that nobody waits for.
+    pub const fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// A message, and what follows it.
+    pub fn send<T: Serialize>(&mut self, message: &T, body: &[u8]) -> Result<()> {
+        let sent = frame::write(&mut self.input, message).and_then(|()| self.input.write_all(body)).and_then(|()| self.input.flush());
+        sent.map_err(|error| self.broken(Some(error)))
+    }
+
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
+        match frame::read_exactly(&mut self.output) {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(self.broken(None)),
+            Err(error) => Err(self.broken(Some(error))),
+        }
+    }
+
+    /// The bytes that follow a message.
+    pub fn bytes(&mut self, size: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        match self.output.read_exact(&mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(error) => Err(self.broken(Some(error))),
+        }
+    }
+
+    fn broken(&mut self, error: Option<io::Error>) -> Error {
+        self.is_broken = true;
+        let said = self.session.said();
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim())).unwrap_or_default();
+        let broken = Error::unreachable(format!("the connection to {} broke{last}", self.place));
+        match error {
+            Some(error) => broken.source_error(error),
+            None => broken,
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.session.hang_up();
+    }
+}
+
+/// Passes over whatever a login shell prints.
+fn greeting(output: &mut impl Read) -> io::Result<()> {
+    let mut seen = 0;
+    let mut byte = [0];
+    for _ in 0..MOST_CHATTER {
+        output.read_exact(&mut byte)?;
+        seen = if byte[0] == GREETING[seen] { seen + 1 } else { usize::from(byte[0] == GREETING[0]) };
+        if seen == GREETING.len() {
+            return Ok(());
+        }
+    }
+    Err(io::Error::other("it does not greet"))
+}
+
+fn no_stage(error: Error, place: &str, stage: &str) -> Error {
+    if error.kind() == ErrorKind::Unreachable {
+        return error;
+    }
+    Error::refused(format!("nothing can be put into {stage} on {place}: {error}"))
+        .hint("it is to be a folder there that all hosts share, with some 100 MB to spare: `stage` names another")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_prints_before_is_passed_over() {
+        for before in [&b""[..], b"Welcome to the cluster!\n", b"\0tow-lin\0\0", b"\0\0\0"] {
+            let bytes = [before, GREETING, b"rest"].concat();
+            let mut reader = &bytes[..];
+            greeting(&mut reader).expect("greeted");
+            assert_eq!(reader, b"rest");
+        }
+        assert!(greeting(&mut &b"nobody is there"[..]).is_err());
+    }
+}
