@@ -14,6 +14,7 @@ mod resume;
 mod s3;
 mod secrets;
 mod snapshots;
+mod ssh_folder;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -24,8 +24,10 @@ fn a_talkative_shell_and_settings_of_the_users_own_change_nothing() {
     let ended = lab.ended(&id);
     assert_eq!(ended["state"], "succeeded", "{ended}");
     assert_eq!(lab.tow(["logs", &id]).ok().stdout, "0 2 standard main\n");
-    let limits = lab.slurm().root("ctl", ["sacct", "-a", "-X", "-n", "-P", "-o", "JobName,Timelimit,QOS,Partition"]).ok().stdout;
-    assert_eq!(limits.trim(), format!("{id}|00:20:00|standard|main"));
+    // The database hears of it a little later.
+    let known = || lab.slurm().root("ctl", ["sacct", "-a", "-X", "-n", "-P", "-o", "JobName,Timelimit,QOS,Partition"]).ok().stdout;
+    let known = until("it to be in the database", || Some(known()).filter(|known| !known.is_empty()));
+    assert_eq!(known.trim(), format!("{id}|00:20:00|standard|main"));
     let sweep = lab.tow(["submit", "--sweep", "i=1-3", "sh", "-c", "echo ${{i}}"]).ok().id();
     for number in 1..=3 {
         let run = format!("{sweep}-{number}");

@@ -18,7 +18,9 @@ fn two_hundred_runs_are_one_array_with_values_and_logs_of_their_own() {
         let active = lab.tow(["ps", "--state", "active", "--json"]).ok().json();
         active["runs"].as_array().unwrap().is_empty().then_some(())
     });
-    let rows = lab.slurm().root("ctl", ["sacct", "-n", "-P", "-X", "-a", "-o", "JobID,JobName"]).ok().stdout;
+    // The database hears of it a little later; then it knows of these, and of no more.
+    let rows = || lab.slurm().root("ctl", ["sacct", "-n", "-P", "-X", "-a", "-o", "JobID,JobName"]).ok().stdout;
+    let rows = patiently(60, "200 runs in the database", || Some(rows()).filter(|rows| rows.lines().count() >= 200));
     let arrays: BTreeSet<&str> = rows.lines().filter_map(|line| line.split('_').next()).collect();
     assert_eq!((arrays.len(), rows.lines().count()), (1, 200), "{rows}");
     assert!(rows.lines().all(|line| line.ends_with(&format!("|{sweep}"))), "{rows}");
