@@ -3,12 +3,14 @@
 //! where a name leads is found out when it is used, so it follows a run from node to node.
 
 use crate::context::{AnyCluster, Context};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result};
 use towline_engine::history::Filter;
+use towline_io::machine::WayIn;
 
 /// The alias of the newest allocation.
 pub(crate) const NODE: &str = "tow-node";
@@ -63,22 +65,30 @@ pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
 pub(crate) fn write(context: &Context) -> Result<()> {
     let mut text = String::from("# Written by tow; changes are lost.\n");
     let mut has_node = false;
+    let mut ways: HashMap<String, Option<WayIn>> = HashMap::new();
     for record in active(context)?.iter().take(MOST) {
-        let Ok(AnyCluster::Slurm(cluster)) = context.cluster(&record.cluster) else { continue };
-        let Ok(way) = crate::machines::ssh(cluster.backend.config(), context.state()?).and_then(|ssh| ssh.way_in()) else { continue };
+        let way = ways.entry(record.cluster.clone()).or_insert_with(|| way_in(context, &record.cluster).ok());
+        let Some(way) = way else { continue };
         let mut names = vec![format!("tow-{}", record.id.short())];
         if is_allocation(record) && !has_node {
             has_node = true;
             names.push(NODE.to_owned());
         }
-        text += &entry(context, &names, &way)?;
+        text += &entry(context, &names, way)?;
     }
     let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
     towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
 }
 
-fn entry(context: &Context, names: &[String], way: &towline_io::machine::WayIn) -> Result<String> {
+fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
+    match context.cluster(cluster)? {
+        AnyCluster::Slurm(cluster) => crate::machines::ssh(cluster.backend.config(), context.state()?)?.way_in(),
+        AnyCluster::Local(_) => Err(Error::refused("this machine needs no alias")),
+    }
+}
+
+fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
     let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
     let state = context.state()?.root().display().to_string();
     let own = own.display().to_string();

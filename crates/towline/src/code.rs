@@ -52,7 +52,7 @@ pub(crate) fn size(bytes: u64) -> String {
 /// Why no code travels from a folder: said in the plan.
 pub(crate) fn stays(place: &CodePlace) -> Option<String> {
     let home = surroundings::home();
-    too_wide(&place.root, home.as_deref()).map(|what| format!("{} is {what}: no code travels from there, the run starts in place", place.root.display()))
+    too_wide(&place.root, home.as_deref()).map(|what| format!("{} is {what}: no code travels from there", place.root.display()))
 }
 
 /// Walks the tree; nothing of it is read yet.

@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use towline_backends::local::LocalBackend;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::backend::{Backend, Facts};
-use towline_core::config::ClusterKind;
+use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
 use towline_engine::history::History;
 use towline_engine::layers::{self, Layers, Sources};
@@ -87,16 +87,28 @@ impl Context {
     /// A cluster by its name. Nothing is asked of it yet.
     pub(crate) fn cluster(&self, name: &str) -> Result<AnyCluster> {
         let layers = self.layers()?;
-        let cluster = layers.cluster(name)?;
+        let cluster = match layers.cluster(name) {
+            Ok(cluster) => cluster.clone(),
+            // A run knows its cluster also from where the configuration does not name it.
+            Err(error) => self.known_cluster(name).ok_or(error)?,
+        };
         match cluster.kind {
             ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine()))),
             ClusterKind::Slurm => {
                 let backend = crate::machines::slurm(name, &cluster, self.state()?)?;
-                Ok(AnyCluster::Slurm(Box::new(SlurmCluster { backend, named: NamedCluster { name: name.to_owned(), cluster: cluster.clone() } })))
+                Ok(AnyCluster::Slurm(Box::new(SlurmCluster { backend, named: NamedCluster { name: name.to_owned(), cluster } })))
             }
             kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))
                 .hint("the local cluster is called `local`")),
         }
+    }
+}
+
+impl Context {
+    /// A far cluster as it was when something was last submitted to it.
+    fn known_cluster(&self, name: &str) -> Option<Cluster> {
+        let bytes = std::fs::read(self.state().ok()?.cluster(name, "definition")).ok()?;
+        serde_json::from_slice::<NamedCluster>(&bytes).ok().map(|named| named.cluster)
     }
 }
 

@@ -77,7 +77,9 @@ fn judged(state: &RunState) -> Result<()> {
     let Some(ending) = rejected else { return Ok(()) };
     let text = ending.detail.clone().unwrap_or_default();
     let mut lines = text.split("\nhint: ");
-    let error = Error::refused(lines.next().unwrap_or_default().to_owned());
+    // The class of the error came with it.
+    let class = [ErrorKind::Config, ErrorKind::NotFound].into_iter().find(|kind| ending.exit_code == Some(kind.exit_code().into()));
+    let error = Error::new(class.unwrap_or(ErrorKind::Refused), lines.next().unwrap_or_default().to_owned());
     Err(lines.fold(error, |error, hint| error.hint(hint.to_owned())))
 }
 

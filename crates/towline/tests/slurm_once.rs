@@ -536,16 +536,16 @@ fn what_is_killed_on_a_node_leaves_nothing_alive() {
     let ids: Vec<String> = (0..5).map(|_| lab.submit(&["-f", "once.yaml", "--nodes", "2"])).collect();
     let second = |id: &str| lab.slurm.home("alice").join(format!("ledger.{id}.1.lock")).exists();
     until("all ranks to start", || ids.iter().all(|id| lab.has_started(id) && second(id)).then_some(()));
-    let shots = [("__head", ""), ("__node", "srun "), ("__node", "/tow-"), ("__node", "/tow-"), ("__head", "")];
-    for (number, (id, (verb, program))) in ids.iter().zip(shots).enumerate() {
-        let is_fit = |words: &str| {
-            words.contains(id.as_str()) && words.split(verb).next().unwrap().contains(program) && (program != "/tow-" || !words.starts_with("srun"))
-        };
-        let hosts = ["c1", "c2", "c3"].into_iter();
-        let all: Vec<(&str, String)> =
-            hosts.flat_map(|host| lab.over_there(host, verb).into_iter().filter(|(_, words)| is_fit(words)).map(move |(pid, _)| (host, pid))).collect();
-        // Of the two runners one dies first, once the first and once the last.
-        let (host, pid) = if number % 2 == 0 { all.first() } else { all.last() }.unwrap();
+    // On each node one process guards another, which carries the ranks; `srun` has a second that does nothing.
+    let shots: [(&str, bool, fn(&[(&str, String)]) -> usize); 5] =
+        [("__head", false, |_| 0), ("__node", true, |_| 0), ("__node", false, |_| 0), ("__node", false, |all| all.len() - 1), ("__node", false, |_| 1)];
+    for (id, (verb, is_srun, which)) in ids.iter().zip(shots) {
+        let is_fit = |words: &str| words.contains(id.as_str()) && words.starts_with("srun") == is_srun;
+        let mut all: Vec<(&str, String)> = Vec::new();
+        for host in ["c1", "c2", "c3"] {
+            all.extend(lab.over_there(host, verb).into_iter().filter(|(_, words)| is_fit(words)).map(|(pid, _)| (host, pid)));
+        }
+        let (host, pid) = &all[which(&all)];
         lab.shoot(host, pid);
     }
     lab.wait_for_all("heads and runners were shot");
@@ -659,6 +659,21 @@ fn a_run_whose_node_lost_power_goes_on_elsewhere() {
     lab.second_attempt_ends_well(&id);
     lab.slurm.start_host(&host);
     lab.nothing_is_left("a power cut");
+}
+
+/// The head lives on and notices that the other node is gone; the next attempt has two nodes again.
+#[test]
+fn a_run_that_lost_one_of_its_nodes_goes_on_with_others() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["-f", "once.yaml", "--nodes", "2"]);
+    lab.until_started(&id);
+    let claim = fs::read(lab.slurm.home("alice").join(".towline/runs").join(&id).join("attempt-1.claim")).unwrap();
+    let claim: Value = serde_json::from_slice(&claim).unwrap();
+    let host = claim["hosts"][1].as_str().unwrap();
+    lab.slurm.kill_host(host);
+    lab.second_attempt_ends_well(&id);
+    lab.slurm.start_host(host);
+    lab.nothing_is_left("a power cut of one of two nodes");
 }
 
 #[test]

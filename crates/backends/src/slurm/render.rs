@@ -12,7 +12,7 @@ use towline_wire::site::{PartitionFacts, SiteFacts};
 
 /// What carries a submission over there: `tow __head STAGE SUBMISSION`.
 const HEAD_VERB: &str = "__head";
-/// The longest and the shortest notice that a job has of its end.
+/// The shortest and the longest notice that a job has of its end.
 const LEAD: (u64, u64) = (15, 60);
 
 pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, program: &OwnProgram) -> Result<Request> {

@@ -4,7 +4,7 @@
 use super::scheduler;
 use std::time::{Duration, Instant};
 
-/// The longest and the shortest notice that ranks have.
+/// The shortest and the longest notice that ranks have.
 const LEAD: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
 /// The scheduler is not asked more often than this.
 const ASK_EVERY: Duration = Duration::from_secs(10);

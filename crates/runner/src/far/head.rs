@@ -20,7 +20,7 @@ use towline_core::RunId;
 use towline_core::reason::{Cause, Ending};
 use towline_host::crash;
 use towline_wire::runner::CodeOrder;
-use towline_wire::stage::{Claim, End, Held, Holder, JobStart, Order, Record, RunFolder, StageFolder, StopOrder};
+use towline_wire::stage::{Claim, End, Held, Holder, JobStart, LEASE_EVERY, Order, Record, RunFolder, StageFolder, StopOrder};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a node may take beyond the grace to write down its end.
@@ -40,8 +40,19 @@ pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
     let folder = stage.run(&run);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.root())?;
     let me = scheduler::this_start()?;
-    let mut head =
-        Head { deadline: Deadline::of(&me.job), me, signals: Signals::new()?, stage, submission: submission.clone(), order, run, folder, leaving: false };
+    let mut head = Head {
+        deadline: Deadline::of(&me.job),
+        me,
+        signals: Signals::new()?,
+        stage,
+        submission: submission.clone(),
+        order,
+        run,
+        folder,
+        leaving: false,
+        lost: false,
+        leases_looked: Instant::now(),
+    };
     head.serve()
 }
 
@@ -87,6 +98,9 @@ struct Head {
     deadline: Deadline,
     /// The scheduler ends this job, or has it back in its queue: no further attempt begins in it.
     leaving: bool,
+    /// A node of it is gone.
+    lost: bool,
+    leases_looked: Instant,
 }
 
 impl Head {
@@ -201,8 +215,54 @@ impl Head {
         }
         // The runner of the only node may have been killed: nothing of it lives on.
         towline_host::process::kill_all_descendants();
+        if !lease.is_lost() {
+            self.outlast(attempt, claim)?;
+        }
         let ends = self.node_ends(attempt, claim)?;
         Ok(stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code()))))
+    }
+
+    /// What started the runners on other nodes may be killed before them: who left no word there is
+    /// told to end, and nothing of it can be alive when this returns.
+    fn outlast(&mut self, attempt: u32, claim: &Claim) -> io::Result<()> {
+        if self.order.plan.resolved.shape.nodes <= 1 || self.silent(attempt, claim)?.is_empty() {
+            return Ok(());
+        }
+        let ending = Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
+        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending, at_once: true })?;
+        let claim_file = self.folder.record(attempt, Record::Claim);
+        loop {
+            let silent = self.silent(attempt, claim)?;
+            if silent.is_empty() || is_lapsed(&silent, &claim_file)? {
+                return Ok(());
+            }
+            self.signals.wait(LOOK_EVERY);
+            self.leaving |= self.signals.is_end();
+        }
+    }
+
+    /// The leases of nodes that have not told how it ended there.
+    fn silent(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<PathBuf>> {
+        let ends = self.node_ends(attempt, claim)?;
+        let silent = (0..).zip(&ends).filter(|(_, end)| end.is_none()).map(|(node, _)| self.folder.lease(attempt, Holder::Node(node)));
+        Ok(silent.collect())
+    }
+
+    /// A node of which nothing is heard any more, though it had begun.
+    fn lost_node(&mut self, attempt: u32, claim: &Claim) -> io::Result<Option<Ending>> {
+        if self.order.plan.resolved.shape.nodes <= 1 || self.leases_looked.elapsed() < LEASE_EVERY {
+            return Ok(None);
+        }
+        self.leases_looked = Instant::now();
+        let claim_file = self.folder.record(attempt, Record::Claim);
+        for lease in self.silent(attempt, claim)? {
+            if lease.exists() && is_lapsed(std::slice::from_ref(&lease), &claim_file)? {
+                // Nothing more is begun on these nodes.
+                self.lost = true;
+                return Ok(Some(Ending::cause(Cause::NodeFailed).detail("nothing was heard of one of its nodes")));
+            }
+        }
+        Ok(None)
     }
 
     fn grace(&self) -> Duration {
@@ -271,7 +331,16 @@ impl Head {
         } else if self.deadline.is_near(soon) {
             Some(Ending::cause(Cause::TimeLimit))
         } else {
-            self.first_failure(attempt)?
+            let claim = of.and_then(|of| of.claim.as_ref());
+            match self.first_failure(attempt)? {
+                // A signal from the scheduler that has not come to us yet: it says why.
+                Some(Ending { cause: Some(Cause::ByUser), .. }) => {
+                    self.leaving = true;
+                    Some(scheduler::why_ended(&self.me, claim.map_or(&[], |claim| &claim.hosts[..])))
+                }
+                Some(ending) => Some(ending),
+                None => claim.map(|claim| self.lost_node(attempt, claim)).transpose()?.flatten(),
+            }
         };
         if let Some(ending) = ending {
             records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: false })?;
@@ -340,8 +409,8 @@ impl Head {
     fn follow(&mut self, ending: &Ending) -> io::Result<()> {
         let found = Records::read(&self.folder)?;
         let Due::Begin(_) = found.due(self.order.plan.resolved.retry.as_ref()) else { return Ok(()) };
-        if ending.cause == Some(Cause::TimeLimit) && !self.leaving {
-            // No time is left in this life of the job.
+        if (ending.cause == Some(Cause::TimeLimit) || self.lost) && !self.leaving {
+            // No time is left in this life of the job, or not all of its nodes are.
             self.leaving = true;
             crash::pass("head.requeue.before");
             scheduler::requeue(&self.me.job)?;

@@ -16,5 +16,5 @@ pub use node::{NodeTask, node_main};
 pub const HEAD_VERB: &str = "__head";
 /// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
 pub const NODE_VERB: &str = "__node";
-/// The head's own process id, for a runner on the same node.
+/// The process id of who started a runner and ends what it leaves behind: the head, where it is on the same node.
 const HEAD_PID: &str = "TOW_HEAD_PID";

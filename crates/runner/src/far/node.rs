@@ -10,6 +10,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use towline_core::backend::GpuMake;
 use towline_core::job::IoMode;
@@ -31,33 +34,61 @@ pub struct NodeTask {
     pub attempt: u32,
 }
 
-/// Where the head is on the same node, nothing outlives it: not every site ends all processes of a
-/// job with its first. `true`: it is gone already.
-fn end_with_head() -> bool {
-    let Some(head) = std::env::var(super::HEAD_PID).ok().and_then(|pid| pid.parse::<u32>().ok()) else { return false };
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
-    std::os::unix::process::parent_id() != head
+/// Who started this runner, where that ends what it leaves behind.
+fn parent() -> Option<u32> {
+    std::env::var(super::HEAD_PID).ok().and_then(|pid| pid.parse().ok())
+}
+
+/// Nothing outlives its parent: not every site ends all processes of a job with its first.
+fn is_orphan(parent: u32) -> bool {
+    std::os::unix::process::parent_id() != parent
 }
 
 /// The exit code is 0 when its ranks ended well.
 pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
-    let is_alone = end_with_head();
     let node = std::env::var("SLURM_NODEID").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    match parent() {
+        Some(parent) => carried(task, node, parent),
+        None => guarded(task, node),
+    }
+}
+
+/// Started by the scheduler, with nobody above that would end the ranks of a runner that is killed:
+/// a child carries them, and its end is told whatever it was.
+fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
+    // The word to end reaches the child by itself; who guards it stays.
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::new(AtomicBool::new(false)))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(super::NODE_VERB).arg(&task.stage).args([task.submission.as_str(), task.run.as_str(), &task.attempt.to_string()]);
+    let status = command.env(super::HEAD_PID, std::process::id().to_string()).stdin(Stdio::null()).status()?;
+    towline_host::process::kill_all_descendants();
+    let ending = Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {node} was killed"));
+    write_end(&StageFolder::new(&task.stage).run(&task.run), task.attempt, node, ending)?;
+    Ok(status.code().unwrap_or(1))
+}
+
+/// The first to say so is right.
+fn write_end(folder: &RunFolder, attempt: u32, node: u32, ending: Ending) -> io::Result<()> {
+    let end = End { at: towline_host::clock::now(), ending };
+    towline_host::once::create(&folder.node_end(attempt, node), &serde_json::to_vec(&end).map_err(io::Error::other)?).map(|_| ())
+}
+
+fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
     let stage = StageFolder::new(&task.stage);
     let folder = stage.run(&task.run);
     let lease = Lease::take(folder.lease(task.attempt, Holder::Node(node)))?;
     let ending = match assigned(&stage, task, node) {
-        _ if is_alone => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
+        _ if is_orphan(parent) => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
         Ok((assignment, needs_data)) => {
             let folder = folder.clone();
-            Carrier { folder, node, attempt: task.attempt, lease: &lease, needs_data, ended_by: None, looked: Instant::now() }.carry(assignment)?
+            Carrier { folder, node, attempt: task.attempt, parent, lease: &lease, needs_data, ended_by: None, looked: Instant::now() }.carry(assignment)?
         }
         Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
     };
     let code = ending.passed_code();
-    let end = End { at: towline_host::clock::now(), ending };
-    towline_host::once::create(&folder.node_end(task.attempt, node), &serde_json::to_vec(&end).map_err(io::Error::other)?)?;
+    write_end(&folder, task.attempt, node, ending)?;
     Ok(code)
 }
 
@@ -130,6 +161,7 @@ struct Carrier<'a> {
     folder: RunFolder,
     node: u32,
     attempt: u32,
+    parent: u32,
     lease: &'a Lease,
     /// The first node brings what this one needs too.
     needs_data: bool,
@@ -194,7 +226,10 @@ impl Carrier<'_> {
             if let Some(StopOrder { ending, .. }) = stop {
                 return Ok(Some(ending));
             }
-            if signalled || records.cancelled || self.lease.is_lost() {
+            if self.lease.is_lost() || is_orphan(self.parent) {
+                return Ok(Some(Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")));
+            }
+            if signalled || records.cancelled {
                 return Ok(Some(Ending::cause(Cause::ByUser)));
             }
         }
@@ -216,6 +251,10 @@ impl Carrier<'_> {
             self.ended_by = Some(ending);
             attempt.stop(Stop::ByUser);
             return at_once;
+        }
+        if is_orphan(self.parent) {
+            self.ended_by.get_or_insert_with(|| Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {} was killed", self.node)));
+            attempt.stop(Stop::ByUser);
         }
         if signalled || records.cancelled {
             attempt.stop(Stop::ByUser);

@@ -58,6 +58,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         if !ready[1].revents().is_empty() {
             return Ok(Report { code: 130, ..Report::default() });
         }
+        if ready[0].revents().is_empty() {
+            continue;
+        }
         if let Ok((near, _)) = listener.accept() {
             match ways.dial(context) {
                 Ok(far) => carry(near, far),

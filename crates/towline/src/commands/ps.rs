@@ -194,11 +194,12 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
 pub(crate) fn state_text(record: &RunRecord) -> String {
     let state = &record.state;
     let word = state.phase.word();
-    if let Freshness::Stale { .. } = &record.freshness {
-        return format!("{word}?");
-    }
+    let mark = if matches!(record.freshness, Freshness::Stale { .. }) { "?" } else { "" };
     if !state.phase.is_ended() && state.cancel_requested {
-        return format!("{word}, cancelling");
+        return format!("{word}{mark}, cancelling");
+    }
+    if !mark.is_empty() {
+        return format!("{word}{mark}");
     }
     if state.held_until.is_some() {
         return "failed, held".to_owned();

@@ -254,7 +254,10 @@ fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> R
     };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, run)
+    crate::far::carried_over(context, run)?;
+    // Its alias; that it cannot be written is no reason to fail what was submitted.
+    let _ = crate::aliases::write(context);
+    Ok(())
 }
 
 fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {

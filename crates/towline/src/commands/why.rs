@@ -8,7 +8,7 @@ use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::backend::LogSource;
 use towline_core::reason::{Cause, Ending, Outcome};
-use towline_core::record::RunRecord;
+use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Finding, classify, root_cause};
 use towline_core::{Error, Result};
@@ -67,7 +67,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Phase::Running => Why { summary: "it is running".into(), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) },
         _ => waiting(context, &record)?,
     };
-    Ok(Report::new(page(&why), &why))
+    let mut report = Report::new(page(&why), &why);
+    if let Freshness::Stale { since, why } = &record.freshness {
+        report = report.hint(format!("this is as of {since}: {} cannot be asked now: {why}", record.cluster));
+    }
+    Ok(report)
 }
 
 fn begin(record: &RunRecord) -> Why {

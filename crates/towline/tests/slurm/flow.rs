@@ -1,6 +1,6 @@
 //! The life of a run: code, ranks, ends, and what the verbs say of it.
 
-use crate::lab::{Lab, holding, patiently};
+use crate::lab::{Lab, holding, patiently, together};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -270,6 +270,10 @@ fn a_run_that_waits_is_aborted_without_a_start() {
 }
 
 #[test]
+fn cancels_of_what_waits_are_seen() {
+    together(&[a_cancel_on_the_cluster_is_seen, crate::hostile::one_waiting_run_of_an_array_is_aborted_and_the_others_go_on]);
+}
+
 fn a_cancel_on_the_cluster_is_seen() {
     let lab = Lab::shared();
     let id = lab.submit_file("script: sleep 500\n", &[]);

@@ -64,8 +64,7 @@ fn an_abort_right_after_the_submission_leaves_nothing() {
     }
 }
 
-#[test]
-fn one_waiting_run_of_an_array_is_aborted_and_the_others_go_on() {
+pub(crate) fn one_waiting_run_of_an_array_is_aborted_and_the_others_go_on() {
     let lab = Lab::shared();
     let text = "name: part\nresources: {native: [--hold]}\nsweep: {i: 1-3}\nscript: echo ${{i}}\n";
     let sweep = lab.submit_file(text, &[]);

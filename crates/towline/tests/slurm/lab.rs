@@ -144,6 +144,17 @@ impl Lab {
     }
 }
 
+/// Runs tests side by side, beyond what the test program does: they wait for Slurm most of their time.
+pub(crate) fn together(tests: &[fn()]) {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tests.iter().map(|test| scope.spawn(test)).collect();
+        let failed: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().err()).collect();
+        if let Some(first) = failed.into_iter().next() {
+            std::panic::resume_unwind(first);
+        }
+    });
+}
+
 /// As `until`, for what takes Slurm longer than a minute.
 #[track_caller]
 pub(crate) fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {

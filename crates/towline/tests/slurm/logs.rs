@@ -114,8 +114,7 @@ fn every_byte_of_both_attempts_is_there_after_a_requeue() {
     assert!(events.contains("preempted"), "the cluster put it back, which is no failure of it: {events}");
 }
 
-#[test]
-fn every_byte_is_there_that_was_written_before_a_power_cut() {
+pub(crate) fn every_byte_is_there_that_was_written_before_a_power_cut() {
     let lab = Lab::own(&Options { nodes: 2, slurmd_timeout: 5, ..Options::default() });
     let again = Written::submit(&lab, "again", 1, true, &["--cpus", "8"]);
     again.until_written(1);

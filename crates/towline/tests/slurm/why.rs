@@ -1,6 +1,6 @@
 //! Why a run waits and why it failed, in our words and in Slurm's, as the real scheduler tells.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, patiently, together};
 use std::fs;
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
@@ -131,6 +131,14 @@ fn out_of_memory_is_told_on_one_node_and_on_several() {
 }
 
 #[test]
+fn jobs_that_die_without_a_word_are_settled() {
+    together(&[
+        a_job_whose_head_is_killed_ends_with_the_cause_and_nothing_alive,
+        a_job_that_its_node_cannot_start_says_so,
+        crate::refusals::a_stage_that_nodes_do_not_share_is_told,
+    ]);
+}
+
 fn a_job_whose_head_is_killed_ends_with_the_cause_and_nothing_alive() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
     let id = lab.submit_file("script: |\n  echo begins\n  sleep 500\n", &[]);
@@ -156,7 +164,6 @@ fn a_program_that_is_not_there_is_told() {
     assert!(why.contains("no-such-program"), "{why}");
 }
 
-#[test]
 fn a_job_that_its_node_cannot_start_says_so() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
     let id = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);

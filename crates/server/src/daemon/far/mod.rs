@@ -176,7 +176,7 @@ impl Daemon {
             }
             Word::Submitted { submission, result: Err(error) } => {
                 let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}\nhint: {hint}"));
-                let ending = Ending::cause(Cause::Rejected).detail(detail);
+                let ending = Ending { exit_code: Some(error.kind().exit_code().into()), ..Ending::cause(Cause::Rejected) }.detail(detail);
                 self.for_each_of(&submission, |_| RunEvent::Ended { attempt: 0, ending: ending.clone() });
             }
             Word::Withdrawn { runs } => {
