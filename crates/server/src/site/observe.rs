@@ -1,7 +1,7 @@
 //! What is known of runs: their records, and one question to the scheduler for all of them. What
 //! died without a word is settled on the way.
 
-use super::settle::{Act, Signs, Truth, settle};
+use super::settle::{Act, Signs, Truth, believed, settle};
 use super::submit::Jobs;
 use super::{Site, failed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -318,10 +318,7 @@ impl Queue {
     }
 
     fn truth(&self, far: &FarRun) -> Truth {
-        let known = self.row(far).map(|row| read(&row.state, ExitPair::default(), row.reason.as_deref()));
-        if let Some(open) = known.as_ref().filter(|truth| !matches!(truth, Truth::Ended(_))) {
-            return open.clone();
-        }
+        let controller = self.row(far).map(|row| read(&row.state, ExitPair::default(), row.reason.as_deref()));
         let mut mine: Vec<&AccountingRow> = self
             .accounted
             .iter()
@@ -329,12 +326,7 @@ impl Queue {
             .filter(|row| far.task.is_none_or(|task| row.id.part == Part::Task(task)))
             .collect();
         mine.sort_by_key(|row| (row.id.job, row.start, row.submitted));
-        let accounted = mine.last().map(|row| read(&row.state, row.exit, row.reason.as_deref()));
-        // A job that only the database believes in is one that its controller has forgotten: nobody will ever close its row.
-        match accounted.filter(|truth| matches!(truth, Truth::Ended(_))).or(known) {
-            Some(truth) => truth,
-            None => Truth::NeverHeard,
-        }
+        believed(controller, mine.last().map(|row| read(&row.state, row.exit, row.reason.as_deref())))
     }
 }
 

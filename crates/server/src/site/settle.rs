@@ -16,6 +16,18 @@ pub(super) enum Truth {
     Unknown,
 }
 
+/// What counts of what the controller says of a job and what the database does. The controller
+/// knows what lives; how something ended the database knows better. A job that only the database
+/// holds open is one that its controller has forgotten: nobody will ever close that row.
+pub(super) fn believed(controller: Option<Truth>, database: Option<Truth>) -> Truth {
+    match (controller, database) {
+        (Some(open @ (Truth::Waiting | Truth::Running | Truth::Unknown)), _) => open,
+        (_, Some(ended @ Truth::Ended(_))) => ended,
+        (Some(ended), _) => ended,
+        (None, _) => Truth::NeverHeard,
+    }
+}
+
 /// What is known beside that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signs {
@@ -113,6 +125,18 @@ mod tests {
 
     fn act(records: &Records, truth: &Truth, signs: Signs) -> Act {
         settle(records, &records.due(None), truth, signs)
+    }
+
+    #[test]
+    fn the_controller_knows_what_lives_and_the_database_how_it_ended() {
+        let (vague, exact) = (Truth::Ended(Ending::cause(Cause::NotStarted)), Truth::Ended(Ending::cause(Cause::Signal)));
+        assert_eq!(believed(Some(Truth::Waiting), Some(exact.clone())), Truth::Waiting, "put back into the queue");
+        assert_eq!(believed(Some(vague.clone()), Some(exact.clone())), exact);
+        assert_eq!(believed(Some(vague.clone()), Some(Truth::Running)), vague, "the database is late");
+        assert_eq!(believed(None, Some(exact.clone())), exact);
+        for forgotten in [None, Some(Truth::Waiting), Some(Truth::Running)] {
+            assert_eq!(believed(None, forgotten), Truth::NeverHeard);
+        }
     }
 
     #[test]
