@@ -88,21 +88,17 @@ impl Line {
         let (Some(input), Some(output)) = (session.input(), session.output()) else { return Err(Error::bug("a command without pipes")) };
         let mut output = BufReader::with_capacity(64 << 10, output);
         let hello = greeting(&mut output).and_then(|()| frame::read_exactly::<H>(&mut output));
-        match hello {
-            Ok(Some(hello)) => {
-                let (input, place) = (BufWriter::with_capacity(64 << 10, input), transport.place().to_owned());
-                Ok(Some((Self { session, input, output, place, is_broken: false }, hello)))
-            }
-            Ok(None) | Err(_) => {
-                let code = session.wait()?;
-                if NO_PROGRAM.contains(&code) {
-                    return Ok(None);
-                }
-                let said = session.said();
-                let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-                Err(Error::unreachable(format!("tow on {} left with code {code}: {last}", transport.place())))
-            }
+        if let Ok(Some(hello)) = hello {
+            let (input, place) = (BufWriter::with_capacity(64 << 10, input), transport.place().to_owned());
+            return Ok(Some((Self { session, input, output, place, is_broken: false }, hello)));
         }
+        let code = session.wait()?;
+        if NO_PROGRAM.contains(&code) {
+            return Ok(None);
+        }
+        let said = session.said();
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        Err(Error::unreachable(format!("tow on {} left with code {code}: {last}", transport.place())))
     }
 
     /// Nothing more can be asked on it.

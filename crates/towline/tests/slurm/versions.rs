@@ -6,23 +6,23 @@ use towline_testkit::real::slurm::Options;
 /// What a run needs of a cluster: code, several nodes, GPUs, a sweep as an array, an end by the user.
 fn a_cluster_of(release: &str, version: &str) {
     let lab = Lab::own(&Options::default().debian(release));
-    let nodes = lab.tow(&["nodes"]).ok();
+    let nodes = lab.tow(["nodes"]).ok();
     assert!(nodes.stdout.contains(&format!("Slurm {version}")), "{nodes:?}");
     lab.home.write("who.sh", "echo $RANK $(hostname) $CUDA_VISIBLE_DEVICES\n");
-    let ran = lab.tow(&["run", "--nodes", "2", "-n", "4", "sh", "who.sh"]).ok();
+    let ran = lab.tow(["run", "--nodes", "2", "-n", "4", "sh", "who.sh"]).ok();
     let mut lines: Vec<&str> = ran.stdout.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(lines.iter().zip(["[0] 0 c", "[1] 1 c"]).all(|(line, begin)| line.starts_with(begin) && line.ends_with(" 0,1")), "{lines:?}");
-    assert_eq!(lab.tow(&["run", "sh", "-c", "exit 5"]).code, 5);
-    let sweep = lab.tow(&["submit", "--sweep", "x=1-5", "--", "sh", "-c", "exit ${{x}}"]).ok().id();
-    assert_eq!(lab.tow(&["wait", &sweep]).code, 1, "the first that is not 0");
-    let codes: Vec<i64> = (1..=5).map(|number| lab.tow(&["show", &format!("{sweep}-{number}"), "--json"]).json()["exit_code"].as_i64().unwrap()).collect();
+    assert_eq!(lab.tow(["run", "sh", "-c", "exit 5"]).code, 5);
+    let sweep = lab.tow(["submit", "--sweep", "x=1-5", "--", "sh", "-c", "exit ${{x}}"]).ok().id();
+    assert_eq!(lab.tow(["wait", &sweep]).code, 1, "the first that is not 0");
+    let codes: Vec<i64> = (1..=5).map(|number| lab.tow(["show", &format!("{sweep}-{number}"), "--json"]).json()["exit_code"].as_i64().unwrap()).collect();
     assert_eq!(codes, [1, 2, 3, 4, 5]);
-    let long = lab.tow(&["submit", "sleep", "1000"]).ok().id();
+    let long = lab.tow(["submit", "sleep", "1000"]).ok().id();
     lab.until_state(&long, "running");
-    lab.tow(&["abort", &long, "--wait"]).ok();
-    assert_eq!(lab.tow(&["show", &long, "--json"]).json()["state"], "cancelled");
+    lab.tow(["abort", &long, "--wait"]).ok();
+    assert_eq!(lab.tow(["show", &long, "--json"]).json()["state"], "cancelled");
 }
 
 #[test]
