@@ -5,6 +5,7 @@ use crate::output;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use towline_backends::local::client;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::reason::Cause;
@@ -16,6 +17,11 @@ use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
 use towline_wire::site::{Listed, SiteReply, SiteRequest};
+
+/// How long logs may take to come before what is here is shown.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// An active cluster is looked at every few seconds; one that was not for this long does not answer, or nobody asked.
+const QUIET_MILLIS: u64 = 30_000;
 
 /// Whether a run is on another machine than this.
 pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
@@ -34,8 +40,11 @@ pub(crate) fn folder(state: &StateFolder, history: &History, record: &RunRecord)
 /// What is shown of a far run is as old as what was last heard of its cluster.
 pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
     let Some(status) = ClusterStatus::read(&state.cluster(&record.cluster, "status")) else { return };
-    if let Some(why) = status.trouble {
-        record.freshness = Freshness::Stale { since: status.seen.unwrap_or(record.created), why };
+    let seen = status.seen.unwrap_or(record.created);
+    let age = towline_host::clock::now().since(seen);
+    let why = status.trouble.or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
+    if let Some(why) = why {
+        record.freshness = Freshness::Stale { since: seen, why };
     }
 }
 
@@ -45,7 +54,7 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     if !is_far(history, run)? {
         return Ok(());
     }
-    match client::ask(context.state()?, &|| Request::BringLogs { run: run.clone() }) {
+    match client::ask_within(context.state()?, Request::BringLogs { run: run.clone() }, PATIENCE) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
             output::status(&format!("warning: {error}; what follows was brought before"));

@@ -80,6 +80,29 @@ pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Co
     }
 }
 
+/// As [`ask`], but waits for the answer no longer than `limit`: it may depend on somebody far away.
+pub fn ask_within(state: &StateFolder, request: Request, limit: Duration) -> Result<Reply> {
+    let failed = |error| Error::unreachable("the daemon does not answer").source_error(error);
+    let hello = Hello::new(request);
+    let mut conversation = match Conversation::open(state, &hello) {
+        Err(error) if is_absent(&error) => {
+            start(state)?;
+            Conversation::open(state, &hello).map_err(failed)?
+        }
+        other => other.map_err(failed)?,
+    };
+    conversation.stream.set_read_timeout(Some(limit)).map_err(failed)?;
+    match conversation.next_reply() {
+        Ok(Some(Reply::Refused(refusal))) => Err(refusal.into()),
+        Ok(Some(reply)) => Ok(reply),
+        Ok(None) => Err(Error::unreachable("the daemon left before it answered").hint("try again")),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Err(Error::unreachable(format!("there was no answer within {} s", limit.as_secs())))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
 /// Sends `request` only if a daemon is there; `None` if not.
 pub fn ask_if_there(state: &StateFolder, request: Request) -> Result<Option<(Reply, Conversation)>> {
     match ask_once(state, &Hello::new(request)) {

@@ -20,7 +20,7 @@ use towline_core::{Error, ErrorKind, Result, Retry, RunId};
 use towline_runner::far::is_lapsed;
 use towline_runner::far::records::{self, Due, Records};
 use towline_wire::site::{AttemptReport, Explained, FarRun, KnownJob, Observed, RunReport};
-use towline_wire::stage::{End, Holder, Record};
+use towline_wire::stage::{End, Holder, Record, StopOrder};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
 /// nothing for its first seconds.
@@ -86,7 +86,7 @@ impl Site {
         };
         for task in over {
             let run = task.map_or_else(|| submission.clone(), |task| submission.numbered(task));
-            self.end(&run, 0, Ending::cause(Cause::Rejected).detail(why.clone()))?;
+            self.end(&run, 0, &Ending::cause(Cause::Rejected).detail(why.clone()))?;
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Site {
             }
             Act::End { attempt, ending } => {
                 let ending = self.with_last_words(far, &jobs, ending);
-                self.end(&far.run, attempt, ending)?;
+                self.end(&far.run, attempt, &ending)?;
                 if truth == Truth::Waiting && self.is_over(far)? {
                     // Put back for a start that nobody wants. One that comes all the same finds the end and leaves.
                     let _ = self.withdraw(std::slice::from_ref(far));
@@ -162,10 +162,16 @@ impl Site {
         }
     }
 
-    fn end(&self, run: &RunId, attempt: u32, ending: Ending) -> Result<()> {
+    fn end(&self, run: &RunId, attempt: u32, ending: &Ending) -> Result<()> {
         let folder = self.stage.run(run);
-        let made =
-            std::fs::create_dir_all(folder.root()).and_then(|()| records::make(&folder, attempt, Record::End, &End { at: towline_host::clock::now(), ending }));
+        // A host that was only asleep and wakes finds the word to end before anything else.
+        let stop = || match attempt {
+            0 => Ok(false),
+            _ => records::make(&folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true }),
+        };
+        let made = std::fs::create_dir_all(folder.root())
+            .and_then(|()| stop())
+            .and_then(|_| records::make(&folder, attempt, Record::End, &End { at: towline_host::clock::now(), ending: ending.clone() }));
         made.map(|_| ()).map_err(|error| failed(folder.root(), error))
     }
 
@@ -270,7 +276,7 @@ impl Site {
             for run in &order.plan.runs {
                 let far = FarRun::of(&run.id);
                 known.push(KnownJob {
-                    ended: self.is_over(&far)?,
+                    ended: jobs.is_refused() || self.is_over(&far)?,
                     job: jobs.accepted(far.task).next().map(|(_, job)| job.to_owned()),
                     run: Some(run.id.clone()),
                     name: run.name.clone(),

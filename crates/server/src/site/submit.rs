@@ -11,6 +11,7 @@ use towline_backends::slurm::state;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
+use towline_runner::far::records::Records;
 use towline_wire::site::FarRun;
 use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
@@ -43,6 +44,11 @@ impl Jobs {
             JobRecord::Accepted { number, job } if asked.contains(number) && !is_gone(*number) => Some((*number, job.as_str())),
             _ => None,
         })
+    }
+
+    /// It said no, and has nothing of it.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.0.last(), Some(JobRecord::Refused { .. }))
     }
 
     pub(super) fn times(&self, task: Option<u32>) -> usize {
@@ -87,7 +93,12 @@ impl Site {
     pub(super) fn submit_again(&self, id: &RunId, tasks: &[Option<u32>]) -> Result<Vec<Option<u32>>> {
         let _lock = self.lock(id)?;
         let jobs = self.jobs(id)?;
-        let (worn, fresh): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| jobs.times(**task) >= MOST_TIMES);
+        // Those that led to an attempt were not in vain.
+        let begun = |task: Option<u32>| {
+            let run = task.map_or_else(|| id.clone(), |task| id.numbered(task));
+            Records::read(&self.stage.run(&run)).map_or(0, |records| records.attempts.values().filter(|of| of.claim.is_some()).count())
+        };
+        let (worn, fresh): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| jobs.times(**task) >= MOST_TIMES + begun(**task));
         let numbers: Vec<u32> = fresh.iter().copied().flatten().collect();
         if !fresh.is_empty() {
             let gone: BTreeSet<u32> = fresh.iter().flat_map(|task| jobs.accepted(*task).map(|(number, _)| number).collect::<Vec<_>>()).collect();

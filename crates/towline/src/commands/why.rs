@@ -154,6 +154,9 @@ fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
         Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("laid out")) => {
             (None, "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code anew".into())
         }
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("`stage`")) => {
+            (Some(false), "name a folder as `stage` of the cluster that its login host and its nodes share".into())
+        }
         Some(Cause::NotStarted) => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
         Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())

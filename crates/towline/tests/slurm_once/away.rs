@@ -26,7 +26,7 @@ fn a_controller_that_is_away_is_told_with_its_moment() {
     }
     assert_eq!(lab.home.state_of(&id), "running");
     let why = lab.home.tow(["ps"]).ok();
-    assert!(why.stdout.contains("running?"), "{why:?}");
+    assert!(why.stdout.contains("running?") && why.stderr.contains(&since) && why.stderr.contains("Slurm on login does not answer"), "{why:?}");
     lab.slurm.start_service("ctl", "slurmctld");
     lab.until_fresh(&id);
     lab.home.tow(["abort", "--wait", &id]).ok();
@@ -66,7 +66,8 @@ fn logs_are_whole_after_the_bastion_was_away() {
     lab.until_fresh(&id);
     lab.wait_for_all("the bastion was away");
     lab.ran_exactly_once(&id);
-    let lines: String = (0..300).map(|line| format!("line {line}\n")).collect();
+    let lines: Vec<String> = (0..300).map(|line| format!("line {line}\n")).collect();
+    let lines = lines.concat();
     assert_eq!(lab.home.tow(["logs", &id]).ok().stdout, lines);
     assert_eq!(Output::from(following.wait_with_output().unwrap()).stdout, lines);
 }
