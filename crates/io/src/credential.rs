@@ -173,7 +173,7 @@ mod tests {
 
     fn lookup<T>(act: impl FnOnce(&Lookup<'_>) -> T) -> T {
         let variable = |name: &str| (name == "SET").then(|| " value\n".to_owned());
-        act(&Lookup { variable: &variable, keyring: &|name| (name == "stored").then(|| Secret::new("kept")), home: None })
+        act(&Lookup { variable: &variable, keyring: &|name| (name == "stored").then(|| Secret::new("kept")), home: None, reach: &no_way })
     }
 
     fn map(pairs: &[(&str, &str)]) -> Credential {
