@@ -101,7 +101,7 @@ fn codes_are_the_commands_own(stage: &dyn Stage) {
     }
     let ran = run(stage, &["sh", "-c", "echo out; echo err >&2; exit 255"], b"");
     assert_eq!((ran.code, ran.out.as_slice(), ran.err.as_slice()), (255, &b"out\n"[..], &b"err\n"[..]));
-    for (signal, code) in [("TERM", 143), ("KILL", 137), ("HUP", 129)] {
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("USR1", 138)] {
         assert_eq!(run(stage, &["sh", "-c", &format!("kill -{signal} $$")], b"").code, code);
     }
     assert_eq!(run(stage, &["tow-no-such-program"], b"").code, 127);
