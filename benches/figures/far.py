@@ -74,7 +74,10 @@ def measure(bench: FarBench) -> list[Row]:
     ssh = [need_program("ssh"), "-F", str(bench.cluster.config), "-o", f"ControlPath={socket}", "-o", "ControlMaster=auto", "-o", "ControlPersist=600"]
     subprocess.run([*ssh, "login", "true"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
     subprocess.run([bench.tow, "clusters"], check=True, env=bench.shop.env, stdin=subprocess.DEVNULL, capture_output=True)
-    submit = [bench.tow, "submit", "--any-size", "true"]
+    # Held: what is measured is how the code gets there, not jobs of before that run meanwhile.
+    job = bench.root / "job.yaml"
+    job.write_text("resources: {native: [--hold]}\ncommand: 'true'\n")
+    submit = [bench.tow, "submit", "--any-size", "-f", str(job)]
     rsync = find_program("rsync")
     excludes = [f"--exclude={name}" for name in IGNORED]
 
