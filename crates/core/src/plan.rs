@@ -31,6 +31,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether its runs are on this machine.
+    pub fn is_here(&self) -> bool {
+        self.kind == "local"
+    }
+
     /// What is stored once per submission: without its runs and the submitter's environment.
     #[must_use]
     pub fn lean(&self) -> Self {

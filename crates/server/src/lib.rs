@@ -5,7 +5,6 @@
 mod daemon;
 mod ledger;
 mod machine;
-mod refusal;
 pub mod schedule;
 mod site;
 

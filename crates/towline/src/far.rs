@@ -25,7 +25,7 @@ const QUIET_MILLIS: u64 = 30_000;
 
 /// Whether a run is on another machine than this.
 pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
-    Ok(history.submission_of(run)?.is_some_and(|submission| submission.plan.kind != "local"))
+    Ok(history.submission_of(run)?.is_some_and(|submission| !submission.plan.is_here()))
 }
 
 /// Where a far run lies on its cluster.

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         (Some(towline_runner::GUARD_VERB), Some(name)) => return plainly(towline_runner::guard_main(name)),
         (Some(towline_runner::INNER_VERB), Some(folder)) => return plainly(towline_runner::inner_main(folder.as_ref())),
         (Some(towline_runner::RUNNER_VERB), Some(name)) => return plainly(towline_runner::runner_main(name)),
-        (Some(towline_runner::far::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
+        (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),

@@ -200,6 +200,20 @@ pub enum RefusalKind {
     Bug,
 }
 
+impl From<&towline_core::Error> for Refusal {
+    fn from(error: &towline_core::Error) -> Self {
+        use towline_core::ErrorKind;
+        let kind = match error.kind() {
+            ErrorKind::NotFound => RefusalKind::NotFound,
+            ErrorKind::Refused => RefusalKind::Refused,
+            ErrorKind::Config => RefusalKind::Config,
+            ErrorKind::Unreachable => RefusalKind::Unreachable,
+            _ => RefusalKind::Bug,
+        };
+        Self { kind, message: error.to_string(), hints: error.hints().to_vec() }
+    }
+}
+
 impl From<Refusal> for towline_core::Error {
     fn from(refusal: Refusal) -> Self {
         use towline_core::ErrorKind;

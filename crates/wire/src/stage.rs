@@ -24,6 +24,9 @@ use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
+/// What the scheduler starts: `tow __head STAGE SUBMISSION`.
+pub const HEAD_VERB: &str = "__head";
+
 /// How often a lease is touched.
 pub const LEASE_EVERY: Duration = Duration::from_secs(3);
 /// Who could not touch its lease for this long ends what it holds.

@@ -9,9 +9,8 @@ use towline_core::quantity::Span;
 use towline_core::{Error, Result, suggest};
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{PartitionFacts, SiteFacts};
+use towline_wire::stage::HEAD_VERB;
 
-/// What carries a submission over there: `tow __head STAGE SUBMISSION`.
-const HEAD_VERB: &str = "__head";
 /// The shortest and the longest notice that a job has of its end.
 const LEAD: (u64, u64) = (15, 60);
 

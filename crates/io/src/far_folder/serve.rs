@@ -5,8 +5,8 @@ use crate::data::Data;
 use crate::folder::Folder;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
-use towline_core::{Error, ErrorKind, Result};
-use towline_wire::daemon::{Refusal, RefusalKind};
+use towline_core::Result;
+use towline_wire::daemon::Refusal;
 use towline_wire::frame;
 use towline_wire::line::GREETING;
 
@@ -20,13 +20,13 @@ pub fn folder_main(name: &str, path: &Path) -> io::Result<()> {
     let folder = Folder::configured(name, path);
     let program = blake3::hash(&std::fs::read("/proc/self/exe")?).to_hex().to_string();
     output.write_all(GREETING)?;
-    frame::write(&mut output, &FolderHello { protocol: PROTOCOL, program, refused: folder.as_ref().err().map(refusal) })?;
+    frame::write(&mut output, &FolderHello { protocol: PROTOCOL, program, refused: folder.as_ref().err().map(Refusal::from) })?;
     output.flush()?;
     let Ok(folder) = folder else { return Ok(()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     while let Some(call) = frame::read_exactly::<Call>(&mut input)? {
         let body = body(&call, &mut input)?;
-        let (answer, bytes) = runtime.block_on(answer(&folder, call, body)).unwrap_or_else(|error| (Answer::Refused(refusal(&error)), Vec::new()));
+        let (answer, bytes) = runtime.block_on(answer(&folder, call, body)).unwrap_or_else(|error| (Answer::Refused(Refusal::from(&error)), Vec::new()));
         frame::write(&mut output, &answer)?;
         output.write_all(&bytes)?;
         output.flush()?;
@@ -70,15 +70,4 @@ async fn answer(folder: &Folder, call: Call, body: Vec<u8>) -> Result<(Answer, V
             plain(Answer::Done)
         }
     }
-}
-
-fn refusal(error: &Error) -> Refusal {
-    let kind = match error.kind() {
-        ErrorKind::NotFound => RefusalKind::NotFound,
-        ErrorKind::Config => RefusalKind::Config,
-        ErrorKind::Unreachable => RefusalKind::Unreachable,
-        ErrorKind::Bug => RefusalKind::Bug,
-        _ => RefusalKind::Refused,
-    };
-    Refusal { kind, message: error.to_string(), hints: error.hints().to_vec() }
 }

@@ -12,8 +12,6 @@ pub use head::head_main;
 pub use lease::is_lapsed;
 pub use node::{NodeTask, node_main};
 
-/// Started by the scheduler: `tow __head STAGE SUBMISSION`.
-pub const HEAD_VERB: &str = "__head";
 /// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
 pub const NODE_VERB: &str = "__node";
 /// The process id of who started a runner and ends what it leaves behind: the head, where it is on the same node.

@@ -60,7 +60,7 @@ pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<St
 }
 
 pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
-    let _ = replies.send(Reply::Refused(crate::refusal::refusal(error)));
+    let _ = replies.send(Reply::Refused(towline_wire::daemon::Refusal::from(error)));
 }
 
 impl Daemon {

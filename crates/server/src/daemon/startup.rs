@@ -123,7 +123,7 @@ fn tell_ready() {
 
 /// Whoever started us and waits hears why we cannot come up.
 fn tell_refusal(error: &Error) {
-    let refusal = crate::refusal::refusal(error);
+    let refusal = towline_wire::daemon::Refusal::from(error);
     let _ = rustix::io::write(rustix::stdio::stdout(), &serde_json::to_vec(&refusal).unwrap_or_default());
 }
 

@@ -119,7 +119,7 @@ impl Daemon {
     }
 
     fn enqueue(&mut self, plan: &Arc<Plan>, keys: &[RunKey], mut first: Option<Box<FirstStart>>) {
-        if plan.kind != "local" {
+        if !plan.is_here() {
             for (key, run) in keys.iter().zip(&plan.runs) {
                 let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
                 made.state.phase = Phase::Staging;
@@ -172,7 +172,7 @@ impl Daemon {
         for run in active {
             if last.as_ref().is_none_or(|(id, ..)| *id != run.submission) {
                 let Some(submission) = self.ledger.history().submission(&run.submission)? else { continue };
-                let far = (submission.plan.kind != "local").then_some(submission.plan.cluster);
+                let far = (!submission.plan.is_here()).then_some(submission.plan.cluster);
                 last = Some((run.submission.clone(), submission.plan.resolved, far));
             }
             let Some((_, resolved, far)) = &last else { continue };

@@ -55,7 +55,7 @@ impl Keeping {
             let kept = first.join().unwrap_or_else(|_| Err(Error::bug("the keeping of a blob broke down")));
             replies.push(match kept {
                 Ok(()) => SiteReply::Done,
-                Err(error) => SiteReply::Refused(crate::refusal::refusal(&error)),
+                Err(error) => SiteReply::Refused(towline_wire::daemon::Refusal::from(&error)),
             });
         }
         replies

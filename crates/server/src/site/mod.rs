@@ -43,7 +43,7 @@ pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
         for reply in keeping.finish() {
             frame::write(&mut output, &reply)?;
         }
-        let (reply, body) = site.answer(request).unwrap_or_else(|error| (SiteReply::Refused(crate::refusal::refusal(&error)), Vec::new()));
+        let (reply, body) = site.answer(request).unwrap_or_else(|error| (SiteReply::Refused(towline_wire::daemon::Refusal::from(&error)), Vec::new()));
         frame::write(&mut output, &reply)?;
         output.write_all(&body)?;
         output.flush()?;

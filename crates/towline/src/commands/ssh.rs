@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let record = logs::one_run(history.find_to_read(&args.run)?)?;
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
-    if submission.plan.kind != "local" {
+    if !submission.plan.is_here() {
         return enter_far(context, &record, args);
     }
     if args.rank >= record.world {

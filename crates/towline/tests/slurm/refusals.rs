@@ -23,7 +23,8 @@ impl Lab {
         for run in self.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap() {
             let id = run["id"].as_str().unwrap();
             // Slurm remembers some that it refused, as failed.
-            let left: Vec<Vec<String>> = self.jobs_of(id).into_iter().filter(|row| row[3] != "FAILED").collect();
+            let left: Vec<Vec<String>> =
+                self.jobs_of(id).into_iter().filter(|row| (row[3].as_str(), row[4].as_str()) != ("FAILED", "BadConstraints")).collect();
             assert_eq!(left, Vec::<Vec<String>>::new());
         }
     }

@@ -243,7 +243,7 @@ impl Daemon {
         let mut by_cluster: HashMap<String, Vec<FarRun>> = HashMap::new();
         for run in runs {
             let Ok(Some(submission)) = self.ledger.history().submission_of(run) else { continue };
-            if submission.plan.kind != "local" {
+            if !submission.plan.is_here() {
                 by_cluster.entry(submission.plan.cluster).or_default().push(FarRun::of(run));
             }
         }

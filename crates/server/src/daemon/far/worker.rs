@@ -189,7 +189,7 @@ impl Worker {
                 self.note(brought.as_ref().err());
                 let _ = replies.send(match brought {
                     Ok(()) => Reply::LogsBrought,
-                    Err(error) => Reply::Refused(crate::refusal::refusal(&error)),
+                    Err(error) => Reply::Refused(towline_wire::daemon::Refusal::from(&error)),
                 });
             }
             Order::Look { replies } => {
@@ -200,7 +200,7 @@ impl Worker {
                 self.note_news(&looked, heard);
                 match looked {
                     Ok(()) => self.tell(Word::Looked { replies }),
-                    Err(error) => drop(replies.send(Reply::Refused(crate::refusal::refusal(&error)))),
+                    Err(error) => drop(replies.send(Reply::Refused(towline_wire::daemon::Refusal::from(&error)))),
                 }
             }
             Order::Explain { run, replies } => {
@@ -209,8 +209,8 @@ impl Worker {
                 self.note(answer.as_ref().err());
                 let _ = replies.send(match answer {
                     Ok(SiteReply::Explained(explained)) => Reply::FarExplained(explained),
-                    Ok(_) => Reply::Refused(crate::refusal::refusal(&Error::bug("an answer to another question"))),
-                    Err(error) => Reply::Refused(crate::refusal::refusal(&error)),
+                    Ok(_) => Reply::Refused(towline_wire::daemon::Refusal::from(&Error::bug("an answer to another question"))),
+                    Err(error) => Reply::Refused(towline_wire::daemon::Refusal::from(&error)),
                 });
             }
             Order::Forget { runs } => {
