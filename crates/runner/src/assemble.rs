@@ -87,6 +87,7 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         grace_millis: wanted.grace_millis,
         intent_is_durable: wanted.intent_is_durable,
         gang: None,
+        signals_reach_all: false,
     })
 }
 

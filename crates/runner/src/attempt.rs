@@ -73,6 +73,8 @@ pub(crate) struct Attempt {
     /// Decided once; the first cause stays.
     ending: Option<Ending>,
     kill_at: Option<Instant>,
+    /// When the processes began that are alive now.
+    began: Option<Instant>,
     time_limit: Option<Instant>,
     held_until: Option<Instant>,
     /// What the kernel had killed before it, where the cluster limits our memory.
@@ -110,6 +112,7 @@ impl Attempt {
             left_an_ending: false,
             ending: None,
             kill_at: None,
+            began: None,
             time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
             held_until: None,
             kills_before: if assignment.gang.is_some() { kernel_kills() } else { 0 },
@@ -189,6 +192,7 @@ impl Attempt {
         match started {
             Ok(processes) => {
                 self.processes = processes;
+                self.began = Some(Instant::now());
                 change
             }
             Err(problem) => {
@@ -209,6 +213,17 @@ impl Attempt {
 
     /// Ends the attempt from outside: SIGTERM now, SIGKILL after the grace.
     pub(crate) fn stop(&mut self, why: Stop) {
+        self.end(why, false);
+    }
+
+    /// The same, where every process has had its SIGTERM from somebody else.
+    pub(crate) fn stop_told(&mut self, why: Stop) {
+        // One that began while the others were told may have been missed; better twice than never.
+        let is_young = self.began.is_some_and(|moment| moment.elapsed() < Duration::from_secs(1));
+        self.end(why, !is_young && self.assignment.container.is_none());
+    }
+
+    fn end(&mut self, why: Stop, is_told: bool) {
         if self.stage == Stage::Held {
             // The failure stays the ending; only the keeping of the nodes is over.
             self.held_until = Some(Instant::now());
@@ -223,17 +238,20 @@ impl Attempt {
         if replace && cause != Cause::Preempted || self.ending.is_none() {
             self.ending = Some(Ending::cause(cause));
         }
-        self.terminate();
+        self.terminate(is_told);
     }
 
-    /// SIGTERM to every rank's process group, once.
-    fn terminate(&mut self) {
+    /// SIGTERM to every rank's process group, once, unless they have had it.
+    fn terminate(&mut self, is_told: bool) {
         if self.kill_at.is_some() {
             return;
         }
         // A runtime takes its own time to pass the word on and to clear away.
         let slack = if self.stage == Stage::Inside { CONTAINER_SLACK } else { Duration::ZERO };
         self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
+        if is_told {
+            return;
+        }
         for process in self.processes.iter().filter(|process| process.status.is_none()) {
             if let Some(group) = Pid::from_raw(process.pid) {
                 let _ = rustix::process::kill_process_group(group, Signal::TERM);
@@ -263,7 +281,7 @@ impl Attempt {
         let childless = self.reap_all();
         if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && !matches!(self.stage, Stage::CleanUp | Stage::Collecting) {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
-            self.terminate();
+            self.terminate(false);
         }
         if let Some(change) = self.wake_layout() {
             return change;

@@ -90,6 +90,8 @@ pub(crate) fn inner(assignment: &Assignment) -> Assignment {
     inner.time = None;
     inner.hold_on_failure = None;
     if let Some(order) = inner.container.take() {
+        // What is inside hears only what is passed on.
+        inner.signals_reach_all = false;
         let renumbered = assignment.gpu_make == GpuMake::Nvidia && order.container.runtime != Runtime::Apptainer;
         if renumbered {
             let mut next = 0..;
@@ -131,6 +133,7 @@ mod tests {
             }),
             data: None,
             intent_is_durable: false,
+            signals_reach_all: false,
             gang: None,
         }
     }

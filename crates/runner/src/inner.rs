@@ -2,11 +2,11 @@
 //! takes the attempt from stdin, and leaves its ending in the run's folder.
 
 use crate::attempt::{Attempt, Change};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::word::{Giver, Word};
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use towline_core::reason::Ending;
 use towline_wire::runner::{Assignment, Stop};
 
@@ -38,22 +38,15 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
 
 /// The attempt to its end; SIGTERM ends it early, with its grace.
 fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
-    let (mut heard, tell) = UnixStream::pair()?;
-    heard.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+    let mut word = Word::new()?;
+    let signals_reach_all = assignment.signals_reach_all;
     let mut attempt = Attempt::new(assignment, folder, "inner");
     let mut change = attempt.begin();
     while change != Change::Done {
-        let timeout = crate::carry::timespec(attempt.timeout());
-        let mut descriptors = vec![PollFd::new(&heard, PollFlags::IN)];
-        descriptors.extend(attempt.watches().map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        drop(descriptors);
-        if heard.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
-            attempt.stop(Stop::ByUser);
+        match word.wait(Some(&attempt), Duration::MAX)? {
+            Some(Giver::Other) if signals_reach_all => attempt.stop_told(Stop::ByUser),
+            Some(_) => attempt.stop(Stop::ByUser),
+            None => {}
         }
         change = attempt.wake();
     }

@@ -20,6 +20,7 @@ mod launch;
 mod memory;
 mod program;
 pub mod spawn;
+mod word;
 
 pub use carry::runner_main;
 pub use data::DATA_VERB;

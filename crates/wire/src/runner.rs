@@ -129,6 +129,9 @@ pub struct Assignment {
     /// Which of its nodes this is, where each has a runner of its own; else all are here.
     #[serde(default)]
     pub gang: Option<GangPlace>,
+    /// Who ends the job tells all its processes, the ranks too, and not the runner alone.
+    #[serde(default)]
+    pub signals_reach_all: bool,
 }
 
 /// One node of an attempt that spans machines.

@@ -146,6 +146,9 @@ pub struct SiteFacts {
     pub tiers: Vec<String>,
     /// Seconds between the scheduler's SIGTERM and its SIGKILL.
     pub kill_wait: u64,
+    /// Its signals reach every process of a job, and not the first alone.
+    #[serde(default)]
+    pub signals_reach_all: bool,
     pub largest_array: u32,
     /// Share of use and fair share, as the scheduler tells.
     #[serde(default)]

@@ -186,6 +186,9 @@ pub struct StopOrder {
     /// Without grace: another copy waits for this one to be gone.
     #[serde(default)]
     pub at_once: bool,
+    /// The scheduler ends the job, and signals it by itself.
+    #[serde(default)]
+    pub by_scheduler: bool,
 }
 
 /// What a submission is, for those who carry it over there.
@@ -196,6 +199,9 @@ pub struct Order {
     pub grace_millis: u64,
     /// Seconds between collections of what a run writes.
     pub collect_every: u64,
+    /// The scheduler's signals reach the ranks without us.
+    #[serde(default)]
+    pub signals_reach_all: bool,
 }
 
 pub const ORDER_VERSION: u32 = 1;

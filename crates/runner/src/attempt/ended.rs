@@ -25,7 +25,7 @@ impl Attempt {
             return;
         }
         self.ending = Some(self.failure(source, node, status));
-        self.terminate();
+        self.terminate(false);
     }
 
     /// What the runner inside left as its ending; nothing, if it never came to that.

@@ -145,7 +145,7 @@ impl Head {
             return Ok(false);
         }
         let ending = Ending::cause(Cause::NodeFailed).detail(format!("its node was lost ({})", claim.hosts.first().map_or("", String::as_str)));
-        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true })?;
+        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true, by_scheduler: false })?;
         while !self.folder.record(attempt, Record::End).exists() && !is_lapsed(&leases, &claim_file)? {
             self.signals.wait(LOOK_EVERY);
             if self.signals.is_end() {
@@ -229,7 +229,7 @@ impl Head {
             return Ok(());
         }
         let ending = Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
-        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending, at_once: true })?;
+        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending, at_once: true, by_scheduler: false })?;
         let claim_file = self.folder.record(attempt, Record::Claim);
         loop {
             let silent = self.silent(attempt, claim)?;
@@ -343,10 +343,7 @@ impl Head {
             }
         };
         if let Some(ending) = ending {
-            records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: false })?;
-            if self.order.plan.resolved.shape.nodes > 1 {
-                scheduler::wake_nodes(&self.me.job);
-            }
+            records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: false, by_scheduler: ended })?;
             *stopping = Stopping { ending: Some(ending), since: Some(Instant::now()) };
         }
         Ok(())

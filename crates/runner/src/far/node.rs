@@ -5,10 +5,9 @@ use super::lease::Lease;
 use super::records::{self, Records};
 use crate::assemble::{self, Grounds, Wanted};
 use crate::attempt::{Attempt, Change};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::word::{Giver, Word};
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -24,6 +23,9 @@ use towline_wire::stage::{Claim, End, Holder, Record, RunFolder, StageFolder, St
 
 /// How often the word to end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long the scheduler's own signal may come after the word that it has ended the job.
+const SIGNAL_LAG: Duration = Duration::from_secs(2);
 
 /// What is told on the command line.
 #[derive(Debug)]
@@ -83,7 +85,8 @@ fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
         _ if is_orphan(parent) => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
         Ok((assignment, needs_data)) => {
             let folder = folder.clone();
-            Carrier { folder, node, attempt: task.attempt, parent, lease: &lease, needs_data, ended_by: None, looked: Instant::now() }.carry(assignment)?
+            Carrier { folder, node, attempt: task.attempt, parent, lease: &lease, needs_data, ended_by: None, told_since: None, looked: Instant::now() }
+                .carry(assignment)?
         }
         Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
     };
@@ -147,6 +150,7 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         }
     }
     assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
+    assignment.signals_reach_all = order.signals_reach_all;
     let needs_data = node > 0 && order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Read);
     Ok((assignment, needs_data))
 }
@@ -167,17 +171,18 @@ struct Carrier<'a> {
     needs_data: bool,
     /// What the word to end said.
     ended_by: Option<Ending>,
+    /// Since when a signal of the scheduler is waited for.
+    told_since: Option<Instant>,
     looked: Instant,
 }
 
 impl Carrier<'_> {
     fn carry(&mut self, assignment: Assignment) -> io::Result<Ending> {
-        let (mut heard, tell) = UnixStream::pair()?;
-        heard.set_nonblocking(true)?;
-        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
-        if let Some(ending) = self.wait_for_data(&mut heard)? {
+        let mut word = Word::new()?;
+        if let Some(ending) = self.wait_for_data(&mut word)? {
             return Ok(ending);
         }
+        let reach_all = assignment.signals_reach_all;
         let mut attempt = Attempt::new(assignment, self.folder.root(), "node");
         let mut change = attempt.begin();
         loop {
@@ -191,16 +196,8 @@ impl Carrier<'_> {
                 }
                 _ => {}
             }
-            let timeout = crate::carry::timespec(attempt.timeout().min(LOOK_EVERY));
-            let mut descriptors = vec![PollFd::new(&heard, PollFlags::IN)];
-            descriptors.extend(attempt.watches().map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
-            match poll(&mut descriptors, Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            drop(descriptors);
-            let signalled = heard.read(&mut [0; 8]).is_ok_and(|count| count > 0);
-            if self.is_to_end(&mut attempt, signalled) {
+            let heard = word.wait(Some(&attempt), LOOK_EVERY)?;
+            if self.is_to_end(&mut attempt, heard, reach_all) {
                 // Others may begin any moment: nothing of ours may be alive then.
                 towline_host::process::kill_all_descendants();
                 return Ok(self.ended_by.clone().unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")));
@@ -216,13 +213,11 @@ impl Carrier<'_> {
     }
 
     /// The first node brings what is read; the others begin when it has. An ending, if it is not to be.
-    fn wait_for_data(&self, heard: &mut UnixStream) -> io::Result<Option<Ending>> {
+    fn wait_for_data(&self, word: &mut Word) -> io::Result<Option<Ending>> {
         while self.needs_data && !self.ready_file().exists() {
-            let limit = crate::carry::timespec(LOOK_EVERY);
-            let _ = poll(&mut [PollFd::new(&*heard, PollFlags::IN)], Some(&limit));
+            let signalled = word.wait(None, LOOK_EVERY)?.is_some();
             let records = Records::read(&self.folder)?;
             let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
-            let signalled = heard.read(&mut [0; 8]).is_ok_and(|count| count > 0);
             if let Some(StopOrder { ending, .. }) = stop {
                 return Ok(Some(ending));
             }
@@ -237,26 +232,34 @@ impl Carrier<'_> {
     }
 
     /// Looks for the word to end. `true`: at once, without grace.
-    fn is_to_end(&mut self, attempt: &mut Attempt, signalled: bool) -> bool {
+    fn is_to_end(&mut self, attempt: &mut Attempt, heard: Option<Giver>, reach_all: bool) -> bool {
         if self.lease.is_lost() {
             return true;
         }
-        if !signalled && self.looked.elapsed() < LOOK_EVERY {
+        if reach_all && heard == Some(Giver::Other) && !is_orphan(self.parent) {
+            // The ranks have heard it too.
+            attempt.stop_told(Stop::ByUser);
+        }
+        if heard.is_none() && self.looked.elapsed() < LOOK_EVERY {
             return false;
         }
         self.looked = Instant::now();
         let Ok(records) = Records::read(&self.folder) else { return false };
         let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
-        if let Some(StopOrder { ending, at_once }) = stop {
+        if let Some(StopOrder { ending, at_once, by_scheduler }) = stop {
             self.ended_by = Some(ending);
-            attempt.stop(Stop::ByUser);
+            // Its signal is under way to all of us.
+            let told_since = *self.told_since.get_or_insert_with(Instant::now);
+            if at_once || !(reach_all && by_scheduler) || told_since.elapsed() >= SIGNAL_LAG {
+                attempt.stop(Stop::ByUser);
+            }
             return at_once;
         }
         if is_orphan(self.parent) {
             self.ended_by.get_or_insert_with(|| Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {} was killed", self.node)));
             attempt.stop(Stop::ByUser);
         }
-        if signalled || records.cancelled {
+        if heard.is_some() || records.cancelled {
             attempt.stop(Stop::ByUser);
         }
         false

@@ -53,11 +53,6 @@ pub(super) fn requeue(job: &str) -> io::Result<()> {
     ask("scontrol", &["requeue", job]).map(|_| ())
 }
 
-/// Tells the runners on all nodes to look for what they are told.
-pub(super) fn wake_nodes(job: &str) {
-    let _ = quiet(Command::new("scancel").args(["--signal=TERM", &format!("{job}.0")])).spawn();
-}
-
 /// Takes this job out of the queue, should it be back there.
 pub(super) fn withdraw(job: &str) {
     let _ = quiet(Command::new("scancel").arg(job)).spawn();

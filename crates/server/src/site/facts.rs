@@ -47,6 +47,7 @@ impl Site {
             partitions: partitions.collect(),
             tiers,
             kill_wait: settings.kill_wait,
+            signals_reach_all: settings.signals_reach_all(),
             largest_array: settings.max_array_size,
             fair_share: if accounting { self.fair_share() } else { None },
             maintenance: self.maintenance(),

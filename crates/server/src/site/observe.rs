@@ -167,7 +167,7 @@ impl Site {
         // A host that was only asleep and wakes finds the word to end before anything else.
         let stop = || match attempt {
             0 => Ok(false),
-            _ => records::make(&folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true }),
+            _ => records::make(&folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true, by_scheduler: false }),
         };
         let made = std::fs::create_dir_all(folder.root())
             .and_then(|()| stop())

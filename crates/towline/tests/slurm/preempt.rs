@@ -4,14 +4,18 @@ use crate::lab::{Lab, patiently, together};
 use std::fs;
 use towline_testkit::real::slurm::Options;
 
-/// Ends at its second start; says what it saw.
+/// Ends at its second start; says what it saw, each signal too.
 const BASIC: &str = "
 name: low
 script: |
   exec 2>/dev/null
   echo attempt $TOW_ATTEMPT begins
-  trap 'echo attempt $TOW_ATTEMPT leaves; exit 0' TERM
-  if [ $TOW_ATTEMPT = 1 ]; then while :; do sleep 0.1; done; fi
+  trap 'echo attempt $TOW_ATTEMPT leaves; left=1' TERM
+  if [ $TOW_ATTEMPT = 1 ]; then
+    while [ -z $left ]; do sleep 0.1; done
+    for more in 1 2 3 4 5 6 7 8; do sleep 0.1; done
+    exit 0
+  fi
   echo attempt $TOW_ATTEMPT is done
 ";
 

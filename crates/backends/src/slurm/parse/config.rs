@@ -64,6 +64,11 @@ impl Config {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).and_then(|(_, value)| values::present(value))
     }
+
+    /// Whether Slurm signals all processes of a job, whatever they made of themselves.
+    pub fn signals_reach_all(&self) -> bool {
+        matches!(self.get("ProctrackType"), Some("proctrack/cgroup" | "proctrack/linuxproc"))
+    }
 }
 
 /// Reads the answer to [`WORDS`].

@@ -1,0 +1,57 @@
+//! The word to end, by signal, and who gave it. A cluster may signal every process of a job at
+//! once; a runner that passes such a signal on would have the job hear it twice.
+
+use crate::attempt::Attempt;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Who said that it is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Giver {
+    /// The runner above, to us alone.
+    Parent,
+    /// Somebody else, who may have told the ranks as well.
+    Other,
+}
+
+/// Hears `SIGTERM` from the moment it is made.
+#[derive(Debug)]
+pub(crate) struct Word {
+    delivery: SignalDelivery<UnixStream, WithOrigin>,
+    parent: u32,
+}
+
+impl Word {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (heard, tell) = UnixStream::pair()?;
+        heard.set_nonblocking(true)?;
+        tell.set_nonblocking(true)?;
+        let delivery = SignalDelivery::with_pipe(heard, tell, WithOrigin::default(), [SIGTERM])?;
+        Ok(Self { delivery, parent: std::os::unix::process::parent_id() })
+    }
+
+    /// Waits for the word, for `attempt` to have something to do, or for `limit`.
+    pub(crate) fn wait(&mut self, attempt: Option<&Attempt>, limit: Duration) -> io::Result<Option<Giver>> {
+        let timeout = crate::carry::timespec(attempt.map_or(limit, |attempt| attempt.timeout().min(limit)));
+        let mut descriptors = vec![PollFd::from_borrowed_fd(self.delivery.get_read().as_fd(), PollFlags::IN)];
+        descriptors.extend(attempt.iter().flat_map(|attempt| attempt.watches()).map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let parent = self.parent;
+        let givers = self.delivery.pending().map(|origin| match origin.process {
+            Some(process) if u32::try_from(process.pid) == Ok(parent) => Giver::Parent,
+            _ => Giver::Other,
+        });
+        // What is meant for us alone is what has to be passed on.
+        Ok(givers.max_by_key(|giver| *giver == Giver::Parent))
+    }
+}
