@@ -2,15 +2,16 @@
 
 use crate::digest::Digest;
 use crate::layout::lay_out;
-use crate::manifest::{Entry, Kind, Manifest, Piece};
+use crate::manifest::{Entry, Flavor, Kind, Manifest, Piece};
 use crate::pack::{Frame, Packer};
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
-use crate::root::{Place, Root, read_root};
+use crate::root::{Place, Root, Summary, read_root};
 use crate::store::{Blob, BlobStore, FolderStore};
 use proptest::prelude::*;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +24,7 @@ fn good(store: &FolderStore, content: &[u8]) -> Root {
     store.put(&Blob::Pack(pack.digest), &pack.bytes).expect("put");
     let file = Kind::File(vec![Piece::Chunk { digest, length: content.len() as u64 }]);
     Root {
-        manifest: Manifest { entries: vec![entry("f", file)] },
+        manifest: Manifest { entries: vec![entry("f", file)], ..Manifest::default() },
         packs: vec![pack.digest],
         frames: vec![(0, pack.frames[0].0.clone())],
         places: vec![Place { frame: 0, offset: 0 }],
@@ -189,6 +190,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         Just(Kind::File(vec![Piece::Chunk { digest: Digest::of(b"content"), length: 7 }])),
         (1u64..10_000_000).prop_map(|length| Kind::File(vec![Piece::Hole { length }])),
         any_path().prop_map(|target| Kind::Link(target.into())),
+        any_path().prop_map(|first| Kind::Same(first.into())),
     ];
     let mode = prop_oneof![3 => Just(0o755u32), 1 => any::<u32>()];
     (any_path(), mode, kind, any::<i64>()).prop_map(|(path, mode, kind, modified)| Entry { path: path.into(), mode, kind, modified })
@@ -199,7 +201,7 @@ proptest! {
 
     /// Whatever an attacker writes: it is refused, or exactly what it says lies in its own folder.
     #[test]
-    fn any_manifest_is_refused_or_laid_out_exactly(mut entries in proptest::collection::vec(any_entry(), 0..12), sorted: bool) {
+    fn any_manifest_is_refused_or_laid_out_exactly(mut entries in proptest::collection::vec(any_entry(), 0..12), sorted: bool, exact: bool) {
         let place = tempfile::tempdir().expect("a folder");
         let store = FolderStore::new(place.path().join("store"));
         let mut root = good(&store, b"content");
@@ -211,6 +213,10 @@ proptest! {
             root.places.clear();
         }
         root.manifest.entries = entries;
+        if exact {
+            root.manifest.flavor = Flavor::Workspace;
+            root.summary = Some(Summary::default());
+        }
         let work = place.path().join("work/inner");
         fs::create_dir_all(&work).expect("made");
         let outcome = store_and_lay(&root, &work, &store);
@@ -229,6 +235,10 @@ proptest! {
                 Kind::Folder => prop_assert!(meta.is_dir()),
                 Kind::Link(target) => prop_assert!(fs::read_link(&path).expect("a link").as_os_str().as_bytes() == &**target),
                 Kind::File(_) => prop_assert_eq!((meta.is_file(), meta.len()), (true, entry.size())),
+                Kind::Same(first) => {
+                    let file = fs::symlink_metadata(work.join("out").join(std::ffi::OsStr::from_bytes(first))).expect("laid out");
+                    prop_assert!(meta.is_file() && (meta.dev(), meta.ino()) == (file.dev(), file.ino()));
+                }
             }
         }
     }

@@ -2,14 +2,14 @@
 //! Links are made last, so that nothing is ever written through one.
 
 use crate::digest::Digest;
-use crate::manifest::{Entry, Kind, Piece};
+use crate::manifest::{Entry, Flavor, Kind, Piece, Top};
 use crate::pack::unpack;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::root::Root;
 use crate::store::{Blob, BlobStore};
 use crate::whole::WholeFiles;
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, mkdirat, openat, symlinkat, utimensat};
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, linkat, mkdirat, openat, symlinkat, utimensat};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
@@ -238,6 +238,12 @@ impl Layout<'_> {
             self.progress.add_file();
         }
         for entry in entries {
+            if let Kind::Same(first) = &entry.kind {
+                linkat(&self.folder, &**first, &self.folder, &*entry.path, AtFlags::empty()).map_err(|error| self.problem(&entry.path, "made", error))?;
+                self.progress.add_file();
+            }
+        }
+        for entry in entries {
             if let Kind::Link(target) = &entry.kind {
                 let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
                 symlinkat(&**target, &self.folder, &*entry.path).map_err(failed)?;
@@ -249,6 +255,10 @@ impl Layout<'_> {
             let folder =
                 openat(&self.folder, &*entry.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
             seal(&folder, entry).map_err(failed)?;
+        }
+        if self.root.manifest.flavor == Flavor::Workspace {
+            let Top { mode, modified } = self.root.manifest.top;
+            fchmod(&self.folder, Mode::from_raw_mode(mode)).and_then(|()| futimens(&self.folder, &times(modified))).map_err(|error| self.problem(b".", "made", error))?;
         }
         Ok(())
     }

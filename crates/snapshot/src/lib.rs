@@ -4,6 +4,7 @@
 //! [`store::BlobStore`], each chunk once, and one root object per snapshot says where. Nothing that
 //! was stored is ever replaced.
 
+pub mod backup;
 pub mod check;
 mod codec;
 mod content;
@@ -18,6 +19,7 @@ pub mod problem;
 pub mod progress;
 pub mod prune;
 pub mod read;
+mod reading;
 pub mod renew;
 pub mod root;
 pub mod rules;

@@ -9,6 +9,42 @@ use std::collections::HashSet;
 /// Bits of a mode that travel: who may read, write and execute, and the sticky bit. Never set-uid
 /// or set-gid.
 pub const MODE_BITS: u32 = 0o1777;
+/// The same for folders of a workspace, which hand their group on to what is made in them.
+const GROUP_FOLDER: u32 = 0o2000;
+
+/// What a tree is kept for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flavor {
+    /// Code for runs: the same tree has the same id wherever and whenever it was checked out.
+    #[default]
+    Code,
+    /// A workspace, exactly as it was: times are part of it, and names that are one file.
+    Workspace,
+}
+
+impl Flavor {
+    pub(crate) const fn mode_bits(self, is_folder: bool) -> u32 {
+        match self {
+            Self::Workspace if is_folder => MODE_BITS | GROUP_FOLDER,
+            _ => MODE_BITS,
+        }
+    }
+
+    const fn header(self) -> &'static [u8; 15] {
+        match self {
+            Self::Code => b"towline tree 1\n",
+            Self::Workspace => b"towline work 1\n",
+        }
+    }
+}
+
+/// The folder itself, of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Top {
+    pub mode: u32,
+    /// Nanoseconds since 1970.
+    pub modified: i64,
+}
 
 /// The longest path, in bytes: what Linux takes.
 const LONGEST_PATH: usize = 4095;
@@ -43,6 +79,8 @@ pub enum Kind {
     File(Vec<Piece>),
     /// Its target, exactly as it is.
     Link(Box<[u8]>),
+    /// Another name of the file at this path, which comes before it. Only in a workspace.
+    Same(Box<[u8]>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +89,7 @@ pub struct Entry {
     pub path: Box<[u8]>,
     pub mode: u32,
     pub kind: Kind,
-    /// Nanoseconds since 1970. Not part of the identity: the same tree has the same id wherever
-    /// and whenever it was checked out.
+    /// Nanoseconds since 1970. Not part of the identity of code.
     pub modified: i64,
 }
 
@@ -78,6 +115,8 @@ impl Entry {
 /// The entries of a tree, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
+    pub flavor: Flavor,
+    pub top: Top,
     pub entries: Vec<Entry>,
 }
 
@@ -89,12 +128,15 @@ impl Manifest {
             hasher.update(text);
             text.clear();
         });
+        if self.flavor == Flavor::Workspace {
+            self.write_times(&mut text);
+        }
         hasher.update(&text);
         Digest(*hasher.finalize().as_bytes())
     }
 
     pub fn files(&self) -> usize {
-        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_))).count()
+        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_) | Kind::Same(_))).count()
     }
 
     /// Bytes of content, holes included.
@@ -104,7 +146,10 @@ impl Manifest {
 
     /// The identity's text. `flush` is called whenever a good deal has gathered.
     pub(crate) fn write_tree(&self, out: &mut Vec<u8>, mut flush: impl FnMut(&mut Vec<u8>)) {
-        out.extend_from_slice(b"towline tree 1\n");
+        out.extend_from_slice(self.flavor.header());
+        if self.flavor == Flavor::Workspace {
+            put_number(out, u64::from(self.top.mode));
+        }
         put_number(out, self.entries.len() as u64);
         let mut last: &[u8] = &[];
         for entry in &self.entries {
@@ -122,8 +167,12 @@ impl Manifest {
 
     pub(crate) fn read_tree(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
-        if reader.take(15)? != b"towline tree 1\n" {
-            return Err(Malformed::Other("it is not a tree of this version"));
+        let header = reader.take(15)?;
+        let flavor = [Flavor::Code, Flavor::Workspace].into_iter().find(|flavor| flavor.header() == header);
+        let flavor = flavor.ok_or(Malformed::Other("it is not a tree of this version"))?;
+        let mut top = Top::default();
+        if flavor == Flavor::Workspace {
+            top.mode = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
         }
         let count = reader.count()?;
         let mut entries: Vec<Entry> = Vec::with_capacity(count.min(1 << 16));
@@ -151,11 +200,15 @@ impl Manifest {
             entries.push(Entry { path, mode, kind, modified: 0 });
         }
         reader.end()?;
-        Ok(Self { entries })
+        Ok(Self { flavor, top, entries })
     }
 
     pub(crate) fn write_times(&self, out: &mut Vec<u8>) {
         let mut last = 0;
+        if self.flavor == Flavor::Workspace {
+            put_signed(out, self.top.modified);
+            last = self.top.modified;
+        }
         for entry in &self.entries {
             put_signed(out, entry.modified.wrapping_sub(last));
             last = entry.modified;
@@ -165,6 +218,10 @@ impl Manifest {
     pub(crate) fn read_times(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let mut reader = Reader::new(bytes);
         let mut last = 0i64;
+        if self.flavor == Flavor::Workspace {
+            last = reader.signed()?;
+            self.top.modified = last;
+        }
         for entry in &mut self.entries {
             last = last.wrapping_add(reader.signed()?);
             entry.modified = last;
@@ -175,8 +232,11 @@ impl Manifest {
     /// Refuses what no walk of ours makes: paths that leave the root or go through something that
     /// is no folder, names twice, strange modes, impossible sizes.
     pub fn validate(&self) -> Result<()> {
-        let mut folders: HashSet<&[u8]> = HashSet::new();
+        let (mut folders, mut files): (HashSet<&[u8]>, HashSet<&[u8]>) = (HashSet::new(), HashSet::new());
         folders.insert(&[]);
+        if self.top.mode & !self.flavor.mode_bits(true) != 0 {
+            return Err(Problem::hostile(format!("its folder has the mode {:o}", self.top.mode)));
+        }
         let mut last: Option<&[u8]> = None;
         let mut total = 0u64;
         for entry in &self.entries {
@@ -189,7 +249,7 @@ impl Manifest {
             if !folders.contains(parent) {
                 return Err(Problem::hostile(format!("`{}` lies in something that is no folder", shown())));
             }
-            if entry.mode & !MODE_BITS != 0 {
+            if entry.mode & !self.flavor.mode_bits(entry.kind == Kind::Folder) != 0 {
                 return Err(Problem::hostile(format!("`{}` has the mode {:o}", shown(), entry.mode)));
             }
             match &entry.kind {
@@ -200,7 +260,12 @@ impl Manifest {
                     return Err(Problem::hostile(format!("the link `{}` has no possible target", shown())));
                 }
                 Kind::Link(_) => {}
+                Kind::Same(first) if self.flavor == Flavor::Workspace && files.contains(&**first) => {}
+                Kind::Same(_) => return Err(Problem::hostile(format!("`{}` is another name of nothing", shown()))),
                 Kind::File(pieces) => {
+                    if self.flavor == Flavor::Workspace {
+                        files.insert(&entry.path);
+                    }
                     for piece in pieces {
                         total = total.checked_add(piece.length()).ok_or_else(|| Problem::hostile("its size is impossible"))?;
                     }
@@ -237,6 +302,10 @@ fn write_kind(out: &mut Vec<u8>, kind: &Kind) {
             out.push(1);
             put_bytes(out, target);
         }
+        Kind::Same(first) => {
+            out.push(3);
+            put_bytes(out, first);
+        }
         Kind::File(pieces) => {
             out.push(2);
             put_number(out, pieces.len() as u64);
@@ -270,6 +339,7 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, Malformed> {
             }
             Ok(Kind::File(pieces))
         }
+        3 => Ok(Kind::Same(reader.bytes()?.into())),
         _ => Err(Malformed::Other("an entry is neither folder, file nor link")),
     }
 }

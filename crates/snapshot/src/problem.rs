@@ -23,6 +23,9 @@ pub enum Problem {
     NoPack(Digest),
     #[error("the snapshot needs {needed} bytes and {free} are free at {}", at.display())]
     NoRoom { needed: u64, free: u64, at: PathBuf },
+    /// A workspace that has nothing in it any more.
+    #[error("{} holds nothing: there is nothing to back up", .0.display())]
+    Empty(PathBuf),
     /// The store said no.
     #[error("{0}")]
     Store(#[source] Box<Error>),

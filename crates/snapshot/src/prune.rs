@@ -7,15 +7,15 @@
 
 use crate::digest::Digest;
 use crate::problem::{Problem, Result};
-use crate::root::read_root;
-use crate::store::{Blob, BlobKind, BlobStore};
+use crate::root::read;
+use crate::store::{Blob, BlobKind, BlobStore, Stored};
 use std::collections::HashSet;
 
 /// What would go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrunePlan {
-    /// Snapshots with the size of their roots.
-    pub snapshots: Vec<(Digest, u64)>,
+    /// Snapshots or backups with the size of their roots.
+    pub snapshots: Vec<(Blob, u64)>,
     /// Packs to delete now.
     pub packs: Vec<(Digest, u64)>,
     /// Packs to put on the list: deleted by a later prune.
@@ -27,7 +27,8 @@ pub struct PrunePlan {
 impl PrunePlan {
     /// Bytes that are free afterwards.
     pub fn frees(&self) -> u64 {
-        self.snapshots.iter().chain(&self.packs).map(|(_, size)| size).sum()
+        let roots: u64 = self.snapshots.iter().map(|(_, size)| size).sum();
+        roots + self.packs.iter().map(|(_, size)| size).sum::<u64>()
     }
     pub const fn is_empty(&self) -> bool {
         self.snapshots.is_empty() && self.packs.is_empty() && self.doomed.is_empty()
@@ -36,8 +37,8 @@ impl PrunePlan {
 
 /// What the plan goes by.
 pub struct Policy<'a> {
-    /// Whether a snapshot stays: its id and when it was stored, in milliseconds.
-    pub keep: &'a dyn Fn(&Digest, Option<i64>) -> bool,
+    /// Whether a snapshot or a backup stays: which, and when it was stored, in milliseconds.
+    pub keep: &'a dyn Fn(&Blob, Option<i64>) -> bool,
     /// How long packs stay on the list before they go, in milliseconds; `None` where nobody else
     /// can be at work, because we hold the lock.
     pub grace: Option<i64>,
@@ -56,13 +57,12 @@ impl std::fmt::Debug for Policy<'_> {
 pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
     let mut plan = PrunePlan::default();
     let mut needed: HashSet<Digest> = HashSet::new();
-    for stored in store.list(BlobKind::Root)? {
-        let Blob::Root(id) = stored.blob else { continue };
-        if (policy.keep)(&id, stored.changed) {
-            needed.extend(read_root(store, &id)?.packs);
+    for stored in roots(store)? {
+        if (policy.keep)(&stored.blob, stored.changed) {
+            needed.extend(read(store, &stored.blob)?.packs);
             plan.kept += 1;
         } else {
-            plan.snapshots.push((id, stored.size));
+            plan.snapshots.push((stored.blob, stored.size));
         }
     }
     let doomed = doomed_since(store, policy)?;
@@ -86,6 +86,13 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
         }
     }
     Ok(plan)
+}
+
+/// Everything that needs packs.
+pub(crate) fn roots(store: &dyn BlobStore) -> Result<Vec<Stored>> {
+    let mut roots = store.list(BlobKind::Root)?;
+    roots.extend(store.list(BlobKind::Backup)?);
+    Ok(roots)
 }
 
 fn doomed_since(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<std::collections::HashMap<Digest, i64>> {
@@ -112,6 +119,6 @@ pub fn carry_out(store: &dyn BlobStore, plan: &PrunePlan, policy: &Policy<'_>) -
         let bytes: Vec<u8> = gone.iter().flat_map(|pack| pack.0).collect();
         store.put(&Blob::Doom(policy.now, Digest::of(&bytes)), &bytes)?;
     }
-    store.delete(&plan.snapshots.iter().map(|(id, _)| Blob::Root(*id)).collect::<Vec<_>>())?;
+    store.delete(&plan.snapshots.iter().map(|(root, _)| *root).collect::<Vec<_>>())?;
     store.delete(&plan.packs.iter().map(|(pack, _)| Blob::Pack(*pack)).collect::<Vec<_>>())
 }

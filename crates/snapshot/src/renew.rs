@@ -106,6 +106,8 @@ fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
             let modified = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
             meta.is_file() && meta.len() == entry.size() && modified == entry.modified && meta.mode() & crate::manifest::MODE_BITS == entry.mode
         }
+        // Code has none.
+        Kind::Same(_) => false,
         Kind::Link(wanted) => fs::read_link(&path).is_ok_and(|found| std::os::unix::ffi::OsStrExt::as_bytes(found.as_os_str()) == &**wanted),
     }
 }

@@ -2,13 +2,17 @@
 
 use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 use crate::digest::Digest;
-use crate::manifest::{Entry, Kind, Manifest};
+use crate::manifest::{Entry, Flavor, Kind, Manifest};
 use crate::pack::{Frame, LARGEST_FRAME};
 use crate::problem::{Problem, Result};
 use crate::store::{Blob, BlobStore};
 use std::collections::{HashMap, HashSet};
 
 const MAGIC: &[u8] = b"towline snapshot 1\n";
+/// Of a workspace; a summary follows that is read by itself.
+const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
+/// No summary is longer, and all of it is in the first part of the object.
+pub(crate) const LONGEST_SUMMARY: usize = 8 << 10;
 /// No manifest unpacks to more.
 const LARGEST: usize = 1 << 30;
 
@@ -28,9 +32,29 @@ pub struct About {
     pub name: String,
 }
 
+/// What a list of backups shows, without reading all of each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Milliseconds since 1970, by the clock of whoever took it.
+    pub taken: i64,
+    /// The workspace.
+    pub name: String,
+    /// Where it was then.
+    pub host: String,
+    pub folder: String,
+    pub files: u64,
+    pub bytes: u64,
+    /// Bytes that were new to the store.
+    pub stored: u64,
+    /// What could not be read, or kept changing.
+    pub doubtful: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     pub about: About,
+    /// Of a backup.
+    pub summary: Option<Summary>,
     pub manifest: Manifest,
     pub packs: Vec<Digest>,
     /// Each with the number of its pack.
@@ -69,7 +93,10 @@ impl Root {
             put_number(&mut body, u64::from(place.offset));
         }
         let squeezed = zstd::bulk::compress(&body, 1).map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-        let mut out = MAGIC.to_vec();
+        let mut out = match &self.summary {
+            None => MAGIC.to_vec(),
+            Some(summary) => [BACKUP_MAGIC, &summary.encode()?].concat(),
+        };
         put_number(&mut out, body.len() as u64);
         out.extend_from_slice(&squeezed);
         let seal = Digest::of(&out);
@@ -90,8 +117,15 @@ impl Root {
         if Digest::of(&bytes[..sealed]).0 != bytes[sealed..] {
             return Err(damaged("other bytes than were stored"));
         }
-        let packed = bytes[..sealed].strip_prefix(MAGIC).ok_or_else(|| damaged("it is not a snapshot of this version"))?;
-        let root = Self::decode_body(&unpack(packed).map_err(|how| damaged(&how))?).map_err(|how| damaged(&how.to_string()))?;
+        let (summary, packed) = match Summary::split(&bytes[..sealed]).map_err(|how| damaged(&how.to_string()))? {
+            Some((summary, packed)) => (Some(summary), packed),
+            None => (None, bytes[..sealed].strip_prefix(MAGIC).ok_or_else(|| damaged("it is not a snapshot of this version"))?),
+        };
+        let mut root = Self::decode_body(&unpack(packed).map_err(|how| damaged(&how))?).map_err(|how| damaged(&how.to_string()))?;
+        root.summary = summary;
+        if (root.manifest.flavor == Flavor::Workspace) != root.summary.is_some() {
+            return Err(damaged("it is neither code nor a workspace"));
+        }
         root.manifest.validate()?;
         root.check_places()?;
         Ok(root)
@@ -121,7 +155,7 @@ impl Root {
             places.push(Place { frame, offset });
         }
         reader.end()?;
-        Ok(Self { about: About { taken, name }, manifest, packs, frames, places })
+        Ok(Self { about: About { taken, name }, summary: None, manifest, packs, frames, places })
     }
 
     /// The place of every chunk by its digest.
@@ -151,16 +185,34 @@ impl Root {
             }
         }
         let chunks = self.chunks();
-        let mut part = Self { about: self.about.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
+        let mut part = Self { about: self.about.clone(), summary: self.summary.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
+        (part.manifest.flavor, part.manifest.top) = (self.manifest.flavor, self.manifest.top);
+        let files: HashMap<&[u8], &Entry> = match self.manifest.flavor {
+            Flavor::Code => HashMap::new(),
+            Flavor::Workspace => self.manifest.entries.iter().map(|entry| (&*entry.path, entry)).collect(),
+        };
+        // The first of several names that comes along is the file.
+        let mut first: HashMap<&[u8], Box<[u8]>> = HashMap::new();
         let mut seen = HashSet::new();
         for entry in &self.manifest.entries {
             let leads_to_one = entry.kind == Kind::Folder && folders.contains(&*entry.path);
             if !wanted(entry) && !leads_to_one {
                 continue;
             }
+            let mut entry = entry.clone();
+            if let Kind::Same(name) = &entry.kind {
+                if let Some(known) = first.get(&**name) {
+                    entry.kind = Kind::Same(known.clone());
+                } else if let Some((path, file)) = files.get_key_value(&**name) {
+                    first.insert(path, entry.path.clone());
+                    entry.kind = file.kind.clone();
+                }
+            } else if let Some((path, _)) = files.get_key_value(&*entry.path) {
+                first.insert(path, entry.path.clone());
+            }
             part.places
                 .extend(entry.chunks().filter(|(digest, _)| seen.insert(**digest)).filter_map(|(digest, _)| chunks.get(digest).map(|(place, _)| *place)));
-            part.manifest.entries.push(entry.clone());
+            part.manifest.entries.push(entry);
         }
         part
     }
@@ -216,6 +268,52 @@ pub(crate) fn read_frame(reader: &mut Reader<'_>) -> Result<Frame, Malformed> {
 
 /// Reads the root of a snapshot from a store.
 pub fn read_root(store: &dyn BlobStore, id: &Digest) -> Result<Root> {
-    let bytes = store.get(&Blob::Root(*id))?.ok_or(Problem::NoSnapshot(*id))?;
-    Root::decode(&bytes, id)
+    read(store, &Blob::Root(*id))
+}
+
+/// The same of whatever has a root: a snapshot or a backup.
+pub fn read(store: &dyn BlobStore, blob: &Blob) -> Result<Root> {
+    let bytes = store.get(blob)?.ok_or_else(|| Problem::NoSnapshot(blob.digest()))?;
+    Root::decode(&bytes, &blob.digest())
+}
+
+impl Summary {
+    fn encode(&self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        put_signed(&mut body, self.taken);
+        for text in [&self.name, &self.host, &self.folder] {
+            put_bytes(&mut body, text.as_bytes());
+        }
+        for number in [self.files, self.bytes, self.stored, self.doubtful] {
+            put_number(&mut body, number);
+        }
+        if body.len() > LONGEST_SUMMARY {
+            return Err(Problem::hostile("its names are too long"));
+        }
+        let mut out = Vec::new();
+        put_bytes(&mut out, &body);
+        Ok(out)
+    }
+
+    /// The summary at the beginning of a backup and what follows it; `None` for what is no backup.
+    fn split(bytes: &[u8]) -> Result<Option<(Self, &[u8])>, Malformed> {
+        let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else { return Ok(None) };
+        let mut reader = Reader::new(rest);
+        let body = reader.bytes()?;
+        let mut prefix = Vec::new();
+        put_number(&mut prefix, body.len() as u64);
+        let packed = &rest[prefix.len() + body.len()..];
+        let mut reader = Reader::new(body);
+        let taken = reader.signed()?;
+        let mut text = || reader.bytes().map(|text| String::from_utf8_lossy(text).into_owned());
+        let (name, host, folder) = (text()?, text()?, text()?);
+        let summary = Self { taken, name, host, folder, files: reader.number()?, bytes: reader.number()?, stored: reader.number()?, doubtful: reader.number()? };
+        reader.end()?;
+        Ok(Some((summary, packed)))
+    }
+
+    /// From the first [`LONGEST_SUMMARY`] bytes of a backup. Not sealed: for people to look at.
+    pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
+        Self::split(bytes).ok().flatten().map(|(summary, _)| summary)
+    }
 }

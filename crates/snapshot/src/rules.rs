@@ -1,6 +1,7 @@
 //! What of a tree does not travel, and why: our own rules, then the tree's ignore files, then the
 //! job's `code.ignore`. The later word counts, so `!assets` in an ignore file brings it back.
 
+use crate::manifest::Flavor;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::collections::BTreeSet;
@@ -27,11 +28,13 @@ pub enum Why {
     Outside,
     /// Where Towline itself keeps its state.
     Own,
+    /// We may not read it.
+    Unreadable,
 }
 
 impl Why {
     fn is_linked(&self) -> bool {
-        !matches!(self, Self::BuiltIn(CACHE | "query results" | "desktop file") | Self::Special(_) | Self::Own)
+        !matches!(self, Self::BuiltIn(CACHE | "query results" | "desktop file") | Self::Special(_) | Self::Own | Self::Unreadable)
     }
 }
 
@@ -64,6 +67,7 @@ impl std::fmt::Display for Why {
             Self::Special(what) => write!(f, "is a {what}"),
             Self::Outside => f.write_str("is a link that leads out of the tree"),
             Self::Own => f.write_str("is Towline's own state"),
+            Self::Unreadable => f.write_str("may not be read"),
         }
     }
 }
@@ -71,6 +75,7 @@ impl std::fmt::Display for Why {
 /// The rules of one tree. Those of its folders join while it is walked.
 #[derive(Debug, Clone)]
 pub struct Rules {
+    flavor: Flavor,
     root: PathBuf,
     /// The name of the ignore files that count.
     file: &'static str,
@@ -94,20 +99,26 @@ impl Rules {
     /// `job` are the patterns of `code.ignore`, `mapped` the names under `folders:`.
     pub fn new(root: &Path, job: &[String], mapped: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
         let file = if root.join(OWN_FILE).is_file() { OWN_FILE } else { GIT_FILE };
-        let mut own = GitignoreBuilder::new(root);
-        for pattern in job {
-            own.add_line(Some("code.ignore".into()), pattern)
-                .map_err(|error| Error::config(format!("`code.ignore`: `{pattern}` is no pattern: {}", reason(&error))))?;
-        }
-        let own = own.build().map_err(|error| Error::config(format!("`code.ignore`: {}", reason(&error))))?;
         Ok(Self {
+            flavor: Flavor::Code,
             root: root.to_owned(),
             file,
-            job: (!own.is_empty()).then(|| Arc::new(own)),
+            job: patterns(root, "code.ignore", job)?,
             mapped: Arc::new(mapped.into_iter().collect()),
             own: None,
             above: if file == GIT_FILE { above(root) } else { None },
         })
+    }
+
+    /// Of a workspace: all of it but what these patterns name.
+    pub fn of_workspace(root: &Path, ignore: &[String]) -> Result<Self> {
+        let job = patterns(root, "ignore", ignore)?;
+        // No file has an empty name: none is read for rules.
+        Ok(Self { flavor: Flavor::Workspace, root: root.to_owned(), file: "", job, mapped: Arc::default(), own: None, above: None })
+    }
+
+    pub(crate) const fn flavor(&self) -> Flavor {
+        self.flavor
     }
 
     /// Leaves that folder out, whatever the rules say.
@@ -149,6 +160,9 @@ impl Rules {
                 return verdict.left_out();
             }
             link = chain.above.as_ref();
+        }
+        if self.flavor == Flavor::Workspace {
+            return None;
         }
         if !self.mapped.is_empty() && path.strip_prefix(&self.root).is_ok_and(|below| self.mapped.contains(below)) {
             return Some(Why::Mapped);
@@ -222,6 +236,16 @@ fn read(folder: &Path, file: &str) -> Option<Gitignore> {
         let _ = builder.add(path);
         builder.build().unwrap_or_else(|_| Gitignore::empty())
     })
+}
+
+/// Lines of a configuration's `key`; one that is no pattern is an error.
+fn patterns(root: &Path, key: &'static str, lines: &[String]) -> Result<Option<Arc<Gitignore>>> {
+    let mut builder = GitignoreBuilder::new(root);
+    for line in lines {
+        builder.add_line(Some(key.into()), line).map_err(|error| Error::config(format!("`{key}`: `{line}` is no pattern: {}", reason(&error))))?;
+    }
+    let built = builder.build().map_err(|error| Error::config(format!("`{key}`: {}", reason(&error))))?;
+    Ok((!built.is_empty()).then(|| Arc::new(built)))
 }
 
 fn reason(error: &ignore::Error) -> String {

@@ -17,6 +17,8 @@ pub enum Blob {
     Pack(Digest),
     /// A manifest with the places of its content, named by the snapshot's id.
     Root(Digest),
+    /// The same of a workspace, named by its moment in milliseconds, then its id.
+    Backup(i64, Digest),
     /// A list of packs that are given up, named by its moment and the digest of its bytes.
     Doom(i64, Digest),
 }
@@ -25,6 +27,7 @@ pub enum Blob {
 pub enum BlobKind {
     Pack,
     Root,
+    Backup,
     Doom,
 }
 
@@ -33,6 +36,7 @@ impl BlobKind {
         match self {
             Self::Pack => "packs",
             Self::Root => "snapshots",
+            Self::Backup => "backups",
             Self::Doom => "doomed",
         }
     }
@@ -46,6 +50,7 @@ impl Blob {
                 format!("packs/{}/{digest}", &digest[..2])
             }
             Self::Root(digest) => format!("snapshots/{digest}"),
+            Self::Backup(at, digest) => format!("backups/{at:020}-{digest}"),
             Self::Doom(at, digest) => format!("doomed/{at:020}-{digest}"),
         }
     }
@@ -55,13 +60,32 @@ impl Blob {
         let blob = match folder {
             "packs" => Self::Pack(Digest::parse(rest.split_once('/')?.1)?),
             "snapshots" => Self::Root(Digest::parse(rest)?),
-            "doomed" => {
+            "backups" | "doomed" => {
                 let (at, digest) = rest.split_once('-')?;
-                Self::Doom(at.parse().ok()?, Digest::parse(digest)?)
+                let (at, digest) = (at.parse().ok()?, Digest::parse(digest)?);
+                if folder == "backups" { Self::Backup(at, digest) } else { Self::Doom(at, digest) }
             }
             _ => return None,
         };
         (blob.path() == path).then_some(blob)
+    }
+
+    /// For messages.
+    pub fn shown(&self) -> String {
+        let what = match self {
+            Self::Pack(_) => "pack",
+            Self::Root(_) => "snapshot",
+            Self::Backup(..) => "backup",
+            Self::Doom(..) => "list",
+        };
+        format!("{what} {}", self.digest().short())
+    }
+
+    /// What it holds is known by this.
+    pub const fn digest(&self) -> Digest {
+        match self {
+            Self::Pack(digest) | Self::Root(digest) | Self::Backup(_, digest) | Self::Doom(_, digest) => *digest,
+        }
     }
 }
 
@@ -117,6 +141,7 @@ pub trait BlobStore: Send + Sync {
 #[derive(Debug)]
 pub struct FolderStore {
     root: PathBuf,
+    keeps_whole: bool,
     next: AtomicU64,
     /// Packs that are being read stay open: a layout reads them in many parts.
     open: Mutex<Vec<(Digest, std::sync::Arc<File>)>>,
@@ -129,7 +154,13 @@ const OPEN_PACKS: usize = 64;
 
 impl FolderStore {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), next: AtomicU64::new(0), open: Mutex::new(Vec::new()) }
+        Self { root: root.into(), keeps_whole: true, next: AtomicU64::new(0), open: Mutex::new(Vec::new()) }
+    }
+
+    /// For what is laid out seldom: nothing is kept beside the packs.
+    #[must_use]
+    pub fn without_whole_files(self) -> Self {
+        Self { keeps_whole: false, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -229,13 +260,16 @@ impl BlobStore for FolderStore {
     }
 
     fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let Blob::Pack(digest) = blob else { return Err(Problem::damaged(blob.path(), "it is not read in parts")) };
-        let file = self.opened(*digest)?;
+        let path = self.file(blob);
+        let file = match blob {
+            Blob::Pack(digest) => self.opened(*digest)?,
+            _ => std::sync::Arc::new(File::open(&path).map_err(|error| Problem::file(&path, "read", error))?),
+        };
         let mut bytes = vec![0; length];
         match file.read_exact_at(&mut bytes, offset) {
             Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Problem::damaged(format!("pack {}", digest.short()), "it is cut short")),
-            Err(error) => Err(Problem::file(&self.file(blob), "read", error)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Problem::damaged(blob.shown(), "it is cut short")),
+            Err(error) => Err(Problem::file(&path, "read", error)),
         }
     }
 
@@ -271,7 +305,7 @@ impl BlobStore for FolderStore {
     }
 
     fn whole_files(&self) -> Option<PathBuf> {
-        Some(self.root.join("whole"))
+        self.keeps_whole.then(|| self.root.join("whole"))
     }
 
     fn delete(&self, blobs: &[Blob]) -> Result<()> {
@@ -306,7 +340,7 @@ mod tests {
     #[test]
     fn names_read_back_and_nothing_else_does() {
         let digest = Digest::of(b"x");
-        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Doom(1_700_000_000_000, digest)] {
+        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Backup(1_700_000_000_000, digest), Blob::Doom(1_700_000_000_000, digest)] {
             assert_eq!(Blob::parse(&blob.path()), Some(blob));
         }
         for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {

@@ -1,26 +1,19 @@
 //! Taking a snapshot: walk, recall what is known, read what is not, keep what is new, write the root.
 
-use crate::content;
 use crate::digest::Digest;
 use crate::index::Index;
 use crate::manifest::{Entry, Kind, Manifest, Piece};
-use crate::pack::{Pack, Packer};
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
-use crate::root::{About, Place, Root, read_root};
+use crate::prune::roots;
+use crate::reading::{Read, Reading};
+use crate::root::{About, Place, Root, read};
 use crate::rules::Rules;
 use crate::stat_cache::{self, Known};
 use crate::store::{Blob, BlobKind, BlobStore};
 use crate::walk::{Found, FoundKind, LeftOut, Limits, Stamp, Walked, join, walk};
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
-
-/// Files that a worker takes at once: neighbours compress well together.
-const BATCH: usize = 16;
 
 /// Where and how.
 #[derive(Debug, Clone)]
@@ -83,7 +76,7 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
     }
     let index = open_index(store, &options.index)?;
     let reading = Reading::new(root, &found, recalled, store, index, options, progress);
-    let Read { pieces, stamps, index, stored, unsteady, read, gone } = reading.run()?;
+    let Read { pieces, stamps, index, stored, unsteady, read, gone, .. } = reading.run()?;
     let (found, pieces, stamps) = without(&gone, found, pieces, stamps);
     remember(&options.stat_cache, &found, &pieces, &stamps, &unsteady, options.now)?;
     let manifest = make_manifest(root, &found, pieces)?;
@@ -99,7 +92,7 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
 }
 
 /// The index of a store, without what was given up since; rebuilt from the store when it is lost.
-fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
+pub(crate) fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
     let mut index = Index::load(file)?;
     let is_new = !file.exists() || index.is_partial();
     for doomed in store.list(BlobKind::Doom)? {
@@ -113,12 +106,10 @@ fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
     }
     if is_new {
         // The newest few tell most of what is there.
-        let mut roots = store.list(BlobKind::Root)?;
+        let mut roots = roots(store)?;
         roots.sort_by_key(|root| std::cmp::Reverse(root.changed));
         for root in roots.iter().take(8) {
-            if let Blob::Root(id) = root.blob
-                && let Ok(root) = read_root(store, &id)
-            {
+            if let Ok(root) = read(store, &root.blob) {
                 index.learn(&root);
             }
         }
@@ -131,218 +122,10 @@ fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
     Ok(index)
 }
 
-/// What was read, settled and stored.
-struct Read {
-    pieces: Vec<Option<Vec<Piece>>>,
-    /// Of the files that were read, as they were then.
-    stamps: Vec<Option<Stamp>>,
-    /// Files that were there when the tree was walked, and not when they were to be read.
-    gone: HashSet<usize>,
-    index: Index,
-    stored: u64,
-    unsteady: Vec<String>,
-    read: usize,
-}
-
-struct Reading<'a> {
-    root: &'a Path,
-    found: &'a [Found],
-    store: &'a dyn BlobStore,
-    options: &'a Options,
-    progress: &'a Progress,
-    /// Files to be read, by their place in `found`.
-    todo: Vec<usize>,
-    next: AtomicUsize,
-    recalled: Vec<Option<Vec<Piece>>>,
-    index: Mutex<Index>,
-    /// Chunks that somebody is keeping already.
-    claimed: Mutex<HashSet<Digest>>,
-    problem: Mutex<Option<Problem>>,
-}
-
-/// `None`: it is gone.
-type FileRead = (usize, Option<content::Content>);
-
-impl<'a> Reading<'a> {
-    fn new(
-        root: &'a Path,
-        found: &'a [Found],
-        recalled: Vec<Option<Vec<Piece>>>,
-        store: &'a dyn BlobStore,
-        index: Index,
-        options: &'a Options,
-        progress: &'a Progress,
-    ) -> Self {
-        let is_kept = |pieces: &Vec<Piece>| {
-            pieces.iter().all(|piece| match piece {
-                Piece::Chunk { digest, .. } => index.has(digest),
-                Piece::Hole { .. } => true,
-            })
-        };
-        let todo: Vec<usize> =
-            (0..found.len()).filter(|number| found[*number].kind == FoundKind::File && !recalled[*number].as_ref().is_some_and(is_kept)).collect();
-        progress.expect(todo.len() as u64, todo.iter().map(|number| found[*number].stamp.size).sum());
-        Self {
-            root,
-            found,
-            store,
-            options,
-            progress,
-            todo,
-            next: AtomicUsize::new(0),
-            recalled,
-            index: Mutex::new(index),
-            claimed: Mutex::new(HashSet::new()),
-            problem: Mutex::new(None),
-        }
-    }
-
-    fn run(self) -> Result<Read> {
-        let workers = std::thread::available_parallelism().map_or(1, |count| count.get().min(8)).min(self.todo.len().div_ceil(BATCH)).max(1);
-        let keepers = self.store.parallel().max(1);
-        let (send, receive) = sync_channel::<Pack>(1);
-        let receive = Mutex::new(receive);
-        let stored = Mutex::new(0u64);
-        let mut files: Vec<FileRead> = Vec::new();
-        std::thread::scope(|scope| {
-            for _ in 0..keepers {
-                scope.spawn(|| self.keep_packs(&receive, &stored));
-            }
-            let others: Vec<_> = (1..workers)
-                .map(|_| {
-                    let send = send.clone();
-                    scope.spawn(|| self.work(send))
-                })
-                .collect();
-            files.extend(self.work(send));
-            for other in others {
-                files.extend(other.join().unwrap_or_default());
-            }
-        });
-        let Self { found, recalled, index, problem, .. } = self;
-        if let Some(problem) = problem.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(problem);
-        }
-        let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
-        index.save()?;
-        let mut read = Read {
-            pieces: recalled,
-            stamps: vec![None; found.len()],
-            gone: HashSet::new(),
-            index,
-            stored: stored.into_inner().unwrap_or_else(PoisonError::into_inner),
-            unsteady: Vec::new(),
-            read: files.len(),
-        };
-        for (number, content) in files {
-            let Some(content) = content else {
-                read.gone.insert(number);
-                continue;
-            };
-            if content.unsteady {
-                read.unsteady.push(String::from_utf8_lossy(&found[number].path).into_owned());
-            } else {
-                read.stamps[number] = Some(content.stamp);
-            }
-            read.pieces[number] = Some(content.pieces);
-        }
-        Ok(read)
-    }
-
-    fn is_over(&self) -> bool {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    fn give_up(&self, problem: Problem) {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
-    }
-
-    /// Reads files until there are none left.
-    #[expect(clippy::needless_pass_by_value, reason = "the keepers stop when the last sender is dropped")]
-    fn work(&self, send: SyncSender<Pack>) -> Vec<FileRead> {
-        let mut files = Vec::new();
-        let outcome = Packer::new(self.options.level).and_then(|mut packer| {
-            let mut buffer = Vec::new();
-            while !self.is_over() {
-                let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
-                let Some(batch) = self.todo.get(first..self.todo.len().min(first + BATCH)).filter(|batch| !batch.is_empty()) else { break };
-                for number in batch {
-                    files.push((*number, self.read_file(*number, &mut packer, &mut buffer, &send)?));
-                }
-            }
-            if let Some(pack) = packer.finish()? {
-                let _ = send.send(pack);
-            }
-            Ok(())
-        });
-        if let Err(problem) = outcome {
-            self.give_up(problem);
-        }
-        files
-    }
-
-    fn read_file(&self, number: usize, packer: &mut Packer, buffer: &mut Vec<u8>, send: &SyncSender<Pack>) -> Result<Option<content::Content>> {
-        let path = join(self.root, &self.found[number].path);
-        let mut problem = None;
-        let read = content::read(&path, buffer, &mut |digest, chunk| {
-            self.progress.add_bytes(chunk.len() as u64);
-            if self.index.lock().unwrap_or_else(PoisonError::into_inner).has(&digest)
-                || !self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(digest)
-            {
-                return Ok(());
-            }
-            match packer.add(digest, chunk) {
-                Ok(Some(pack)) => send.send(pack).map_err(|_| io::Error::other("the store failed")),
-                Ok(None) => Ok(()),
-                Err(error) => {
-                    problem = Some(error);
-                    Err(io::Error::other("packing failed"))
-                }
-            }
-        });
-        self.progress.add_file();
-        match read {
-            Ok(content) => Ok(Some(content)),
-            // Editors, compilers and checkpoints make and remove files all the time.
-            Err(error) if problem.is_none() && is_gone(&error) => Ok(None),
-            Err(error) => Err(problem.unwrap_or_else(|| Problem::file(&path, "read", error))),
-        }
-    }
-
-    fn keep_packs(&self, receive: &Mutex<Receiver<Pack>>, stored: &Mutex<u64>) {
-        loop {
-            let next = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(mut pack) = next else { return };
-            if self.is_over() {
-                continue;
-            }
-            if self.index.lock().unwrap_or_else(PoisonError::into_inner).is_doomed(&pack.digest) {
-                // One of that name may be deleted any moment.
-                pack.rename(self.options.now);
-            }
-            let kept = self.store.put(&Blob::Pack(pack.digest), &pack.bytes).and_then(|()| {
-                *stored.lock().unwrap_or_else(PoisonError::into_inner) += pack.bytes.len() as u64;
-                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                index.add(&pack);
-                // At once: whoever goes on after a kill does not store it again.
-                index.save()
-            });
-            if let Err(problem) = kept {
-                self.give_up(problem);
-            }
-        }
-    }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    let gone = [rustix::io::Errno::NOENT, rustix::io::Errno::NOTDIR, rustix::io::Errno::LOOP].map(rustix::io::Errno::raw_os_error);
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error().is_some_and(|code| gone.contains(&code))
-}
-
-type Parallel = (Vec<Found>, Vec<Option<Vec<Piece>>>, Vec<Option<Stamp>>);
+pub(crate) type Parallel = (Vec<Found>, Vec<Option<Vec<Piece>>>, Vec<Option<Stamp>>);
 
 /// The same without what is gone.
-fn without(gone: &HashSet<usize>, found: Vec<Found>, pieces: Vec<Option<Vec<Piece>>>, stamps: Vec<Option<Stamp>>) -> Parallel {
+pub(crate) fn without(gone: &HashSet<usize>, found: Vec<Found>, pieces: Vec<Option<Vec<Piece>>>, stamps: Vec<Option<Stamp>>) -> Parallel {
     if gone.is_empty() {
         return (found, pieces, stamps);
     }
@@ -357,7 +140,7 @@ fn without(gone: &HashSet<usize>, found: Vec<Found>, pieces: Vec<Option<Vec<Piec
     left
 }
 
-fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps: &[Option<Stamp>], unsteady: &[String], now: i64) -> Result<()> {
+pub(crate) fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps: &[Option<Stamp>], unsteady: &[String], now: i64) -> Result<()> {
     let unsteady: HashSet<&str> = unsteady.iter().map(String::as_str).collect();
     let known: Vec<Known> = found
         .iter()
@@ -374,7 +157,7 @@ fn remember(file: &Path, found: &[Found], pieces: &[Option<Vec<Piece>>], stamps:
     stat_cache::save(file, &known)
 }
 
-fn make_manifest(root: &Path, found: &[Found], pieces: Vec<Option<Vec<Piece>>>) -> Result<Manifest> {
+pub(crate) fn make_manifest(root: &Path, found: &[Found], pieces: Vec<Option<Vec<Piece>>>) -> Result<Manifest> {
     let mut entries = Vec::with_capacity(found.len());
     for (found, pieces) in found.iter().zip(pieces) {
         let kind = match found.kind {
@@ -393,10 +176,10 @@ fn make_manifest(root: &Path, found: &[Found], pieces: Vec<Option<Vec<Piece>>>) 
         let mode = if found.kind == FoundKind::Link { 0o777 } else { found.mode };
         entries.push(Entry { path: found.path.clone(), mode, kind, modified: found.stamp.modified });
     }
-    Ok(Manifest { entries })
+    Ok(Manifest { entries, ..Manifest::default() })
 }
 
-fn make_root(manifest: Manifest, about: About, index: &Index) -> Result<Root> {
+pub(crate) fn make_root(manifest: Manifest, about: About, index: &Index) -> Result<Root> {
     let mut packs: HashMap<Digest, u32> = HashMap::new();
     let mut frames: HashMap<(Digest, u64), u32> = HashMap::new();
     let mut seen: HashSet<Digest> = HashSet::new();

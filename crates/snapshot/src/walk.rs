@@ -1,6 +1,7 @@
 //! The tree as it is now: every entry that travels, and what was left out and why. Nothing is read
 //! but folders and ignore files.
 
+use crate::manifest::Flavor;
 use crate::problem::{Problem, Result};
 use crate::rules::{Chain, Rules, Why};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
@@ -21,6 +22,8 @@ pub struct Found {
     pub stamp: Stamp,
     /// Bytes on disk are fewer than its size says.
     pub sparse: bool,
+    /// A file that has other names too.
+    pub has_twins: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +217,10 @@ impl Walk<'_> {
         let fail = |path: &Path, error| Problem::file(path, "read", error);
         let folder = match open_folder(&job.path) {
             Ok(folder) => folder,
+            Err(rustix::io::Errno::ACCESS) if self.rules.flavor() == Flavor::Workspace && !job.below.is_empty() => {
+                part.left_out.push(LeftOut { path: job.below.clone().into(), is_folder: true, why: Why::Unreadable });
+                return Ok(Vec::new());
+            }
             // Gone since it was listed, or no folder any more: it is not part of the tree.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) if !job.below.is_empty() => return Ok(Vec::new()),
             Err(error) => return Err(fail(&job.path, error)),
@@ -246,12 +253,12 @@ impl Walk<'_> {
                 .rules
                 .judge(&path, &name, is_folder, chain.as_ref())
                 .or_else(|| special(kind).map(Why::Special))
-                .or_else(|| outside(&folder, job, &name, kind));
+                .or_else(|| if self.rules.flavor() == Flavor::Code { outside(&folder, job, &name, kind) } else { None });
             if let Some(why) = why {
                 part.left_out.push(LeftOut { path: below, is_folder, why });
                 continue;
             }
-            part.found.push(make(&below, kind, &stat));
+            part.found.push(make(&below, kind, &stat, self.rules.flavor()));
             if is_folder {
                 jobs.push(Job { path, below: below.into_vec(), chain: chain.clone() });
             }
@@ -291,7 +298,7 @@ fn special(kind: FileType) -> Option<&'static str> {
     }
 }
 
-fn make(path: &[u8], kind: FileType, stat: &Stat) -> Found {
+fn make(path: &[u8], kind: FileType, stat: &Stat, flavor: Flavor) -> Found {
     let kind = match kind {
         FileType::Directory => FoundKind::Folder,
         FileType::Symlink => FoundKind::Link,
@@ -299,7 +306,9 @@ fn make(path: &[u8], kind: FileType, stat: &Stat) -> Found {
     };
     let stamp = Stamp::of(stat);
     let on_disk = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-    Found { path: path.into(), kind, mode: stat.st_mode & crate::manifest::MODE_BITS, sparse: on_disk + 4096 < stamp.size, stamp }
+    let mode = stat.st_mode & flavor.mode_bits(kind == FoundKind::Folder);
+    let has_twins = kind == FoundKind::File && stat.st_nlink > 1;
+    Found { path: path.into(), kind, mode, sparse: on_disk + 4096 < stamp.size, stamp, has_twins }
 }
 
 /// A path below the root as the system takes it.

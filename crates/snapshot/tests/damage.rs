@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use support::{Bench, lay, noise};
 use towline_snapshot::check::check;
 use towline_snapshot::progress::Progress;
-use towline_snapshot::store::FolderStore;
+use towline_snapshot::store::{Blob, FolderStore};
 
 fn stored(bench: &Bench) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -45,7 +45,7 @@ fn every_flipped_bit_is_found() {
             assert!(!target.exists(), "something was left after damage");
             let checked = check(&store, None, &Progress::default()).expect("checks");
             assert!(!checked.damage.is_empty(), "bit {bit} of {} was not found by check", path.display());
-            assert!(checked.damage.iter().any(|damage| damage.touches.iter().any(|(id, _)| *id == taken.id)));
+            assert!(checked.damage.iter().any(|damage| damage.touches.iter().any(|(root, _)| root.digest() == taken.id)));
             flips += 1;
         }
         fs::remove_file(&path).expect("removed");
@@ -72,10 +72,10 @@ fn a_missing_or_cut_pack_is_found_and_named_with_its_files() {
         let checked = check(&store, None, &Progress::default()).expect("checks");
         let touched: Vec<_> = checked.damage.iter().flat_map(|damage| damage.touches.clone()).collect();
         // The first snapshot needs one of them, the second both.
-        assert!(touched.iter().any(|(id, files)| *id == second.id && files.len() == 1), "{touched:?}");
+        assert!(touched.iter().any(|(root, files)| root.digest() == second.id && files.len() == 1), "{touched:?}");
         assert!(lay(&store, &second.id, &bench.folder.path().join("out")).is_err());
         fs::write(path, &good[..good.len() - 1]).expect("written");
-        assert!(!check(&store, Some(&[second.id]), &Progress::default()).expect("checks").damage.is_empty());
+        assert!(!check(&store, Some(&[Blob::Root(second.id)]), &Progress::default()).expect("checks").damage.is_empty());
         fs::remove_file(path).expect("removed");
         fs::write(path, good).expect("put back");
     }

@@ -27,7 +27,7 @@ fn age(bench: &Bench) {
 }
 
 fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usize, usize) {
-    let keep = |id: &Digest, _: Option<i64>| keep(id);
+    let keep = |root: &Blob, _: Option<i64>| keep(&root.digest());
     let policy = Policy { keep: &keep, grace: Some(DAY), now };
     let plan = plan(&bench.store, &policy).expect("planned");
     carry_out(&bench.store, &plan, &policy).expect("carried out");

@@ -78,6 +78,7 @@ fn describe(entry: &Entry) -> String {
     match &entry.kind {
         Kind::Folder => "folder".to_owned(),
         Kind::Link(target) => format!("link to {}", String::from_utf8_lossy(target)),
+        Kind::Same(first) => format!("another name of {}", String::from_utf8_lossy(first)),
         Kind::File(_) => {
             let digests: Vec<u8> = entry.chunks().flat_map(|(digest, _)| digest.0).collect();
             format!("{} bytes, mode {:o}, {}", entry.size(), entry.mode, Digest::of(&digests).short())

@@ -7,9 +7,8 @@ use serde::Serialize;
 use towline_core::quantity::Memory;
 use towline_core::{ErrorKind, Result};
 use towline_snapshot::check::{Checked, check, repair};
-use towline_snapshot::digest::Digest;
 use towline_snapshot::progress::Progress;
-use towline_snapshot::store::BlobStore;
+use towline_snapshot::store::{Blob, BlobStore};
 
 /// Read all kept content again and say what is damaged and which files that touches.
 #[derive(Debug, clap::Args)]
@@ -44,7 +43,7 @@ struct Touched {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let progress = Progress::default();
     let work = |store: &dyn BlobStore| {
-        let chosen = args.snapshots.iter().map(|text| find(store, text)).collect::<Result<Vec<Digest>>>()?;
+        let chosen = args.snapshots.iter().map(|text| find(store, text).map(Blob::Root)).collect::<Result<Vec<Blob>>>()?;
         let only = (!chosen.is_empty()).then_some(chosen.as_slice());
         let checked = Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?;
         let dropped = if args.repair { repair(store, &checked, towline_host::clock::now().0)? } else { Vec::new() };
@@ -70,7 +69,7 @@ fn report(checked: Checked) -> Report {
         .map(|damage| Row {
             what: damage.what,
             how: damage.how,
-            touches: damage.touches.into_iter().map(|(id, files)| Touched { snapshot: id.to_string(), files }).collect(),
+            touches: damage.touches.into_iter().map(|(root, files)| Touched { snapshot: root.digest().to_string(), files }).collect(),
         })
         .collect();
     let mut text = format!("{snapshots} snapshots, {packs} packs, {} read\n", Memory(bytes));

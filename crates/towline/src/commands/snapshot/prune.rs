@@ -7,7 +7,7 @@ use towline_core::Result;
 use towline_core::quantity::{Memory, Span};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
-use towline_snapshot::store::BlobStore;
+use towline_snapshot::store::{Blob, BlobStore};
 
 /// In a store that others use, content that nobody needs waits this long before it goes.
 const GRACE: i64 = 24 * 3_600_000;
@@ -52,7 +52,7 @@ fn prune(context: &Context, args: &Args, store: &dyn BlobStore, grace: Option<i6
     let needed: HashMap<String, usize> = context.maybe_history()?.map(|history| history.runs_by_snapshot()).transpose()?.unwrap_or_default();
     let now = towline_host::clock::now().0;
     let before = now - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX);
-    let keep = |id: &Digest, stored: Option<i64>| needed.contains_key(&id.to_string()) || stored.is_none_or(|stored| stored >= before);
+    let keep = |root: &Blob, stored: Option<i64>| needed.contains_key(&root.digest().to_string()) || stored.is_none_or(|stored| stored >= before);
     let policy = Policy { keep: &keep, grace, now };
     let plan = plan(store, &policy)?;
     if args.yes {
@@ -63,15 +63,16 @@ fn prune(context: &Context, args: &Args, store: &dyn BlobStore, grace: Option<i6
 
 fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
     let names = |rows: &[(Digest, u64)]| rows.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
+    let roots: Vec<String> = plan.snapshots.iter().map(|(root, _)| root.digest().to_string()).collect();
     let json = serde_json::json!({
-        "snapshots": names(&plan.snapshots), "packs": names(&plan.packs), "doomed": names(&plan.doomed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
+        "snapshots": roots, "packs": names(&plan.packs), "doomed": names(&plan.doomed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
     });
     if plan.is_empty() {
         return Report::new("", &json).hint(format!("nothing to drop; {} kept", plan.kept));
     }
     let verb = if done { "dropped" } else { "would drop" };
     let mut text = format!("{verb} {} snapshots and {} packs, {}; {} kept\n", plan.snapshots.len(), plan.packs.len(), Memory(plan.frees()), plan.kept);
-    plan.snapshots.iter().take(20).for_each(|(id, _)| text += &format!("  {}\n", id.short()));
+    plan.snapshots.iter().take(20).for_each(|(root, _)| text += &format!("  {}\n", root.digest().short()));
     if plan.snapshots.len() > 20 {
         text += &format!("  … and {} more\n", plan.snapshots.len() - 20);
     }

@@ -1,0 +1,194 @@
+//! Backups of a workspace: the same packs as snapshots, and one root object for each, written last,
+//! which says exactly what was there. Whatever is cut short leaves packs that nothing names.
+
+use crate::digest::Digest;
+use crate::manifest::{Flavor, Kind, Manifest, Piece, Top};
+use crate::problem::{Problem, Result};
+use crate::progress::Progress;
+use crate::reading::{Read, Reading};
+use crate::root::{LONGEST_SUMMARY, Summary};
+use crate::rules::{Rules, Why};
+use crate::stat_cache;
+use crate::store::{Blob, BlobKind, BlobStore};
+use crate::take::{Options, make_manifest, make_root, open_index, remember, without};
+use crate::walk::{Found, FoundKind, LeftOut, Stamp, Walked, walk};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// A tree whose files are renamed while it is read is walked again, this often.
+const TRIES: usize = 3;
+
+/// What is kept of a workspace, and what that took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackedUp {
+    pub blob: Blob,
+    pub summary: Summary,
+    /// Files that had to be read.
+    pub read: usize,
+    pub left_out: Vec<LeftOut>,
+    /// Files that kept changing while they were read.
+    pub unsteady: Vec<String>,
+    /// The last backup has all of it already.
+    pub was_there: bool,
+}
+
+/// Where the workspace is now.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    pub host: String,
+    pub folder: String,
+}
+
+/// One backup of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub blob: Blob,
+    /// By which it is ordered and kept, in milliseconds; later than the one before, whatever the clocks said.
+    pub at: i64,
+    pub size: u64,
+    /// `None` where it cannot be read.
+    pub summary: Option<Summary>,
+}
+
+/// The backups of a store, oldest first.
+pub fn list(store: &dyn BlobStore) -> Result<Vec<Listed>> {
+    let mut listed = Vec::new();
+    for stored in store.list(BlobKind::Backup)? {
+        let Blob::Backup(at, _) = stored.blob else { continue };
+        let beginning = usize::try_from(stored.size).unwrap_or(usize::MAX).min(LONGEST_SUMMARY);
+        let summary = store.get_range(&stored.blob, 0, beginning).ok().and_then(|bytes| Summary::peek(&bytes));
+        listed.push(Listed { blob: stored.blob, at, size: stored.size, summary });
+    }
+    listed.sort_by_key(|listed| listed.at);
+    Ok(listed)
+}
+
+/// The newest backup of a store: when, and of what.
+fn newest(store: &dyn BlobStore) -> Result<Option<(i64, Digest)>> {
+    let backups = store.list(BlobKind::Backup)?;
+    Ok(backups.iter().filter_map(|stored| if let Blob::Backup(at, digest) = stored.blob { Some((at, digest)) } else { None }).max())
+}
+
+/// Backs a workspace up. Once this returns, all of it is in the store; before that nothing of it is listed.
+pub fn back_up(root: &Path, rules: &Rules, store: &dyn BlobStore, options: &Options, place: &Place, progress: &Progress) -> Result<BackedUp> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let top = top(root)?;
+        let walked = walk(root, rules, options.limits)?;
+        if walked.found.iter().all(|found| found.kind == FoundKind::Folder) {
+            return Err(Problem::Empty(root.to_owned()));
+        }
+        let backing = Backing { root, store, options, place, progress };
+        if let Some(done) = backing.attempt(top, walked, tries < TRIES)? {
+            return Ok(done);
+        }
+    }
+}
+
+fn top(root: &Path) -> Result<Top> {
+    let stat = rustix::fs::stat(root).map_err(|error| Problem::file(root, "read", error))?;
+    let stamp = Stamp::of(&stat);
+    Ok(Top { mode: stat.st_mode & Flavor::Workspace.mode_bits(true), modified: stamp.modified })
+}
+
+/// Names of a file that has another name before them: by their places, the file's place.
+fn twins(found: &[Found]) -> HashMap<usize, usize> {
+    let mut first: HashMap<(u64, u64), usize> = HashMap::new();
+    let mut twins = HashMap::new();
+    for (number, found) in found.iter().enumerate().filter(|(_, found)| found.has_twins) {
+        let file = *first.entry((found.stamp.device, found.stamp.inode)).or_insert(number);
+        if file != number {
+            twins.insert(number, file);
+        }
+    }
+    twins
+}
+
+struct Backing<'a> {
+    root: &'a Path,
+    store: &'a dyn BlobStore,
+    options: &'a Options,
+    place: &'a Place,
+    progress: &'a Progress,
+}
+
+impl Backing<'_> {
+    /// `None`: names were moved while they were read; with `may_retry` that is worth another walk.
+    fn attempt(&self, top: Top, walked: Walked, may_retry: bool) -> Result<Option<BackedUp>> {
+        let Walked { found, mut left_out, .. } = walked;
+        let twins = twins(&found);
+        let recalled = stat_cache::recall(stat_cache::load(&self.options.stat_cache), &found);
+        let last = newest(self.store)?;
+        let is_known = |number: usize| found[number].kind != FoundKind::File || recalled[number].is_some() || twins.contains_key(&number);
+        if let Some((at, digest)) = last
+            && (0..found.len()).all(is_known)
+        {
+            let manifest = self.manifest(top, &found, recalled.clone(), &twins)?;
+            if manifest.id() == digest {
+                return Ok(Some(self.unchanged(&manifest, Blob::Backup(at, digest), left_out)));
+            }
+        }
+        let index = open_index(self.store, &self.options.index)?;
+        let reading = Reading::new(self.root, &found, recalled, self.store, index, self.options, self.progress).of_workspace(&twins);
+        let Read { pieces, stamps, index, stored, unsteady, read, gone, unreadable } = reading.run()?;
+        if may_retry && twins.values().any(|file| gone.contains(file)) {
+            return Ok(None);
+        }
+        left_out.extend(unreadable.iter().map(|number| LeftOut { path: found[*number].path.clone(), is_folder: false, why: Why::Unreadable }));
+        let same: HashMap<Box<[u8]>, Box<[u8]>> = twins.iter().map(|(twin, file)| (found[*twin].path.clone(), found[*file].path.clone())).collect();
+        let gone: HashSet<usize> = gone.iter().copied().chain(twins.iter().filter(|(_, file)| gone.contains(file)).map(|(twin, _)| *twin)).collect();
+        let (found, pieces, stamps) = without(&gone, found, pieces, stamps);
+        remember(&self.options.stat_cache, &found, &pieces, &stamps, &unsteady, self.options.now)?;
+        let twins = self::twins_by_path(&found, &same);
+        let manifest = self.manifest(top, &found, pieces, &twins)?;
+        let id = manifest.id();
+        if let Some((at, digest)) = last.filter(|(_, digest)| *digest == id) {
+            return Ok(Some(BackedUp { read, unsteady, ..self.unchanged(&manifest, Blob::Backup(at, digest), left_out) }));
+        }
+        let taken = self.options.now / 1_000_000;
+        let at = last.map_or(taken, |(last, _)| taken.max(last + 1));
+        let doubtful = left_out.iter().filter(|left| left.why == Why::Unreadable).count() + unsteady.len();
+        let summary = Summary { taken, stored, doubtful: doubtful as u64, ..self.summary(&manifest) };
+        let mut kept = make_root(manifest, crate::root::About { taken, name: self.options.name.clone() }, &index)?;
+        kept.summary = Some(summary.clone());
+        let blob = Blob::Backup(at, id);
+        self.store.put(&blob, &kept.encode()?)?;
+        Ok(Some(BackedUp { blob, summary, read, left_out, unsteady, was_there: false }))
+    }
+
+    fn manifest(&self, top: Top, found: &[Found], mut pieces: Vec<Option<Vec<Piece>>>, twins: &HashMap<usize, usize>) -> Result<Manifest> {
+        for twin in twins.keys() {
+            pieces[*twin] = Some(Vec::new());
+        }
+        let mut manifest = make_manifest(self.root, found, pieces)?;
+        (manifest.flavor, manifest.top) = (Flavor::Workspace, top);
+        if !twins.is_empty() {
+            let same: HashMap<&[u8], &[u8]> = twins.iter().map(|(twin, file)| (&*found[*twin].path, &*found[*file].path)).collect();
+            for entry in &mut manifest.entries {
+                if let Some(file) = same.get(&*entry.path) {
+                    entry.kind = Kind::Same((*file).into());
+                }
+            }
+        }
+        Ok(manifest)
+    }
+
+    fn summary(&self, manifest: &Manifest) -> Summary {
+        let Place { host, folder } = self.place.clone();
+        Summary { name: self.options.name.clone(), host, folder, files: manifest.files() as u64, bytes: manifest.bytes(), ..Summary::default() }
+    }
+
+    fn unchanged(&self, manifest: &Manifest, blob: Blob, left_out: Vec<LeftOut>) -> BackedUp {
+        let taken = self.options.now / 1_000_000;
+        BackedUp { blob, summary: Summary { taken, ..self.summary(manifest) }, read: 0, left_out, unsteady: Vec::new(), was_there: true }
+    }
+}
+
+fn twins_by_path(found: &[Found], same: &HashMap<Box<[u8]>, Box<[u8]>>) -> HashMap<usize, usize> {
+    if same.is_empty() {
+        return HashMap::new();
+    }
+    let places: HashMap<&[u8], usize> = found.iter().enumerate().map(|(number, found)| (&*found.path, number)).collect();
+    same.iter().filter_map(|(twin, file)| Some((*places.get(&**twin)?, *places.get(&**file)?))).collect()
+}
