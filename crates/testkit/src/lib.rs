@@ -1,12 +1,14 @@
 //! Test support: a hermetic home for the real `tow`, a fake cluster with fault switches, and the
-//! contract suite that every backend passes; and real services to test against.
+//! contract suite that every backend passes; real services to test against, and an emulator of one that nobody can run.
 
 #![expect(clippy::unwrap_used, reason = "a test environment that cannot be made fails the test")]
 
 pub mod ability;
+pub mod aml;
 pub mod contract;
 pub mod fake;
 mod home;
+pub mod page;
 pub mod real;
 pub mod transport_contract;
 mod wait;

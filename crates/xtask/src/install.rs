@@ -58,11 +58,16 @@ const RELEASES: [(&str, &str); 2] = [
     ("trixie", "slurmctld,slurmd,slurm-client,slurmdbd,slurm-wlm-mysql-plugin,slurmrestd,slurm-wlm-jwt-plugin,munge,mariadb-server,openssh-server,procps"),
 ];
 
-/// Microsoft's own blob service, from npm.
-const AZURITE: &str = "azurite@3.35.0";
+/// From npm, each in a part of its own: Microsoft's own blob service, and its validator of traffic.
+const FROM_NPM: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
 
-/// Microsoft's own blob client, and a server and client of S3, from PyPI.
-const FOR_PYTHON: [&str; 5] = ["azure-storage-blob==12.26.0", "moto[s3]==5.1.13", "boto3==1.44.0", "flask==3.1.3", "flask-cors==6.0.5"];
+/// From PyPI, each in a part of its own: Microsoft's own blob client with a server and client of S3; its client of
+/// Azure ML, with the newest blob client whose signatures Azurite knows; and the real `az`, minutes and 733 MB.
+const FROM_PYPI: [(&str, &[&str]); 3] = [
+    ("python", &["azure-storage-blob==12.26.0", "moto[s3]==5.1.13", "boto3==1.44.0", "flask==3.1.3", "flask-cors==6.0.5"]),
+    ("azureml", &["azure-ai-ml==1.35.2", "azure-identity==1.27.0", "azure-storage-blob==12.26.0"]),
+    ("az", &["azure-cli==2.91.0"]),
+];
 
 /// Where the parts lie, kept between runs; testkit looks in `TOW_TEST_PARTS`, else here.
 pub(crate) fn parts() -> PathBuf {
@@ -71,18 +76,34 @@ pub(crate) fn parts() -> PathBuf {
 
 /// Fails when anything is missing that cannot be installed: tests never pass over a part in silence.
 pub(crate) fn for_tests() -> Outcome {
+    packages()?;
+    parts_for_tests()
+}
+
+/// Debian's packages.
+pub(crate) fn packages() -> Outcome {
     debian(FOR_TESTS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect())?;
     // Debian's Python has its `venv` without the installer that a venv needs.
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         debian(vec!["python3-venv"])?;
     }
+    Ok(())
+}
+
+/// Everything else, in folders of ours.
+pub(crate) fn parts_for_tests() -> Outcome {
     fs::create_dir_all(parts()).map_err(|error| format!("{}: {error}", parts().display()))?;
     // Two chores at once: the second waits, then finds all there.
     let lock = File::create(parts().join("lock")).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
-    part("azurite", AZURITE, azurite)?;
-    // A venv points at the interpreter that made it.
-    part("python", &format!("{}\n{}", FOR_PYTHON.join("\n"), python_version()?), python)?;
+    for (name, package) in FROM_NPM {
+        part(name, package, |folder| npm(folder, package))?;
+    }
+    let version = python_version()?;
+    for (name, packages) in FROM_PYPI {
+        // A venv points at the interpreter that made it.
+        part(name, &format!("{}\n{version}", packages.join("\n")), |folder| python(folder, packages))?;
+    }
     RELEASES.into_iter().try_for_each(release)
 }
 
@@ -109,18 +130,18 @@ fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome 
     remove(&old)
 }
 
-fn azurite(folder: &Path) -> Outcome {
+fn npm(folder: &Path, package: &str) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    // No script of any of its hundreds of packages is run; the blob service needs none.
-    let words = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error", AZURITE, "--prefix"];
+    // No script of any of its hundreds of packages is run; none is needed.
+    let words = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error", package, "--prefix"];
     run(Command::new("npm").args(words).arg(folder))
 }
 
-fn python(folder: &Path) -> Outcome {
+fn python(folder: &Path, packages: &[&str]) -> Outcome {
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
     // Started as `python -m`: what lies in `bin` has the path of the folder before it was renamed.
-    run(Command::new(folder.join("bin/python")).args(words).args(FOR_PYTHON))
+    run(Command::new(folder.join("bin/python")).args(words).args(packages))
 }
 
 /// The root of another Debian release.

@@ -34,13 +34,42 @@ fn main() -> ExitCode {
     }
 }
 
-/// Installs what the tests need, builds the shipped binary, and runs every test against it.
+/// Suites on clusters of hosts: they wait more than they work, so more of them run at once than there are cores.
+const WAITING: [&str; 4] = ["slurm", "slurm_once", "tunnel", "scratch"];
+
+/// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against it.
 fn test() -> Outcome {
-    install::for_tests()?;
-    build_shipped()?;
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    command.env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts());
-    run(&mut command)
+    install::packages()?;
+    std::thread::scope(|scope| {
+        let parts = scope.spawn(install::parts_for_tests);
+        let built = build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
+        parts.join().unwrap_or_else(|_| Err("the installer broke down".to_owned())).and(built)
+    })?;
+    let tests = |words: &[&str]| {
+        let mut command = cargo(&["test", "--no-fail-fast"]);
+        run(command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()))
+    };
+    let quick = suites()?.into_iter().filter(|suite| !WAITING.contains(&suite.as_str())).flat_map(|suite| ["--test".to_owned(), suite]);
+    let mut own: Vec<String> = ["--package", "towline", "--bins"].map(str::to_owned).to_vec();
+    own.extend(quick);
+    let waiting = WAITING.iter().flat_map(|suite| ["--test", suite]);
+    // All of them, also after one has failed.
+    let outcomes = [
+        tests(&["--workspace", "--exclude", "towline"]),
+        tests(&own.iter().map(String::as_str).collect::<Vec<_>>()),
+        tests(&["--package", "towline"].into_iter().chain(waiting).chain(["--", "--test-threads=4"]).collect::<Vec<_>>()),
+    ];
+    outcomes.into_iter().collect()
+}
+
+/// The suites of the binary: files and folders beside each other.
+fn suites() -> Result<Vec<String>, String> {
+    let folder = root().join("crates/towline/tests");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists());
+    let mut names: Vec<String> = paths.filter_map(|path| path.file_stem().and_then(|name| name.to_str()).map(str::to_owned)).collect();
+    names.sort();
+    Ok(names)
 }
 
 fn build_shipped() -> Outcome {

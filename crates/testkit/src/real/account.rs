@@ -29,10 +29,17 @@ impl Account {
 
     /// A signature for one container and what lies in it.
     pub fn container_sas(&self, container: &str, permissions: &str, seconds: i64) -> String {
+        self.resource_sas("c", container, permissions, seconds)
+    }
+    /// A signature for one blob.
+    pub fn blob_sas(&self, container: &str, blob: &str, permissions: &str, seconds: i64) -> String {
+        self.resource_sas("b", &format!("{container}/{blob}"), permissions, seconds)
+    }
+    fn resource_sas(&self, kind: &str, path: &str, permissions: &str, seconds: i64) -> String {
         let end = moment(seconds);
-        let resource = format!("/blob/{}/{container}", self.name);
-        let text = format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\nc\n\n\n\n\n\n\n");
-        query(&[("sv", VERSION), ("sr", "c"), ("sp", permissions), ("se", &end), ("sig", &self.sign(&text))])
+        let resource = format!("/blob/{}/{path}", self.name);
+        let text = format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
+        query(&[("sv", VERSION), ("sr", kind), ("sp", permissions), ("se", &end), ("sig", &self.sign(&text))])
     }
 
     /// A token as Microsoft's login makes them, good for `seconds` from now. Azurite reads what it says and

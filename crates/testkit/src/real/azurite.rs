@@ -110,6 +110,11 @@ impl Azurite {
         self.secured.as_ref().map(|(made, _)| made.authority.clone())
     }
 
+    /// What it proves itself with, where it speaks TLS: another server may as well.
+    pub(crate) fn secured(&self) -> Option<&Certificate> {
+        self.secured.as_ref().map(|(made, _)| made)
+    }
+
     /// A signature for all of the first account (`sv=…&sig=…`); less than 0 seconds is expired.
     pub fn sas(&self, permissions: &str, expires_in_seconds: i64) -> String {
         self.first().sas(permissions, expires_in_seconds)

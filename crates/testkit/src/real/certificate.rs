@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     pub authority: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,

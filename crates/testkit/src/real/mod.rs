@@ -18,8 +18,10 @@ mod sshd;
 
 pub use account::Account;
 pub use azurite::Azurite;
+pub(crate) use certificate::Certificate;
 pub use client::{BlobClient, ObjectClient, Said, python};
 pub use fault::{Fault, Rule};
+pub use parts::file as part;
 pub use proxy::{FaultProxy, Seen};
 pub use s3::S3Server;
 pub use slurm::Slurm;

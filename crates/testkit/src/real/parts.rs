@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// A file of the installed parts. Tests fail without it: what cannot run is never passed over.
 #[track_caller]
-pub(super) fn file(name: &str) -> PathBuf {
+pub fn file(name: &str) -> PathBuf {
     let folder = std::env::var_os("TOW_TEST_PARTS").map_or_else(|| workspace().join("target/test-parts"), PathBuf::from);
     let path = folder.join(name);
     assert!(path.exists(), "{} is not there: `cargo xtask install` installs what tests need", path.display());

@@ -1,0 +1,128 @@
+//! The blob service, as the emulator itself uses it. Every call blocks.
+
+use crate::real::{Account, Azurite};
+use quick_xml::escape::unescape;
+use reqwest::{Client, Method, StatusCode};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// What one append may carry.
+const BLOCK: usize = 4 << 20;
+
+type Outcome<T> = Result<T, String>;
+
+#[derive(Debug)]
+pub(super) struct Blobs {
+    pub account: Account,
+    port: u16,
+    client: Client,
+    handle: Handle,
+}
+
+impl Blobs {
+    pub(super) fn new(azurite: &Azurite, handle: Handle) -> Self {
+        let mut roots = RootCertStore::empty();
+        let authority = azurite.authority().unwrap();
+        roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let client = Client::builder().tls_backend_preconfigured(config).no_proxy().build().unwrap();
+        Self { account: azurite.first().clone(), port: azurite.port(), client, handle }
+    }
+
+    /// `core.localhost:PORT`
+    pub(super) fn suffix(&self) -> String {
+        format!("core.localhost:{}", self.port)
+    }
+    /// As clients are told it, by the account's own host name.
+    pub(super) fn address(&self, container: &str, name: &str) -> String {
+        let end = if name.is_empty() { String::new() } else { format!("/{}", encoded(name)) };
+        format!("https://{}.blob.{}/{container}{end}", self.account.name, self.suffix())
+    }
+    /// Container and blob of an address in either style; none if it is another service's.
+    pub(super) fn place(&self, address: &str) -> Option<(String, String)> {
+        let url = url::Url::parse(address).ok()?;
+        let path = percent_encoding::percent_decode_str(url.path()).decode_utf8().ok()?.into_owned();
+        let path = path.trim_start_matches('/');
+        let own_host = url.host_str()?.starts_with(&format!("{}.blob.", self.account.name));
+        let path = if own_host { path } else { path.strip_prefix(&format!("{}/", self.account.name))? };
+        let (container, name) = path.split_once('/').unwrap_or((path, ""));
+        Some((container.to_owned(), name.to_owned()))
+    }
+
+    /// Fine if it is there.
+    pub(super) fn make_container(&self, name: &str) -> Outcome<()> {
+        let target = format!("{name}?restype=container");
+        self.send(Method::PUT, &target, &[], Vec::new(), &[StatusCode::CREATED, StatusCode::CONFLICT]).map(drop)
+    }
+    pub(super) fn put(&self, container: &str, name: &str, bytes: Vec<u8>) -> Outcome<()> {
+        let target = format!("{container}/{}", encoded(name));
+        self.send(Method::PUT, &target, &[("x-ms-blob-type", "BlockBlob")], bytes, &[StatusCode::CREATED]).map(drop)
+    }
+    pub(super) fn make_append(&self, container: &str, name: &str) -> Outcome<()> {
+        let target = format!("{container}/{}", encoded(name));
+        self.send(Method::PUT, &target, &[("x-ms-blob-type", "AppendBlob")], Vec::new(), &[StatusCode::CREATED]).map(drop)
+    }
+    pub(super) fn append(&self, container: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
+        let target = format!("{container}/{}?comp=appendblock", encoded(name));
+        bytes.chunks(BLOCK).try_for_each(|block| self.send(Method::PUT, &target, &[], block.to_vec(), &[StatusCode::CREATED]).map(drop))
+    }
+    /// None if it is not there.
+    pub(super) fn get(&self, container: &str, name: &str) -> Outcome<Option<Vec<u8>>> {
+        let target = format!("{container}/{}", encoded(name));
+        let (status, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK, StatusCode::NOT_FOUND])?;
+        Ok((status == StatusCode::OK).then_some(bytes))
+    }
+    /// All names that begin so, with their sizes; nothing if there is no such container.
+    pub(super) fn list(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+        let (mut found, mut marker) = (Vec::new(), String::new());
+        loop {
+            let target = format!("{container}?restype=container&comp=list&prefix={}&marker={}", word(prefix), word(&marker));
+            let (status, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK, StatusCode::NOT_FOUND])?;
+            if status == StatusCode::NOT_FOUND {
+                return Ok(found);
+            }
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            found.extend(text.split("<Blob>").skip(1).map(|entry| (inside(entry, "Name"), inside(entry, "Content-Length").parse().unwrap_or(0))));
+            marker = inside(&text, "NextMarker");
+            if marker.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn send(&self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>, fine: &[StatusCode]) -> Outcome<(StatusCode, Vec<u8>)> {
+        let mark = if target.contains('?') { '&' } else { '?' };
+        let url = format!("{}/{target}{mark}{}", self.account.endpoint, self.account.sas("rwdlac", 3600));
+        let mut request = self.client.request(method, url).header("x-ms-version", "2022-11-02").header("Content-Length", body.len()).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (status, bytes) = self.handle.block_on(async {
+            let answer = request.send().await.map_err(|error| format!("{target}: {error:?}"))?;
+            let status = answer.status();
+            Ok::<_, String>((status, answer.bytes().await.map_err(|error| format!("{target}: {error:?}"))?.to_vec()))
+        })?;
+        if fine.contains(&status) { Ok((status, bytes)) } else { Err(format!("{target}: {status}: {}", String::from_utf8_lossy(&bytes))) }
+    }
+}
+
+/// A blob's name in a path: slashes stay.
+fn encoded(name: &str) -> String {
+    name.split('/').map(word).collect::<Vec<_>>().join("/")
+}
+
+fn word(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// The text of the first element of a name.
+fn inside(text: &str, name: &str) -> String {
+    let begin = format!("<{name}>");
+    let found = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&format!("</{name}>")));
+    found.and_then(|(inside, _)| unescape(inside).ok()).unwrap_or_default().into_owned()
+}

@@ -1,0 +1,122 @@
+//! A job's way through its states, on a thread of its own.
+
+use super::document::Job;
+use super::ids::Scope;
+use super::run::{Attempt, End};
+use super::world::World;
+use super::{logs, run};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) struct Life {
+    pub world: Arc<World>,
+    pub scope: Scope,
+    pub name: String,
+}
+
+/// Between two looks at what has changed.
+pub(super) const LOOK: Duration = Duration::from_millis(10);
+
+pub(super) fn begin(world: &Arc<World>, scope: &Scope, name: &str) {
+    let life = Life { world: Arc::clone(world), scope: scope.clone(), name: name.to_owned() };
+    world.keep(std::thread::spawn(move || life.live()));
+}
+
+impl Life {
+    fn live(&self) {
+        let early = ["Starting", "Provisioning", "Preparing"].into_iter().all(|state| self.stay(state));
+        if !early {
+            return self.finish("Canceled", None);
+        }
+        let end = self.attempts();
+        // A job that was told to end has said so already, and nothing of it is left to wait for.
+        if !matches!(end, End::Cancelled) {
+            self.turn("Finalizing");
+            self.wait("Finalizing", |_| false);
+        }
+        match end {
+            End::Succeeded => self.finish("Completed", None),
+            End::Failed(error) => self.finish("Failed", Some(error)),
+            End::Cancelled => self.finish("Canceled", None),
+            End::TimedOut => self.finish("Canceled", Some(user_error("The job reached its time limit and was canceled."))),
+            End::Preempted | End::Gone => {}
+        }
+    }
+
+    /// Runs until it has ended by itself or by somebody's will; nodes that are taken away are replaced by others.
+    fn attempts(&self) -> End {
+        let mut number = 0;
+        loop {
+            if !self.stay("Queued") {
+                return End::Cancelled;
+            }
+            let mut attempt = match Attempt::prepare(self, number) {
+                Ok(attempt) => attempt,
+                Err(message) => return End::Failed(user_error(&message)),
+            };
+            self.turn("Running");
+            let end = run::run(self, &mut attempt);
+            self.job(|job| job.groups.clear());
+            if !matches!(end, End::Preempted) {
+                return end;
+            }
+            number += 1;
+        }
+    }
+
+    /// Into a state and through its pause; false if the job is told to end meanwhile.
+    fn stay(&self, state: &str) -> bool {
+        if self.is_cancelled() {
+            return false;
+        }
+        self.turn(state);
+        self.wait(state, |job| job.cancelled)
+    }
+
+    /// Through a state's pause, and for as long as jobs are held in it.
+    fn wait(&self, state: &str, told: impl Fn(&Job) -> bool) -> bool {
+        let begun = Instant::now();
+        loop {
+            if self.world.ended() || self.job(|job| told(job)).unwrap_or(true) {
+                return false;
+            }
+            let (pause, held) = {
+                let conditions = self.world.conditions();
+                (conditions.pause, conditions.hold_in.as_deref() == Some(state))
+            };
+            if !held && begun.elapsed() >= pause {
+                return true;
+            }
+            std::thread::sleep(LOOK.min(pause));
+        }
+    }
+
+    fn finish(&self, state: &str, error: Option<Value>) {
+        if self.world.ended() {
+            return;
+        }
+        // The last lines are there before the last word is.
+        let last = self.job(|job| [job.states.as_slice(), &[state.to_owned()]].concat()).unwrap_or_default();
+        logs::write_system(&self.world, &self.name, &last);
+        self.job(|job| {
+            job.error = error;
+            job.turn(state);
+        });
+    }
+
+    pub(super) fn job<T>(&self, act: impl FnOnce(&mut Job) -> T) -> Option<T> {
+        self.world.job_of(&self.scope, &self.name, act)
+    }
+    pub(super) fn turn(&self, state: &str) {
+        self.job(|job| job.turn(state));
+    }
+    /// Also when the emulator itself ends.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.world.ended() || self.job(|job| job.cancelled).unwrap_or(true)
+    }
+}
+
+pub(super) fn user_error(message: &str) -> Value {
+    json!({"error": {"code": "UserError", "message": message, "messageParameters": {}, "details": []}})
+}

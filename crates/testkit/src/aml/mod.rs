@@ -1,0 +1,161 @@
+//! An emulator of the Azure ML service on loopback, beside a real blob service: what a client of the
+//! real one can ask for is answered, and a command job really runs, as processes of this machine.
+//! Written from the published description of the service and from nothing of ours, so that it can
+//! judge; certified by Microsoft's own clients (`tests/aml.rs`). It runs no containers and knows no
+//! images: a command finds the programs of this machine.
+
+mod answer;
+mod artifacts;
+mod assets;
+mod blobs;
+mod call;
+mod clusters;
+mod codes;
+mod computes;
+mod datastores;
+mod details;
+mod document;
+mod faults;
+mod history;
+mod ids;
+mod inputs;
+mod jobs;
+mod life;
+mod list;
+mod logs;
+mod metadata;
+mod node;
+mod outputs;
+mod ranks;
+mod recorder;
+mod routes;
+mod run;
+mod server;
+mod signed;
+mod tokens;
+mod update;
+mod vault;
+mod workspace;
+mod world;
+
+use crate::real::Azurite;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use world::World;
+
+pub use faults::{Conditions, Quota, Trouble, When};
+pub use ids::Scope;
+pub use recorder::Pair;
+
+/// The emulator and its blob service; gone, with every process of every job, when dropped.
+#[derive(Debug)]
+pub struct Aml {
+    world: Arc<World>,
+    server: server::Server,
+    azurite: Azurite,
+    authority: PathBuf,
+    _folder: TempDir,
+}
+
+impl Aml {
+    /// One workspace, with its datastores, a cluster of nodes (`cpu`), one of Kubernetes (`k8s`) and a virtual cluster (`vc`).
+    #[track_caller]
+    pub fn start() -> Self {
+        let azurite = Azurite::start_tls();
+        let secured = azurite.secured().unwrap();
+        let authority = secured.authority.clone();
+        let server = server::Server::bind(secured);
+        let folder = tempfile::Builder::new().prefix("tow-aml-").tempdir().unwrap();
+        let world = World::new(&azurite, &server, folder.path());
+        server.serve(&world);
+        world.add_workspace(&Scope::first());
+        Self { world, server, azurite, authority, _folder: folder }
+    }
+
+    /// `https://localhost:PORT`: the resource manager, and with it the rest of the cloud.
+    pub fn endpoint(&self) -> &str {
+        &self.world.endpoint
+    }
+    /// Whom a client must trust, as PEM; the blob service has the same.
+    pub fn authority(&self) -> &Path {
+        &self.authority
+    }
+    pub fn azurite(&self) -> &Azurite {
+        &self.azurite
+    }
+    /// The workspace that is there from the start.
+    pub fn scope(&self) -> Scope {
+        Scope::first()
+    }
+    /// The id of the virtual cluster.
+    pub fn cluster(&self) -> String {
+        clusters::id()
+    }
+    /// `core.localhost:PORT`: the end of the blob service's host names, `https://ACCOUNT.blob.core.localhost:PORT`.
+    pub fn storage_suffix(&self) -> String {
+        self.world.blobs.suffix()
+    }
+    /// What a process needs in its environment to be a managed identity: `IDENTITY_ENDPOINT` and `IDENTITY_HEADER`.
+    pub fn identity(&self) -> [(String, String); 2] {
+        self.world.tokens.identity()
+    }
+    /// A token for an audience, good for so many seconds; less than 0 is expired.
+    pub fn token(&self, audience: &str, seconds: i64) -> String {
+        self.world.tokens.mint(audience, seconds)
+    }
+
+    /// What goes wrong from now on; see [`Conditions`].
+    pub fn conditions(&self, change: impl FnOnce(&mut Conditions)) {
+        change(&mut self.world.conditions());
+    }
+    /// The next `times` requests of `method` whose path and query hold `part` have a trouble.
+    pub fn trouble(&self, times: usize, method: &str, part: &str, trouble: Trouble, when: When) {
+        self.world.faults.add(times, method, part, trouble, when);
+    }
+    /// How many of the troubles asked for have not happened yet.
+    pub fn troubles_left(&self) -> usize {
+        self.world.faults.left()
+    }
+
+    /// What the service calls a job's state now, whatever it shows; none if there is no such job.
+    pub fn status(&self, job: &str) -> Option<String> {
+        self.world.with_job(job, |job| job.status.clone())
+    }
+    /// Every state a job has been in, in order.
+    pub fn states(&self, job: &str) -> Vec<String> {
+        self.world.with_job(job, |job| job.states.clone()).unwrap_or_default()
+    }
+    /// The state that is shown for a job, whatever it is in; none shows the truth again.
+    pub fn show_status(&self, job: &str, status: Option<&str>) {
+        self.world.with_job(job, |job| job.shown = status.map(ToOwned::to_owned));
+    }
+    /// A tag that the platform sets, as ITP does (`amlk8s status`, `ssh`).
+    pub fn tag(&self, job: &str, name: &str, value: &str) {
+        self.world.with_job(job, |job| job.set_tag(name, value));
+    }
+    /// Takes the nodes away from a running job, which goes back to the queue and starts again on others.
+    pub fn preempt(&self, job: &str) {
+        self.world.with_job(job, |job| job.preempted = true);
+    }
+    /// Process groups of a job, while it runs.
+    pub fn process_groups(&self, job: &str) -> Vec<i32> {
+        self.world.with_job(job, |job| job.groups.clone()).unwrap_or_default()
+    }
+
+    /// Every request and its answer so far, without secrets.
+    pub fn recorded(&self) -> Vec<Pair> {
+        self.world.recorder.pairs()
+    }
+    /// The same as lines of JSON.
+    pub fn write_recorded(&self, file: &Path) -> std::io::Result<()> {
+        self.world.recorder.write(file)
+    }
+}
+
+impl Drop for Aml {
+    fn drop(&mut self) {
+        self.world.end();
+        self.server.end();
+    }
+}

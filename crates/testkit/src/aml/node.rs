@@ -1,0 +1,133 @@
+//! Processes of a job on the nodes that this machine plays.
+
+use super::document::Job;
+use super::life::Life;
+use super::logs::Log;
+use super::ranks::Process;
+use super::run::Attempt;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process and whatever it started, in a group of its own.
+pub(super) struct Running {
+    child: Child,
+    /// Where its output is to be found.
+    pub log: String,
+    code: Option<i32>,
+}
+
+impl Running {
+    pub(super) fn group(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(0)
+    }
+    /// Its exit status, once it has one; of a signal as shells say it.
+    pub(super) fn code(&mut self) -> Option<i32> {
+        if self.code.is_none() {
+            let status = self.child.try_wait().ok().flatten();
+            self.code = status.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
+        }
+        self.code
+    }
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = Pid::from_raw(self.group()) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// A node's working folder.
+pub(super) fn folder(attempt: &Path, node: usize) -> PathBuf {
+    attempt.join(format!("node-{node}/wd"))
+}
+
+/// All processes of a job, and what they write.
+pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec<Log>), String> {
+    let common = common(life)?;
+    let (mut running, mut logs) = (Vec::new(), Vec::new());
+    for process in &attempt.processes {
+        let file = attempt.folder.join(format!("log-{}", process.rank));
+        let started = launch(attempt, process, &common, &file).map_err(|error| format!("bash: {error}"));
+        let made = started.and_then(|child| {
+            running.push(Running { child, log: process.log.clone(), code: None });
+            Log::new(&life.world.blobs, &format!("{}{}", Job::artifacts(&life.name), process.log), &file)
+        });
+        match made {
+            Ok(log) => logs.push(log),
+            Err(message) => {
+                end(&mut running, Duration::ZERO);
+                return Err(message);
+            }
+        }
+    }
+    Ok((running, logs))
+}
+
+fn launch(attempt: &Attempt, process: &Process, common: &[(String, String)], file: &Path) -> std::io::Result<Child> {
+    let output = File::create(file)?;
+    let wd = folder(&attempt.folder, process.node);
+    // `setpriv` becomes the shell, which dies with the thread of the job's life.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", "bash", "-c", &attempt.command]).current_dir(&wd).process_group(0);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", &wd).env("LANG", "C.UTF-8");
+    let pairs = common.iter().chain(&attempt.paths).chain(&process.variables);
+    command.envs(pairs.map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    command.spawn()
+}
+
+/// What every process of the job is told; what the job itself asks for wins.
+fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
+    let (world, scope, name) = (&life.world, &life.scope, life.name.as_str());
+    let (asked, experiment, nodes, singularity) =
+        life.job(|job| (job.asked.clone(), job.experiment().to_owned(), job.node_count(), job.is_singularity())).ok_or("the job is gone")?;
+    let token = world.tokens.mint("https://ml.azure.com", 24 * 3600);
+    let mut pairs: Vec<(String, String)> = [
+        ("AZUREML_RUN_ID", name),
+        ("AZUREML_ROOT_RUN_ID", name),
+        ("AZUREML_EXPERIMENT_NAME", &experiment),
+        ("AZUREML_ARM_SUBSCRIPTION", &scope.subscription),
+        ("AZUREML_ARM_RESOURCEGROUP", &scope.group),
+        ("AZUREML_ARM_WORKSPACE_NAME", &scope.workspace),
+        ("AZUREML_ARM_PROJECT_NAME", &experiment),
+        ("AZUREML_WORKSPACE_SCOPE", &scope.id()),
+        ("AZUREML_SERVICE_ENDPOINT", &world.endpoint),
+        ("AZUREML_DISCOVERY_SERVICE_ENDPOINT", &format!("{}/discovery", world.endpoint)),
+        ("AZUREML_RUN_TOKEN", &token),
+        ("AZUREML_NODE_COUNT", &nodes.to_string()),
+        ("AZ_BATCHAI_JOB_TEMP", "/tmp"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    let variables = asked["environmentVariables"].as_object();
+    // A virtual cluster takes the identity by a variable, other computes by the job itself.
+    let named =
+        variables.is_some_and(|variables| variables.contains_key("DEFAULT_IDENTITY_CLIENT_ID") || variables.contains_key("_AZUREML_SINGULARITY_JOB_UAI"));
+    if asked["identity"]["identityType"] == "Managed" || (singularity && named) {
+        pairs.extend(world.tokens.identity());
+        if let Some(client) = asked["identity"]["clientId"].as_str() {
+            pairs.push(("DEFAULT_IDENTITY_CLIENT_ID".to_owned(), client.to_owned()));
+        }
+    }
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    pairs.extend(variables.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))));
+    Ok(pairs)
+}
+
+/// Ends all groups: asked first, killed when their time is over. Nothing of them is left.
+pub(super) fn end(running: &mut [Running], grace: Duration) {
+    let begun = Instant::now();
+    if grace > Duration::ZERO && running.iter_mut().any(|process| process.code().is_none()) {
+        running.iter().filter(|process| process.code.is_none()).for_each(|process| process.signal(Signal::TERM));
+        while begun.elapsed() < grace && running.iter_mut().any(|process| process.code().is_none()) {
+            std::thread::sleep(super::life::LOOK);
+        }
+    }
+    for process in running {
+        process.signal(Signal::KILL);
+        let _ = process.child.wait();
+    }
+}

@@ -1,0 +1,107 @@
+//! Every request with its answer, for judges: without tokens, keys and signatures.
+
+use super::answer::{Answer, Body};
+use super::call::Call;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Debug, Clone)]
+pub struct Pair {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Both as `oav` takes them: `liveRequest` and `liveResponse`.
+    pub json: Value,
+    /// None where the connection was cut.
+    pub status: Option<u16>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Recorder(Mutex<Vec<Pair>>);
+
+/// Names whose values are secrets, in a header or a body.
+const SECRETS: [&str; 10] = [
+    "authorization",
+    "x-azureml-token",
+    "x-identity-header",
+    "key",
+    "sastoken",
+    "access_token",
+    "userstoragekey",
+    "clientsecret",
+    "adminuserpassword",
+    "primarykey",
+];
+
+impl Recorder {
+    pub(super) fn add(&self, call: &Call, answer: Option<&Answer>) {
+        let request = json!({
+            "method": call.method,
+            "url": without_signature(&call.target),
+            "headers": headers(&call.headers),
+            "body": of_vault(call, without_secrets(call.json_or_empty())),
+        });
+        let response = answer.map(|answer| {
+            let body = if let Body::Json(value) = &answer.body { of_vault(call, without_secrets(value.clone())) } else { Value::Null };
+            json!({"statusCode": answer.status.to_string(), "headers": headers(&answer.headers), "body": body})
+        });
+        let pair = Pair {
+            method: call.method.clone(),
+            target: without_signature(&call.target),
+            json: json!({"liveRequest": request, "liveResponse": response}),
+            status: answer.map(|answer| answer.status),
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+    }
+
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(super) fn write(&self, file: &Path) -> std::io::Result<()> {
+        let mut writer = BufWriter::new(File::create(file)?);
+        self.pairs().iter().try_for_each(|pair| writeln!(writer, "{}", pair.json))?;
+        writer.flush()
+    }
+}
+
+fn headers(headers: &[(String, String)]) -> Value {
+    let shown = |(name, value): &(String, String)| (name.to_lowercase(), if is_secret(name) { json!("removed") } else { json!(without_signature(value)) });
+    Value::Object(headers.iter().map(shown).collect())
+}
+
+fn is_secret(name: &str) -> bool {
+    SECRETS.contains(&name.to_lowercase().as_str())
+}
+
+/// What a vault keeps is a secret by its place.
+fn of_vault(call: &Call, mut body: Value) -> Value {
+    if call.path.first().is_some_and(|word| word == "secrets") && body.get("value").is_some() {
+        body["value"] = json!("removed");
+    }
+    body
+}
+
+fn without_secrets(value: Value) -> Value {
+    match value {
+        Value::Object(entries) => {
+            let shown = |(name, value): (String, Value)| {
+                let hidden = is_secret(&name) && value.is_string();
+                (name, if hidden { json!("removed") } else { without_secrets(value) })
+            };
+            Value::Object(entries.into_iter().map(shown).collect())
+        }
+        Value::Array(entries) => Value::Array(entries.into_iter().map(without_secrets).collect()),
+        Value::String(text) => Value::String(without_signature(&text)),
+        other => other,
+    }
+}
+
+/// A signature's bytes are replaced; that there was one stays to be seen.
+fn without_signature(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("sig=") else { return text.to_owned() };
+    let end = rest.find('&').map_or("", |at| &rest[at..]);
+    format!("{before}sig=removed{end}")
+}

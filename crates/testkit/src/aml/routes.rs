@@ -1,0 +1,121 @@
+//! Which part answers what. Words of the resource manager's paths are alike in any case.
+
+use super::answer::{Answer, Outcome, good, refusal};
+use super::call::Call;
+use super::faults::{self, When};
+use super::ids::{PROVIDER, Scope};
+use super::world::World;
+use super::{artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, metadata, signed, vault, workspace};
+use std::sync::Arc;
+
+/// Troubles come first and last; whatever is said is recorded.
+pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
+    let trouble = world.faults.take(call);
+    let answer = match trouble {
+        Some((trouble, When::Before)) => faults::answer(trouble),
+        Some((trouble, When::After)) => {
+            let _ = route(world, call);
+            faults::answer(trouble)
+        }
+        None => Some(route(world, call).unwrap_or_else(|refusal| refusal)),
+    };
+    world.recorder.add(call, answer.as_ref());
+    answer
+}
+
+fn route(world: &Arc<World>, call: &Call) -> Outcome {
+    let words: Vec<&str> = call.path.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["metadata", "endpoints"] => metadata::endpoints(world, call),
+        ["discovery", ..] => good(metadata::discovery(world)),
+        ["signed", rest @ ..] => signed::route(world, call, rest),
+        ["history", "v1.0", rest @ ..] => {
+            world.tokens.check_workspace(call)?;
+            let (scope, rest) = scoped(rest).ok_or_else(nowhere)?;
+            history::route(world, call, &scope, rest)
+        }
+        ["artifact", "v2.0", rest @ ..] => {
+            world.tokens.check_workspace(call)?;
+            let (scope, rest) = scoped(rest).ok_or_else(nowhere)?;
+            artifacts::route(world, call, &scope, rest)
+        }
+        ["secrets", rest @ ..] => {
+            world.tokens.check_vault(call)?;
+            vault::route(world, call, rest)
+        }
+        words => {
+            world.tokens.check_management(call)?;
+            version(call)?;
+            management(world, call, words)
+        }
+    }
+}
+
+fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
+    let small: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let small: Vec<&str> = small.iter().map(String::as_str).collect();
+    match small.as_slice() {
+        ["subscriptions"] => return good(metadata::subscriptions()),
+        ["tenants"] => return good(metadata::tenants()),
+        ["providers", "microsoft.resourcegraph", "resources"] => return clusters::query(world, call),
+        ["subscriptions", subscription, "providers", "microsoft.machinelearningservices", "workspaces"] => {
+            return good(workspace::list(world, subscription, None));
+        }
+        ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "workspaces"] => {
+            return good(workspace::list(world, subscription, Some(group)));
+        }
+        ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", location, "instancetypeseries"] => {
+            return good(clusters::instance_types(location));
+        }
+        ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
+        ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "virtualclusters", name] => {
+            return clusters::get(world, call, subscription, group, name);
+        }
+        _ => {}
+    }
+    let (scope, rest) = scoped(words).ok_or_else(nowhere)?;
+    match (call.method.as_str(), rest) {
+        ("PUT", []) => return workspace::put(world, call, &scope),
+        _ if !world.workspaces().contains_key(&scope.key()) => return Err(workspace::missing(&scope)),
+        ("GET", []) => return good(workspace::get(world, &scope)),
+        _ => {}
+    }
+    match rest {
+        ["codes", name, "versions", version, "startPendingUpload"] => codes::start_upload(world, call, &scope, name, version),
+        ["codes" | "environments" | "data", ..] => assets::route(world, call, &scope, rest),
+        ["datastores", rest @ ..] => datastores::route(world, call, &scope, rest),
+        ["computes", rest @ ..] => computes::route(world, call, &scope, rest),
+        ["jobs"] => list::jobs(world, call, &scope),
+        ["jobs", rest @ ..] => jobs::route(world, call, &scope, rest),
+        ["listStorageAccountKeys"] => good(serde_json::json!({"userStorageKey": world.blobs.account.key})),
+        _ => Err(nowhere()),
+    }
+}
+
+/// A workspace at the beginning of a path, and what follows it.
+fn scoped<'a, 'b>(words: &'a [&'b str]) -> Option<(Scope, &'a [&'b str])> {
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found.eq_ignore_ascii_case(word));
+    let fits = is(0, "subscriptions") && is(2, "resourceGroups") && is(4, "providers") && is(5, PROVIDER) && is(6, "workspaces");
+    let name = |at: usize| words.get(at).map(|word| (*word).to_owned());
+    let scope = Scope { subscription: name(1)?, group: name(3)?, workspace: name(7)? };
+    fits.then(|| (scope, words.get(8..).unwrap_or_default()))
+}
+
+/// `2024-04-01`, or with `-preview`.
+fn version(call: &Call) -> Result<(), Answer> {
+    let Some(text) = call.query("api-version") else {
+        return Err(refusal(400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."));
+    };
+    let date = text.strip_suffix("-preview").unwrap_or(text);
+    let digits = |text: &str, many: usize| text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit());
+    let good = matches!(date.split('-').collect::<Vec<_>>().as_slice(), [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
+    let message = format!("The api-version '{text}' is invalid. The supported versions are '2024-04-01'.");
+    if good { Ok(()) } else { Err(refusal(400, "InvalidApiVersionParameter", &message)) }
+}
+
+pub(super) fn nowhere() -> Answer {
+    refusal(404, "InvalidResourceType", "The resource type could not be found in the namespace 'Microsoft.MachineLearningServices'.")
+}
+pub(super) fn not_allowed() -> Answer {
+    refusal(405, "MethodNotAllowed", "The HTTP method is not supported at scope 'Microsoft.MachineLearningServices'.")
+}

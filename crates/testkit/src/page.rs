@@ -1,0 +1,43 @@
+//! Pages of the documentation that are run: what stands on them works, in their order.
+
+use crate::{Home, Output};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The commands of a page, in order: the lines of its blocks of shell.
+#[track_caller]
+pub fn commands(page: impl AsRef<Path>) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
+    let mut commands = Vec::new();
+    let mut is_shell = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            is_shell = line == "```sh";
+        } else if is_shell && !line.trim().is_empty() {
+            commands.push(line.to_owned());
+        }
+    }
+    commands
+}
+
+/// Runs a line as the page's reader would: `tow` by its name, and `ssh` with this configuration, as
+/// if the reader had it. What names a configuration itself has that.
+pub fn run(home: &Home, ssh_config: &Path, line: &str) -> Output {
+    let bin = home.path("bin");
+    if !bin.exists() {
+        fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(home.binary(), bin.join("tow")).unwrap();
+        let script =
+            "#!/bin/sh\ncase \" $* \" in *' -F '*) exec /usr/bin/ssh \"$@\";; esac\nexec /usr/bin/ssh -F \"$READER_SSH_CONFIG\" -o BatchMode=yes \"$@\"\n";
+        fs::write(bin.join("ssh"), script).unwrap();
+        fs::set_permissions(bin.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let known = home.command([""; 0]);
+    let mut command = Command::new("bash");
+    command.args(["-c", line]).env_clear().envs(known.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("READER_SSH_CONFIG", ssh_config).current_dir(home.project()).stdin(Stdio::null());
+    command.output().unwrap().into()
+}
