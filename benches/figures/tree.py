@@ -15,6 +15,30 @@ def make_tree(root: Path, files: int) -> int:
     """So many files, about 38 KB each on average, and ignored folders with twice as many beside; the bytes that count."""
     chance = random.Random(SEED)
     text = Text(chance)
+    total, folders = make_code(root, files, chance, text)
+    total += write(root / ".gitignore", "\n".join(IGNORED).encode())
+    make_ignored(root, folders, files, chance, text)
+    return total
+
+
+def make_workspace(root: Path, files: int) -> int:
+    """So many files of the same mixture, nothing beside them; their bytes."""
+    chance = random.Random(SEED)
+    return make_code(root, files, chance, Text(chance))[0]
+
+
+def change_some(root: Path, every: int, number: int) -> int:
+    """Writes one file in so many anew, others each time; how many that were."""
+    chance = random.Random(SEED + number)
+    text = Text(chance)
+    files = sorted(path for path in root.rglob("*.py"))
+    chosen = chance.sample(files, max(1, sum(1 for path in root.rglob("*") if path.is_file()) // every))
+    for path in chosen:
+        write(path, text.of(int(chance.lognormvariate(8.9, 1.0))))
+    return len(chosen)
+
+
+def make_code(root: Path, files: int, chance: random.Random, text: Text) -> tuple[int, list[Path]]:
     folders = [root / f"package_{number % 40}" / f"part_{number % 7}" / f"deep_{number}" for number in range(max(10, files // 16))]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,9 +52,7 @@ def make_tree(root: Path, files: int) -> int:
             total += write(folder / f"picture_{number}.png", chance.randbytes(chance.randrange(20_000, 240_000)))
         else:
             total += write(folder / f"module_{number}.py", text.of(int(chance.lognormvariate(8.9, 1.0))))
-    total += write(root / ".gitignore", "\n".join(IGNORED).encode())
-    make_ignored(root, folders, files, chance, text)
-    return total
+    return total, folders
 
 
 def make_ignored(root: Path, folders: list[Path], files: int, chance: random.Random, text: Text) -> None:

@@ -20,6 +20,8 @@ pub struct Caps {
     /// A shell in a running job.
     pub connect: bool,
     pub live_logs: bool,
-    /// `instance_type`, `location`, `account` and `native` mean something there.
+    /// `instance_type`, `account` and `native` mean something there.
     pub native_words: bool,
+    /// `location` does.
+    pub locations: bool,
 }

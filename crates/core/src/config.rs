@@ -18,6 +18,7 @@ pub struct Config {
     /// Where `tow sync` mirrors the code to.
     pub sync: Option<Sync>,
     pub tunnels: BTreeMap<String, Tunnel>,
+    pub workspaces: BTreeMap<String, crate::workspace::Workspace>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,11 +203,23 @@ pub struct Sync {
     pub ignore: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// One tunnel; what it means is told by [`crate::tunnel`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tunnel {
+    /// `HOST` or `HOST:PORT`, as the last hop sees it.
     pub to: String,
-    #[serde(default)]
+    /// Hops for ssh, separated by commas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<crate::tunnel::Probe>,
+    /// Words of a program that listens on `{port}`, instead of hops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_config: Option<String>,
 }

@@ -25,7 +25,9 @@ pub mod sweep;
 pub mod template;
 pub mod time;
 pub mod transport;
+pub mod tunnel;
 pub mod why;
+pub mod workspace;
 pub mod yaml;
 
 pub use error::{Error, ErrorKind, Result, Retry};

@@ -1,10 +1,12 @@
 //! A plan: the job resolved against one cluster. Acting takes the plan and nothing else.
 
 use crate::RunId;
-use crate::job::Job;
+use crate::job::{IoMode, Job};
+use crate::quantity::Memory;
 use crate::resolve::Resolved;
 use crate::sweep::Parameters;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 
 /// The format of stored plans.
 pub const PLAN_VERSION: u32 = 1;
@@ -68,6 +70,80 @@ pub struct PlannedRun {
 pub struct Request {
     /// For people: a batch script, a JSON body, a command.
     pub text: String,
+}
+
+/// What is started, where and with what, for people. `takes` is what the cluster counts it for.
+pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<9} {value}");
+    };
+    let shape = &resolved.shape;
+    line("starts", &resolved.program.display());
+    match &resolved.code {
+        None if is_here => line("in", &format!("{} itself", resolved.workdir)),
+        None => line("in", "the folder of the run, which has no code"),
+        Some(code) => {
+            line("in", format!("code of the run/{}", code.workdir).trim_end_matches('/'));
+            line("code", &format!("{} file{}, {} from {}", code.files, plural(code.files), Memory(code.bytes), code.root));
+            let links: Vec<String> = code.links.iter().chain(code.mapped.keys()).cloned().collect();
+            if is_here && !links.is_empty() {
+                line("linked", &shown_links(&links));
+            }
+        }
+    }
+    if let Some(container) = &resolved.container {
+        line("image", &format!("{} ({})", container.image, container.program));
+    }
+    for io in &resolved.io {
+        let mode = match io.mode {
+            IoMode::Read => "read",
+            IoMode::Write => "write",
+            IoMode::Mount => "mount",
+        };
+        line("data", &format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path));
+    }
+    if let Some(copy) = &resolved.copy {
+        line("copy", format!("{}:{} {}", copy.store.name, copy.path, copy.subdirs.join(", ")).trim_end());
+    }
+    line("ranks", &format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes.into())));
+    line("takes", takes);
+    line("tier", resolved.tier.word());
+    if let Some(time) = resolved.time {
+        line("at most", &time.to_string());
+    }
+    for setup in &resolved.setup {
+        line("set-up", setup);
+    }
+    for (name, value) in &resolved.env {
+        line("variable", &format!("{name}={value}"));
+    }
+    if !resolved.inherited.is_empty() {
+        line("inherits", &format!("{} variables of this shell", resolved.inherited.len()));
+    }
+    if !resolved.secrets.is_empty() {
+        line("secrets", &resolved.secrets.join(", "));
+    }
+    text
+}
+
+/// `2 CPUs, 1 GPU, 4G memory`
+pub fn takes(cpus: u32, gpus: u32, memory: u64) -> String {
+    let memory = if memory > 0 { format!(", {} memory", Memory(memory)) } else { String::new() };
+    format!("{cpus} CPU{}, {gpus} GPU{}{memory}", plural(cpus.into()), plural(gpus.into()))
+}
+
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// The first few by name.
+fn shown_links(links: &[String]) -> String {
+    let mut text = links.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+    if links.len() > 6 {
+        text += &format!(" and {} more", links.len() - 6);
+    }
+    text
 }
 
 /// The runs of a plan: one, or one per combination of the sweep.

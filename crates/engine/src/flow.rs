@@ -57,14 +57,15 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
 /// What was asked for and has no meaning there is said, not dropped in silence.
 fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
     let resources = &job.resources;
+    let caps = backend.caps();
     let given = [
-        ("instance_type", resources.instance_type.is_some()),
-        ("location", !resources.location.is_empty()),
-        ("account", resources.account.is_some()),
+        ("instance_type", resources.instance_type.is_some(), caps.native_words),
+        ("location", !resources.location.is_empty(), caps.locations),
+        ("account", resources.account.is_some(), caps.native_words),
         // With an image they are the container runtime's.
-        ("native", !resources.native.is_empty() && job.environment.image.is_none()),
+        ("native", !resources.native.is_empty() && job.environment.image.is_none(), caps.native_words),
     ];
-    let unused: Vec<&str> = given.into_iter().filter(|(_, is_given)| *is_given && !backend.caps().native_words).map(|(word, _)| word).collect();
+    let unused: Vec<&str> = given.into_iter().filter(|(_, is_given, is_used)| *is_given && !is_used).map(|(word, ..)| word).collect();
     let mut notes = Vec::new();
     if !unused.is_empty() {
         notes.push(format!("cluster `{}` has no use for `resources.{}`", backend.name(), unused.join("`, `resources.")));

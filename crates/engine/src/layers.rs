@@ -10,7 +10,7 @@ use towline_core::{Error, Result};
 
 /// The name of the project file, at the code root.
 pub const PROJECT_FILE: &str = "towline.yaml";
-const TOP_LEVEL: [&str; 7] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels"];
+const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
@@ -32,14 +32,19 @@ pub struct Sources {
 impl Sources {
     /// The files and variables of this user in this folder.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
-        let value = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty());
-        let config_home = value("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| value("HOME").map(|home| Path::new(home).join(".config")));
         Self {
-            user_file: config_home.map(|home| home.join("towline/config.yaml")).filter(|file| file.exists()),
+            user_file: user_folder(environment).map(|folder| folder.join("config.yaml")).filter(|file| file.exists()),
             project_file: folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.exists()),
             variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),
         }
     }
+}
+
+/// Where this user's configuration lies.
+pub fn user_folder(environment: &[(String, String)]) -> Option<PathBuf> {
+    let value = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty());
+    let config_home = value("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| value("HOME").map(|home| Path::new(home).join(".config")));
+    config_home.map(|home| home.join("towline"))
 }
 
 /// Reads and merges all layers.

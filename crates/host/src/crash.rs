@@ -66,6 +66,9 @@ pub const FAR_POINTS: &[&str] = &[
     "head.requeue.done",
 ];
 
+/// Points of a backup of a workspace, on the machine that has it.
+pub const WORKSPACE_POINTS: &[&str] = &["backup.root.before", "backup.root.done"];
+
 struct Target {
     point: String,
     left: AtomicU32,
@@ -87,7 +90,7 @@ fn target() -> Option<&'static Target> {
 
 /// Dies here, by SIGKILL, if this is the moment that was asked for.
 pub fn pass(point: &str) {
-    debug_assert!(POINTS.contains(&point) || FAR_POINTS.contains(&point), "unlisted crash point {point}");
+    debug_assert!([POINTS, FAR_POINTS, WORKSPACE_POINTS].iter().any(|points| points.contains(&point)), "unlisted crash point {point}");
     let Some(target) = target() else { return };
     if target.point != point || target.left.fetch_sub(1, Ordering::Relaxed) != 1 {
         return;

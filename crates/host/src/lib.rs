@@ -8,5 +8,7 @@ pub mod filesystem;
 pub mod lock;
 pub mod mounts;
 pub mod once;
+pub mod ports;
 pub mod process;
+pub mod program;
 pub mod socket;

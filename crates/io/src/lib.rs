@@ -16,4 +16,5 @@ pub mod s3;
 mod sparse;
 pub mod transfer;
 mod tree;
+pub mod tunnel;
 pub mod web;

@@ -90,10 +90,10 @@ impl Attempt {
         let group = |node: u32, bytes| MemoryGroup::create(&format!("{runner}-{node}"), bytes);
         let memory = match assignment.memory {
             None => Vec::new(),
-            // One room for all of it.
-            Some(bytes) if is_inside(&assignment) => group(0, bytes * u64::from(nodes)).into_iter().collect(),
             // The cluster that gave us the node enforces what it gave.
             Some(_) if assignment.gang.is_some() => Vec::new(),
+            // One room for all of it.
+            Some(bytes) if is_inside(&assignment) => group(0, bytes * u64::from(nodes)).into_iter().collect(),
             Some(bytes) => (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>().unwrap_or_default(),
         };
         let (hosts, port) = match &assignment.gang {

@@ -64,7 +64,8 @@ pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &st
 
 /// The name under which the runtime knows it.
 pub(crate) fn name(assignment: &Assignment) -> String {
-    format!("tow-{}-{}", assignment.run, assignment.attempt)
+    let node = assignment.gang.as_ref().map_or_else(String::new, |place| format!("-{}", place.node));
+    format!("tow-{}-{}{node}", assignment.run, assignment.attempt)
 }
 
 fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {

@@ -12,9 +12,11 @@ use towline_wire::runner::{Assignment, Stop};
 
 pub const INNER_VERB: &str = "__inner";
 
-/// Where the ending of an attempt is left for the runner outside.
-pub(crate) fn ending_file(folder: &Path, attempt: u32) -> PathBuf {
-    folder.join(format!("attempt-{attempt}.ending"))
+/// Where the ending of an attempt is left for the runner outside. Nodes that share the folder have
+/// each their own.
+pub(crate) fn ending_file(folder: &Path, assignment: &Assignment) -> PathBuf {
+    let node = assignment.gang.as_ref().map_or_else(String::new, |place| format!(".node-{}", place.node));
+    folder.join(format!("attempt-{}{node}.ending", assignment.attempt))
 }
 
 pub fn inner_main(folder: &Path) -> io::Result<()> {
@@ -28,9 +30,8 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
     }
     let null = fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
-    let attempt = assignment.attempt;
+    let file = ending_file(folder, &assignment);
     let ending = carry(assignment, folder)?;
-    let file = ending_file(folder, attempt);
     let part = file.with_extension("ending-part");
     fs::write(&part, serde_json::to_vec(&ending).map_err(io::Error::other)?)?;
     fs::rename(part, file)

@@ -110,7 +110,8 @@ impl Launch<'_> {
         let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC).map_err(|error| start_error(error.into()))?;
         let mut order_file = File::from(order_file);
         order_file.write_all(&text).and_then(|()| order_file.rewind()).map_err(start_error)?;
-        let path = self.folder.join(log_name(self.assignment.attempt, LogSource::SetUp(0)));
+        let source = LogSource::SetUp(self.nodes().start);
+        let path = self.folder.join(log_name(self.assignment.attempt, source));
         let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
         let errors = log.try_clone().map_err(log_error)?;
@@ -123,7 +124,7 @@ impl Launch<'_> {
         };
         let pid = Pid::from_child(&spawned.map_err(start_error)?);
         let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source: LogSource::SetUp(0), node: 0, status: None })
+        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source, node: self.nodes().start, status: None })
     }
 
     fn inner_command(&self) -> io::Result<Command> {

@@ -14,6 +14,7 @@ use crate::take::{Options, make_manifest, make_root, open_index, remember, witho
 use crate::walk::{Found, FoundKind, LeftOut, Stamp, Walked, walk};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use towline_host::crash;
 
 /// A tree whose files are renamed while it is read is walked again, this often.
 const TRIES: usize = 3;
@@ -125,7 +126,7 @@ impl Backing<'_> {
             && (0..found.len()).all(is_known)
         {
             let manifest = self.manifest(top, &found, recalled.clone(), &twins)?;
-            if manifest.id() == digest {
+            if manifest.id() == digest && self.is_built_on(at, digest)? {
                 return Ok(Some(self.unchanged(&manifest, Blob::Backup(at, digest), left_out)));
             }
         }
@@ -143,7 +144,9 @@ impl Backing<'_> {
         let twins = self::twins_by_path(&found, &same);
         let manifest = self.manifest(top, &found, pieces, &twins)?;
         let id = manifest.id();
-        if let Some((at, digest)) = last.filter(|(_, digest)| *digest == id) {
+        if let Some((at, digest)) = last.filter(|(_, digest)| *digest == id)
+            && self.is_built_on(at, digest)?
+        {
             return Ok(Some(BackedUp { read, unsteady, ..self.unchanged(&manifest, Blob::Backup(at, digest), left_out) }));
         }
         let taken = self.options.now / 1_000_000;
@@ -153,8 +156,26 @@ impl Backing<'_> {
         let mut kept = make_root(manifest, crate::root::About { taken, name: self.options.name.clone() }, &index)?;
         kept.summary = Some(summary.clone());
         let blob = Blob::Backup(at, id);
+        crash::pass("backup.root.before");
         self.store.put(&blob, &kept.encode()?)?;
+        crash::pass("backup.root.done");
         Ok(Some(BackedUp { blob, summary, read, left_out, unsteady, was_there: false }))
+    }
+
+    /// Whether the newest backup may stand for a workspace that did not change: nothing of it was
+    /// found damaged since, and put on a list.
+    fn is_built_on(&self, at: i64, digest: Digest) -> Result<bool> {
+        let mut doomed: HashSet<Digest> = HashSet::new();
+        for list in self.store.list(BlobKind::Doom)? {
+            if matches!(list.blob, Blob::Doom(since, _) if since >= at) {
+                let bytes = self.store.get(&list.blob)?.unwrap_or_default();
+                doomed.extend(bytes.as_chunks::<32>().0.iter().map(|pack| Digest(*pack)));
+            }
+        }
+        if doomed.is_empty() {
+            return Ok(true);
+        }
+        Ok(crate::root::read(self.store, &Blob::Backup(at, digest)).is_ok_and(|root| !root.packs.iter().any(|pack| doomed.contains(pack))))
     }
 
     fn manifest(&self, top: Top, found: &[Found], mut pieces: Vec<Option<Vec<Piece>>>, twins: &HashMap<usize, usize>) -> Result<Manifest> {

@@ -106,6 +106,19 @@ pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<
     Ok(gone)
 }
 
+/// What a check of backups found damaged is not built on any more: the next backup stores it anew.
+/// What is whole beside it stays for those who need it; roots that cannot be read go. Gives how many
+/// packs and roots that were.
+pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<usize> {
+    let unreadable: Vec<Blob> = checked.damage.iter().flat_map(|damage| &damage.touches).filter(|(_, files)| files.is_empty()).map(|(root, _)| *root).collect();
+    if !checked.packs_damaged.is_empty() {
+        let bytes: Vec<u8> = checked.packs_damaged.iter().flat_map(|pack| pack.0).collect();
+        store.put(&Blob::Doom(now, Digest::of(&bytes)), &bytes)?;
+    }
+    store.delete(&unreadable)?;
+    Ok(unreadable.len() + checked.packs_damaged.len())
+}
+
 /// Its whole, then every frame that something needs.
 fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &BTreeMap<u64, Frame>, wrong: &mut Wrong) -> Result<()> {
     let Some(bytes) = store.get(&Blob::Pack(digest))? else {

@@ -258,7 +258,9 @@ impl Layout<'_> {
         }
         if self.root.manifest.flavor == Flavor::Workspace {
             let Top { mode, modified } = self.root.manifest.top;
-            fchmod(&self.folder, Mode::from_raw_mode(mode)).and_then(|()| futimens(&self.folder, &times(modified))).map_err(|error| self.problem(b".", "made", error))?;
+            fchmod(&self.folder, Mode::from_raw_mode(mode))
+                .and_then(|()| futimens(&self.folder, &times(modified)))
+                .map_err(|error| self.problem(b".", "made", error))?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ mod hostile_tests;
 mod index;
 pub mod layout;
 pub mod manifest;
-mod pack;
+pub mod pack;
 pub mod problem;
 pub mod progress;
 pub mod prune;

@@ -4,8 +4,22 @@
 use crate::digest::Digest;
 use crate::problem::{Problem, Result};
 
-/// A frame is closed once it holds this much.
-const FRAME: usize = 2 << 20;
+/// How chunks are gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Squeeze {
+    /// Of zstd.
+    pub level: i32,
+    /// A frame is closed once it holds this much: larger ones shrink better, smaller ones are quicker to reach into.
+    pub frame: usize,
+}
+
+impl Squeeze {
+    /// For code that is laid out soon and often.
+    pub const QUICK: Self = Self { level: 1, frame: 2 << 20 };
+    /// For backups: a mixed tree is no larger than an archive squeezed in one go; one of text alone is, a little.
+    pub const SMALL: Self = Self { level: 3, frame: 4 << 20 };
+}
+
 /// No frame unpacks to more: what a reader must be ready for, and a bomb may not exceed.
 pub(crate) const LARGEST_FRAME: usize = 8 << 20;
 /// A pack is closed once it holds this much.
@@ -47,59 +61,80 @@ impl Pack {
     }
 }
 
-pub(crate) struct Packer {
+/// What is dense already is gone over this quickly.
+const DENSE_LEVEL: i32 = 1;
+/// Bytes of a chunk by which it is judged.
+const SAMPLE: usize = 4096;
+
+/// Whether a chunk looks like pictures, archives or noise, which would keep text from lying beside
+/// text: in a sample of it, all bytes are about as frequent. A wrong guess costs room, never content.
+fn is_dense(chunk: &[u8]) -> bool {
+    let mut counts = [0u32; 256];
+    let step = chunk.len().div_ceil(SAMPLE).max(1);
+    // Runs of neighbours, spread over all of it.
+    let mut taken: u32 = 0;
+    for run in chunk.chunks(64 * step) {
+        for byte in run.iter().take(64) {
+            counts[usize::from(*byte)] += 1;
+            taken += 1;
+        }
+    }
+    if taken < 1024 {
+        return false;
+    }
+    // Of noise each pair of bytes is equal once in 256 times; of text many times as often.
+    let pairs: u64 = counts.iter().map(|count| u64::from(*count) * u64::from(count.saturating_sub(1))).sum();
+    pairs * 256 < u64::from(taken) * u64::from(taken - 1) * 5 / 4
+}
+
+/// Chunks that are to be one frame.
+struct Open {
     raw: Vec<u8>,
     parts: Vec<Part>,
-    bytes: Vec<u8>,
-    frames: Vec<(Frame, Vec<Part>)>,
     squeezer: zstd::bulk::Compressor<'static>,
 }
 
-impl Packer {
-    pub(crate) fn new(level: i32) -> Result<Self> {
+impl Open {
+    fn new(level: i32) -> Result<Self> {
         let squeezer = zstd::bulk::Compressor::new(level).map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-        Ok(Self { raw: Vec::new(), parts: Vec::new(), bytes: Vec::new(), frames: Vec::new(), squeezer })
+        Ok(Self { raw: Vec::new(), parts: Vec::new(), squeezer })
+    }
+}
+
+pub(crate) struct Packer {
+    plain: Open,
+    dense: Open,
+    bytes: Vec<u8>,
+    frames: Vec<(Frame, Vec<Part>)>,
+    frame: usize,
+}
+
+impl Packer {
+    pub(crate) fn new(squeeze: Squeeze) -> Result<Self> {
+        let (plain, dense) = (Open::new(squeeze.level)?, Open::new(squeeze.level.min(DENSE_LEVEL))?);
+        Ok(Self { plain, dense, bytes: Vec::new(), frames: Vec::new(), frame: squeeze.frame })
     }
 
     /// Takes a chunk in; gives a pack back when one is full.
     pub(crate) fn add(&mut self, digest: Digest, chunk: &[u8]) -> Result<Option<Pack>> {
-        if !self.raw.is_empty() && self.raw.len() + chunk.len() > FRAME {
-            self.close_frame()?;
+        let Self { plain, dense, bytes, frames, frame } = self;
+        let open = if is_dense(chunk) { dense } else { plain };
+        if !open.raw.is_empty() && open.raw.len() + chunk.len() > *frame {
+            close(open, bytes, frames)?;
         }
-        self.parts.push(Part { digest, offset: small(self.raw.len()), length: small(chunk.len()) });
-        self.raw.extend_from_slice(chunk);
-        if self.raw.len() >= FRAME {
-            self.close_frame()?;
+        open.parts.push(Part { digest, offset: small(open.raw.len()), length: small(chunk.len()) });
+        open.raw.extend_from_slice(chunk);
+        if open.raw.len() >= *frame {
+            close(open, bytes, frames)?;
         }
         Ok(if self.bytes.len() >= PACK { self.take_pack() } else { None })
     }
 
     /// What is left.
     pub(crate) fn finish(&mut self) -> Result<Option<Pack>> {
-        self.close_frame()?;
+        close(&mut self.plain, &mut self.bytes, &mut self.frames)?;
+        close(&mut self.dense, &mut self.bytes, &mut self.frames)?;
         Ok(self.take_pack())
-    }
-
-    fn close_frame(&mut self) -> Result<()> {
-        if self.raw.is_empty() {
-            return Ok(());
-        }
-        let offset = self.bytes.len();
-        let room = zstd::zstd_safe::compress_bound(self.raw.len());
-        self.bytes.resize(offset + room, 0);
-        let squeezed = self.squeezer.compress_to_buffer(&self.raw, &mut self.bytes[offset..]);
-        let squeezed = squeezed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-        let packed = squeezed < self.raw.len();
-        self.bytes.truncate(offset + squeezed);
-        if !packed {
-            self.bytes.truncate(offset);
-            self.bytes.extend_from_slice(&self.raw);
-        }
-        let stored = &self.bytes[offset..];
-        let frame = Frame { offset: offset as u64, stored: small(stored.len()), raw: small(self.raw.len()), packed, digest: Digest::of(stored) };
-        self.frames.push((frame, std::mem::take(&mut self.parts)));
-        self.raw.clear();
-        Ok(())
     }
 
     fn take_pack(&mut self) -> Option<Pack> {
@@ -109,6 +144,29 @@ impl Packer {
         let bytes = std::mem::take(&mut self.bytes);
         Some(Pack { digest: Digest::of(&bytes), bytes, frames: std::mem::take(&mut self.frames) })
     }
+}
+
+/// Appends a frame to a pack.
+fn close(open: &mut Open, bytes: &mut Vec<u8>, frames: &mut Vec<(Frame, Vec<Part>)>) -> Result<()> {
+    if open.raw.is_empty() {
+        return Ok(());
+    }
+    let offset = bytes.len();
+    let room = zstd::zstd_safe::compress_bound(open.raw.len());
+    bytes.resize(offset + room, 0);
+    let squeezed = open.squeezer.compress_to_buffer(&open.raw, &mut bytes[offset..]);
+    let squeezed = squeezed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
+    let packed = squeezed < open.raw.len();
+    bytes.truncate(offset + squeezed);
+    if !packed {
+        bytes.truncate(offset);
+        bytes.extend_from_slice(&open.raw);
+    }
+    let stored = &bytes[offset..];
+    let frame = Frame { offset: offset as u64, stored: small(stored.len()), raw: small(open.raw.len()), packed, digest: Digest::of(stored) };
+    frames.push((frame, std::mem::take(&mut open.parts)));
+    open.raw.clear();
+    Ok(())
 }
 
 fn small(number: usize) -> u32 {
@@ -131,5 +189,53 @@ pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<
     match zstd::bulk::decompress(stored, raw) {
         Ok(bytes) if bytes.len() == raw => Ok(bytes),
         _ => Err(damaged("bytes that do not unpack")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let next = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[3]
+        };
+        (0..length).map(next).collect()
+    }
+
+    #[test]
+    fn noise_is_dense_and_text_numbers_and_short_things_are_not() {
+        for length in [2000, 5000, 70_000, 3_000_000] {
+            assert!(is_dense(&noise(length)), "{length}");
+            assert!(!is_dense("def f(x):\n    return x + 1\n".repeat(length / 27 + 1).as_bytes()), "{length}");
+            assert!(!is_dense(&vec![0; length]), "{length}");
+        }
+        let weights: Vec<u8> = (0..50_000_u16).flat_map(|number| (f32::from(number).sin() * 0.02).to_le_bytes()).collect();
+        assert!(!is_dense(&weights));
+        assert!(!is_dense(b"") && !is_dense(&noise(500)));
+    }
+
+    #[test]
+    fn what_is_dense_and_what_is_not_come_back_from_one_pack() {
+        let mut packer = Packer::new(Squeeze::SMALL).expect("made");
+        let chunks: Vec<Vec<u8>> = (1..6).map(|number| if number % 2 == 0 { noise(number * 3000) } else { vec![b'a'; number * 3000] }).collect();
+        for chunk in &chunks {
+            assert!(packer.add(Digest::of(chunk), chunk).expect("added").is_none());
+        }
+        let pack = packer.finish().expect("finished").expect("a pack");
+        assert_eq!(pack.frames.len(), 2);
+        for (frame, parts) in &pack.frames {
+            let begin = usize::try_from(frame.offset).expect("small");
+            let raw = unpack(frame, &pack.bytes[begin..begin + frame.stored as usize], &pack.digest).expect("unpacks");
+            for part in parts {
+                let bytes = &raw[part.offset as usize..(part.offset + part.length) as usize];
+                assert_eq!(Digest::of(bytes), part.digest);
+                assert!(chunks.iter().any(|chunk| chunk == bytes));
+            }
+        }
     }
 }

@@ -28,6 +28,14 @@ impl Progress {
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
+    /// As somebody else tells it.
+    pub fn show(&self, reading: Reading) {
+        let store = |number: &AtomicU64, value| number.store(value, Ordering::Relaxed);
+        store(&self.files, reading.files.0);
+        store(&self.files_expected, reading.files.1);
+        store(&self.bytes, reading.bytes.0);
+        store(&self.bytes_expected, reading.bytes.1);
+    }
     pub fn read(&self) -> Reading {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Reading { files: (load(&self.files), load(&self.files_expected)), bytes: (load(&self.bytes), load(&self.bytes_expected)) }

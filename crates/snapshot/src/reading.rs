@@ -178,7 +178,7 @@ impl<'a> Reading<'a> {
     #[expect(clippy::needless_pass_by_value, reason = "the keepers stop when the last sender is dropped")]
     fn work(&self, send: SyncSender<Pack>) -> Vec<FileRead> {
         let mut files = Vec::new();
-        let outcome = Packer::new(self.options.level).and_then(|mut packer| {
+        let outcome = Packer::new(self.options.squeeze).and_then(|mut packer| {
             let mut buffer = Vec::new();
             while !self.is_over() {
                 let first = self.next.fetch_add(BATCH, Ordering::Relaxed);

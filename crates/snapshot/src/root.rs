@@ -185,7 +185,8 @@ impl Root {
             }
         }
         let chunks = self.chunks();
-        let mut part = Self { about: self.about.clone(), summary: self.summary.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
+        let mut part =
+            Self { about: self.about.clone(), summary: self.summary.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
         (part.manifest.flavor, part.manifest.top) = (self.manifest.flavor, self.manifest.top);
         let files: HashMap<&[u8], &Entry> = match self.manifest.flavor {
             Flavor::Code => HashMap::new(),
@@ -307,7 +308,8 @@ impl Summary {
         let taken = reader.signed()?;
         let mut text = || reader.bytes().map(|text| String::from_utf8_lossy(text).into_owned());
         let (name, host, folder) = (text()?, text()?, text()?);
-        let summary = Self { taken, name, host, folder, files: reader.number()?, bytes: reader.number()?, stored: reader.number()?, doubtful: reader.number()? };
+        let summary =
+            Self { taken, name, host, folder, files: reader.number()?, bytes: reader.number()?, stored: reader.number()?, doubtful: reader.number()? };
         reader.end()?;
         Ok(Some((summary, packed)))
     }

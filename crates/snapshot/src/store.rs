@@ -172,6 +172,17 @@ impl FolderStore {
         let _ = fs::remove_dir_all(self.root.join("incoming"));
     }
 
+    /// Removes what nobody has written to since then, in milliseconds since 1970: left by those who
+    /// were killed. For a store that others may be using.
+    pub fn clear_incoming_before(&self, moment: i64) {
+        for entry in fs::read_dir(self.root.join("incoming")).into_iter().flatten().flatten() {
+            let is_old = entry.metadata().is_ok_and(|meta| Stamped(&meta).millis().is_some_and(|changed| changed < moment));
+            if is_old {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     fn file(&self, blob: &Blob) -> PathBuf {
         self.root.join(blob.path())
     }
@@ -361,5 +372,19 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path().join("store/incoming")).expect("there").count(), 0);
         store.delete(&[blob, blob]).expect("deleted");
         assert_eq!(store.get(&blob).expect("read"), None);
+    }
+
+    #[test]
+    fn what_was_being_written_long_ago_goes_and_what_is_new_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FolderStore::new(folder.path());
+        let incoming = folder.path().join("incoming");
+        fs::create_dir(&incoming).expect("made");
+        for (name, seconds) in [("old", 1000), ("new", 3000)] {
+            let file = File::create(incoming.join(name)).expect("made");
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).expect("set");
+        }
+        store.clear_incoming_before(2_000_000);
+        assert!(!incoming.join("old").exists() && incoming.join("new").exists());
     }
 }

@@ -3,6 +3,7 @@
 use crate::digest::Digest;
 use crate::index::Index;
 use crate::manifest::{Entry, Kind, Manifest, Piece};
+use crate::pack::Squeeze;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::prune::roots;
@@ -19,8 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Options {
     pub limits: Limits,
-    /// Of zstd.
-    pub level: i32,
+    pub squeeze: Squeeze,
     /// What the snapshot is of, for people.
     pub name: String,
     /// Nanoseconds since 1970.

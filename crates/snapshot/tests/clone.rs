@@ -47,7 +47,14 @@ impl Drop for Shared {
 
 fn options(point: &Path) -> Options {
     let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos()).expect("this century");
-    Options { limits: Limits::none(), level: 1, name: "tree".into(), now, stat_cache: point.join("stat"), index: point.join("store/index") }
+    Options {
+        limits: Limits::none(),
+        squeeze: towline_snapshot::pack::Squeeze::QUICK,
+        name: "tree".into(),
+        now,
+        stat_cache: point.join("stat"),
+        index: point.join("store/index"),
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Names for `ssh` and for editors: `tow-<run>` for every active run of a far cluster, `tow-node`
-//! for the newest allocation. They stand in a file of ours that the user's configuration includes;
+//! for the newest allocation, and `tow-<name>` for every open tunnel to an ssh server. They stand in a file of ours that the user's configuration includes;
 //! where a name leads is found out when it is used, so it follows a run from node to node.
 
 use crate::context::{AnyCluster, Context};
@@ -11,6 +11,7 @@ use towline_core::state::Phase;
 use towline_core::{Error, Result};
 use towline_engine::history::Filter;
 use towline_io::machine::WayIn;
+use towline_wire::tunnel::Wanted;
 
 /// The alias of the newest allocation.
 pub(crate) const NODE: &str = "tow-node";
@@ -76,6 +77,9 @@ pub(crate) fn write(context: &Context) -> Result<()> {
         }
         text += &entry(context, &names, way)?;
     }
+    for (name, wanted) in crate::tunnels::wanted(context.state()?) {
+        text += &tunnel_entry(context, &name, &wanted).unwrap_or_default();
+    }
     let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
     towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
@@ -104,6 +108,27 @@ fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
         let _ = writeln!(text, "  KnownHostsCommand \"{own}\" {HOST_KEY_VERB} \"{state}\" {name} %H");
         text += "  UserKnownHostsFile /dev/null\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  CheckHostIP no\n  ControlMaster no\n  ControlPath none\n";
     }
+    Ok(text)
+}
+
+/// The far end of a tunnel. Its key is that of the host it leads to, whatever port it is reached by.
+fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String> {
+    let definition = &wanted.definition;
+    if !definition.is_for_ssh() {
+        return Ok(String::new());
+    }
+    let mut text = format!("\nHost tow-{name}\n  HostName 127.0.0.1\n  Port {}\n  HostKeyAlias {}\n", definition.port, definition.key_name());
+    if let Some(user) = &wanted.user {
+        let _ = writeln!(text, "  User {user}");
+    }
+    for key in &wanted.keys {
+        let _ = writeln!(text, "  IdentityFile \"{key}\"");
+    }
+    let known = crate::tunnels::quoted(&context.state()?.ssh().join("known_hosts"))?;
+    let _ = writeln!(
+        text,
+        "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  StrictHostKeyChecking accept-new\n  CheckHostIP no\n  ProxyJump none"
+    );
     Ok(text)
 }
 

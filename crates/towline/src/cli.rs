@@ -2,7 +2,7 @@
 
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, port, prune, ps, query, release,
-    resubmit, rm, show, snapshot, ssh, submit, sync, up, url, wait, why,
+    resubmit, rm, scratch, show, snapshot, ssh, submit, sync, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -56,6 +56,7 @@ pub(crate) enum Verb {
     Adopt(adopt::Args),
     Ssh(ssh::Args),
     Port(port::Args),
+    Tunnel(tunnel::Args),
     Alloc(alloc::Args),
     Release(release::Args),
     Ls(ls::Args),
@@ -67,6 +68,7 @@ pub(crate) enum Verb {
     Cp(cp::Args),
     Url(url::Args),
     Sync(sync::Args),
+    Scratch(scratch::Args),
     Clusters(clusters::Args),
     Nodes(nodes::Args),
     Config(config::Args),

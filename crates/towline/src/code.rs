@@ -160,7 +160,7 @@ pub(crate) fn take(context: &Context, survey: Survey, store: &dyn BlobStore, ind
     let name = survey.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let options = Options {
         limits: Limits::none(),
-        level: 1,
+        squeeze: towline_snapshot::pack::Squeeze::QUICK,
         name,
         now: towline_host::clock::now().0.saturating_mul(1_000_000),
         stat_cache: state.stat_cache(&survey.tree_name()),

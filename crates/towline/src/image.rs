@@ -1,14 +1,14 @@
 //! The image of a job, and what on this machine can run it.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use towline_core::backend::{Facts, GpuMake};
 use towline_core::job::{Image, Job};
 use towline_core::resolve::{Container, Runtime};
 use towline_core::{Error, Result};
+use towline_host::program::find_program;
 
-/// The container a job asks for; without a runtime it is refused.
-pub(crate) fn container(job: &Job, facts: &Facts, environment: &[(String, String)], folder: &Path) -> Result<Option<Container>> {
+/// The image a job names, for the GPUs that are there.
+fn image<'j>(job: &'j Job, facts: &Facts) -> Result<Option<&'j str>> {
     let Some(image) = &job.environment.image else { return Ok(None) };
     let image = match image {
         Image::Any(name) => name,
@@ -21,6 +21,27 @@ pub(crate) fn container(job: &Job, facts: &Facts, environment: &[(String, String
     if image.trim().is_empty() || image.starts_with('-') {
         return Err(Error::config(format!("`{image}` cannot be an image")));
     }
+    Ok(Some(image))
+}
+
+/// The container a job asks for on a far cluster, which has these runtimes. The program is looked for on each node.
+pub(crate) fn far_container(job: &Job, facts: &Facts, cluster: &str, runtimes: &[Runtime]) -> Result<Option<Container>> {
+    let Some(image) = image(job, facts)? else { return Ok(None) };
+    let Some(runtime) = runtimes.first() else {
+        return Err(Error::refused(format!(
+            "an `image` needs a container runtime, and cluster `{cluster}` has none on its login host: podman, docker, apptainer"
+        ))
+        .hint("a module that brings one must be loaded there by your shell's profile"));
+    };
+    if image.starts_with("./") || image.starts_with("../") {
+        return Err(Error::refused(format!("the image {image} is a folder of this machine")).hint("name it as the nodes of the cluster see it: /shared/image"));
+    }
+    Ok(Some(Container { runtime: *runtime, program: runtime.word().to_owned(), image: image.to_owned(), options: Vec::new() }))
+}
+
+/// The container a job asks for here; without a runtime it is refused.
+pub(crate) fn container(job: &Job, facts: &Facts, environment: &[(String, String)], folder: &Path) -> Result<Option<Container>> {
+    let Some(image) = image(job, facts)? else { return Ok(None) };
     let path = environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let Some((runtime, program)) = Runtime::ALL.into_iter().find_map(|runtime| find_program(runtime.word(), path).map(|program| (runtime, program))) else {
         return Err(Error::refused("an `image` needs a container runtime, and none was found: podman, docker, apptainer")
@@ -39,9 +60,4 @@ fn absolute(image: &str, folder: &Path) -> Result<String> {
     let found =
         found.ok_or_else(|| Error::refused(format!("the image {image} is not there")).hint("a name that begins with / or ./ is a folder or file here"))?;
     found.into_os_string().into_string().map_err(|_| Error::refused(format!("the image {image} has a name that is not UTF-8")))
-}
-
-pub(crate) fn find_program(program: &str, path: &str) -> Option<PathBuf> {
-    let executable = |file: &PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| Path::new(folder).join(program)).find(executable)
 }

@@ -2,7 +2,6 @@
 //! their credentials lead to held apart.
 
 use crate::context::Context;
-use crate::image::find_program;
 use std::collections::BTreeSet;
 use towline_core::config::{Credential, Datastore};
 use towline_core::job::{IoMode, Job};
@@ -11,6 +10,7 @@ use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, STORE_SECRET};
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_engine::surroundings;
+use towline_host::program::find_program;
 use towline_io::credential::Lookup;
 
 /// Programs that mount a store, the better one first.
@@ -80,7 +80,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// Parts joined by `/`, none of which climbs.
-fn clean(key: &str, path: &str) -> Result<String> {
+pub(crate) fn clean(key: &str, path: &str) -> Result<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") {
         return Err(Error::config(format!("`{key}`: `{path}` climbs out of its datastore")));
@@ -88,7 +88,7 @@ fn clean(key: &str, path: &str) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-fn store(context: &Context, at: &str, name: &str, is_here: bool, secrets: &mut SecretSet) -> Result<NamedStore> {
+pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secrets: &mut SecretSet) -> Result<NamedStore> {
     let config = &context.layers()?.config;
     let Some(datastore) = config.datastores.get(name) else {
         let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();

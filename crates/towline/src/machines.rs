@@ -28,7 +28,7 @@ pub(crate) fn slurm(name: &str, cluster: &Cluster, state: &StateFolder) -> Resul
     Ok(SlurmBackend::new(config, transport, own_program(state)?, facts))
 }
 
-fn home() -> Result<PathBuf> {
+pub(crate) fn home() -> Result<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()).ok_or_else(|| Error::refused("HOME is not set"))
 }
 
@@ -50,14 +50,16 @@ pub(crate) fn ssh(config: &SlurmConfig, state: &StateFolder) -> Result<SshTransp
     ssh_to(host, config.ssh_config.as_deref(), state)
 }
 
-fn ssh_to(host: &str, ssh_config: Option<&str>, state: &StateFolder) -> Result<SshTransport> {
-    let file = match ssh_config {
-        Some(path) => Some(match path.strip_prefix("~/") {
-            Some(below) => home()?.join(below),
-            None => PathBuf::from(path),
-        }),
-        None => None,
-    };
+/// A path that may begin with the home.
+pub(crate) fn expand(path: &str) -> Result<PathBuf> {
+    Ok(match path.strip_prefix("~/") {
+        Some(below) => home()?.join(below),
+        None => PathBuf::from(path),
+    })
+}
+
+pub(crate) fn ssh_to(host: &str, ssh_config: Option<&str>, state: &StateFolder) -> Result<SshTransport> {
+    let file = ssh_config.map(expand).transpose()?;
     let known_hosts = state.ssh().join("known_hosts");
     towline_host::filesystem::private_folder(&state.ssh())
         .map_err(|error| Error::refused(format!("{} cannot be used", state.ssh().display())).source_error(error))?;
@@ -87,7 +89,7 @@ fn sockets(state: &StateFolder) -> Result<PathBuf> {
 }
 
 /// This program, and the hash of its bytes: read again only when the file is another.
-fn own_program(state: &StateFolder) -> Result<OwnProgram> {
+pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
     use std::os::unix::fs::MetadataExt;
     let path = PathBuf::from("/proc/self/exe");
     let failed = |error| Error::bug("this program cannot be read").source_error(error);

@@ -20,12 +20,17 @@ mod logfiles;
 mod machines;
 mod mount;
 mod output;
+mod planning;
 mod progress;
 mod reach;
 mod remote;
+mod scratch;
+mod sending;
+mod ssh_include;
 mod stores;
 mod table;
 mod transfers;
+mod tunnels;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,6 +49,14 @@ fn main() -> ExitCode {
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
+        (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),
+        (Some(towline_wire::workspace::BACKUP_VERB), Some(state)) => {
+            return scratch::auto_main(state, words.get(3).and_then(|name| name.to_str()).unwrap_or_default());
+        }
+        (Some(towline_wire::tunnel::TUNNEL_VERB), Some(state)) => {
+            return plainly(tunnels::supervisor_main(state, words.get(3).and_then(|name| name.to_str()).unwrap_or_default()));
+        }
+        (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => return beside(towline_io::tunnel::command_main(&words[2..])),
         (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
         (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
         (Some(aliases::HOST_KEY_VERB), Some(state)) => return host_key(state, &words),

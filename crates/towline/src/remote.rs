@@ -26,11 +26,15 @@ pub(crate) struct RemoteStore {
 pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStore> {
     let (name, path) = text.split_once(':').unwrap_or((text, USUAL));
     let prefix = path.trim_matches('/').to_owned();
-    Key::new(prefix.clone()).map_err(|why| Error::usage(format!("snapshots cannot lie there: {why}")))?;
-    Ok(RemoteStore { data: stores.open(name)?, prefix, runtime: runtime()? })
+    RemoteStore::new(stores.open(name)?, prefix)
 }
 
 impl RemoteStore {
+    pub(crate) fn new(data: Arc<dyn Data>, prefix: String) -> Result<Self> {
+        Key::new(prefix.clone()).map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
+        Ok(Self { data, prefix, runtime: runtime()? })
+    }
+
     /// What is known of it is kept under this name.
     pub(crate) fn index(&self, state: &StateFolder) -> PathBuf {
         state.store_index(&Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short())

@@ -69,6 +69,12 @@ pub enum Request {
     Forget {
         runs: Vec<RunId>,
     },
+    /// Automatic backups that are wanted are others than before.
+    Workspaces,
+    /// Have a wanted tunnel supervised; its status now and at every change.
+    Tunnel {
+        name: String,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -150,6 +156,11 @@ pub enum Reply {
     Facts(Facts),
     Forgotten {
         runs: Vec<RunId>,
+    },
+    Tunnel(crate::tunnel::TunnelStatus),
+    /// How many workspaces are backed up.
+    Workspaces {
+        autos: usize,
     },
     Refused(Refusal),
 }

@@ -70,6 +70,22 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer)
 /// Reads one frame and not a byte more, so that what follows it can be read as it is. `None` at a
 /// clean end.
 pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let Some(length) = length(from)? else { return Ok(None) };
+    body(from, length).map(Some)
+}
+
+/// The same, past empty frames, which say only that somebody is there.
+pub(crate) fn read_past_signs<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    loop {
+        match length(from)? {
+            None => return Ok(None),
+            Some(0) => {}
+            Some(length) => return body(from, length).map(Some),
+        }
+    }
+}
+
+fn length(from: &mut impl Read) -> io::Result<Option<usize>> {
     let mut head = [0; 4];
     if from.read(&mut head[..1])? == 0 {
         return Ok(None);
@@ -79,9 +95,13 @@ pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opt
     if length > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
     }
+    Ok(Some(length))
+}
+
+fn body<T: DeserializeOwned>(from: &mut impl Read, length: usize) -> io::Result<T> {
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
-    serde_json::from_slice(&body).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    serde_json::from_slice(&body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]

@@ -74,6 +74,21 @@ impl StateFolder {
     pub fn ssh(&self) -> PathBuf {
         self.0.join("ssh")
     }
+    pub fn tunnels(&self) -> PathBuf {
+        self.0.join("tunnels")
+    }
+    /// What is known of one tunnel: `wanted`, `status`, `log`, `lock` and its socket.
+    pub fn tunnel(&self, name: &str) -> PathBuf {
+        self.tunnels().join(name)
+    }
+    /// Workspaces that are backed up from here.
+    pub fn workspaces(&self) -> PathBuf {
+        self.0.join("workspaces")
+    }
+    /// Of one workspace: `auto`, `secrets`, `status`, and `lock` where it is.
+    pub fn workspace(&self, name: &str, what: &str) -> PathBuf {
+        self.workspaces().join(name).join(what)
+    }
     /// Journals of transfers that may be cut off.
     pub fn transfers(&self) -> PathBuf {
         self.0.join("transfers")
@@ -105,6 +120,9 @@ impl StateFolder {
 
 /// The daemon's socket, inside the state folder.
 pub const DAEMON_SOCKET: &str = "daemon.sock";
+
+/// The socket of a tunnel's supervisor, inside its folder.
+pub const TUNNEL_SOCKET: &str = "control.sock";
 
 /// `attempt-1.rank-0.log`
 pub fn log_name(attempt: u32, source: LogSource) -> String {

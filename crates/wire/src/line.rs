@@ -2,11 +2,13 @@
 //! stdin and stdout. Where the program is not there yet, it is brought.
 
 use crate::frame;
+use crate::pulse::{Patience, Patient, Shared};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use towline_core::transport::{Session, Transport};
 use towline_core::{Error, ErrorKind, Result};
 
@@ -34,6 +36,8 @@ pub trait Hello: DeserializeOwned {
     fn program(&self) -> &str;
     /// Whether both speak the same.
     fn is_understood(&self) -> bool;
+    /// It gives signs of life ([`crate::pulse::Voice`]): a line without them is given up.
+    const HAS_PULSE: bool = false;
 }
 
 /// What a shell says of a program that is not there or is not for this machine.
@@ -42,9 +46,10 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
 const MOST_CHATTER: usize = 1 << 20;
 
 pub struct Line {
-    session: Box<dyn Session>,
-    input: BufWriter<Box<dyn Write + Send>>,
-    output: BufReader<Box<dyn Read + Send>>,
+    session: Shared,
+    patience: Patience,
+    input: BufWriter<Patient<Box<dyn Write + Send>>>,
+    output: BufReader<Patient<Box<dyn Read + Send>>>,
     place: String,
     is_broken: bool,
 }
@@ -86,12 +91,18 @@ impl Line {
         words.extend(own);
         let mut session = transport.spawn(&words)?;
         let (Some(input), Some(output)) = (session.input(), session.output()) else { return Err(Error::bug("a command without pipes")) };
-        let mut output = BufReader::with_capacity(64 << 10, output);
-        let hello = greeting(&mut output).and_then(|()| frame::read_exactly::<H>(&mut output));
+        let session: Shared = Arc::new(Mutex::new(session));
+        let patience = if H::HAS_PULSE { Patience::with(&session) } else { Patience::default() };
+        let mut output = BufReader::with_capacity(64 << 10, patience.reading(output));
+        let hello = greeting(&mut output).and_then(|()| frame::read_past_signs::<H>(&mut output));
         if let Ok(Some(hello)) = hello {
-            let (input, place) = (BufWriter::with_capacity(64 << 10, input), transport.place().to_owned());
-            return Ok(Some((Self { session, input, output, place, is_broken: false }, hello)));
+            let (input, place) = (BufWriter::with_capacity(64 << 10, patience.writing(input)), transport.place().to_owned());
+            return Ok(Some((Self { session, patience, input, output, place, is_broken: false }, hello)));
         }
+        if patience.is_over() {
+            return Err(mute(transport.place()));
+        }
+        let mut session = held(&session);
         let code = session.wait()?;
         if NO_PROGRAM.contains(&code) {
             return Ok(None);
@@ -118,7 +129,7 @@ impl Line {
     }
 
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
-        match frame::read_exactly(&mut self.output) {
+        match frame::read_past_signs(&mut self.output) {
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(self.broken(None)),
             Err(error) => Err(self.broken(Some(error))),
@@ -136,7 +147,10 @@ impl Line {
 
     fn broken(&mut self, error: Option<io::Error>) -> Error {
         self.is_broken = true;
-        let said = self.session.said();
+        if self.patience.is_over() {
+            return mute(&self.place);
+        }
+        let said = held(&self.session).said();
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim())).unwrap_or_default();
         let broken = Error::unreachable(format!("the connection to {} broke{last}", self.place));
         match error {
@@ -148,8 +162,16 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.session.hang_up();
+        held(&self.session).hang_up();
     }
+}
+
+fn held(session: &Shared) -> MutexGuard<'_, Box<dyn Session>> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn mute(place: &str) -> Error {
+    Error::unreachable(format!("tow on {place} gives no sign of life")).hint("another is started; the machine there may be overloaded, or its file system hang")
 }
 
 /// Passes over whatever a login shell prints.

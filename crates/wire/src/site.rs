@@ -5,6 +5,7 @@ use crate::stage::{Claim, End, Held, Sent, Started};
 use serde::{Deserialize, Serialize};
 use towline_core::RunId;
 use towline_core::backend::{Facts, LogSource};
+use towline_core::resolve::Runtime;
 use towline_core::state::Native;
 use towline_core::time::Moment;
 
@@ -149,6 +150,9 @@ pub struct SiteFacts {
     /// Its signals reach every process of a job, and not the first alone.
     #[serde(default)]
     pub signals_reach_all: bool,
+    /// What runs images there, the one to take first.
+    #[serde(default)]
+    pub runtimes: Vec<Runtime>,
     pub largest_array: u32,
     /// Share of use and fair share, as the scheduler tells.
     #[serde(default)]
@@ -176,6 +180,10 @@ pub struct Observed {
     pub runs: Vec<RunReport>,
     /// Why the scheduler could not be asked: what is told comes from the records alone.
     pub unasked: Option<String>,
+    /// Something will have lasted long enough to be believed, in so many milliseconds, if it is still so when the
+    /// scheduler is asked then.
+    #[serde(default)]
+    pub settles_in: Option<u64>,
 }
 
 /// What is known of one run.
@@ -241,6 +249,7 @@ pub struct KnownJob {
 }
 
 impl crate::line::Hello for SiteHello {
+    const HAS_PULSE: bool = true;
     fn program(&self) -> &str {
         &self.program
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 42] = [
+const VERBS: [&str; 55] = [
     "submit",
     "run",
     "ps",
@@ -31,6 +31,12 @@ const VERBS: [&str; 42] = [
     "adopt",
     "ssh",
     "port",
+    "tunnel add",
+    "tunnel open",
+    "tunnel close",
+    "tunnel ls",
+    "tunnel rm",
+    "tunnel include",
     "alloc",
     "release",
     "ls",
@@ -40,6 +46,13 @@ const VERBS: [&str; 42] = [
     "cp",
     "url",
     "sync",
+    "scratch create",
+    "scratch restore",
+    "scratch backup",
+    "scratch auto",
+    "scratch ls",
+    "scratch check",
+    "scratch prune",
     "clusters",
     "nodes",
     "config show",

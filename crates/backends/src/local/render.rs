@@ -1,9 +1,7 @@
 //! What a job needs of this machine, and whether it can ever have it.
 
-use std::path::Path;
 use towline_core::backend::Facts;
-use towline_core::job::IoMode;
-use towline_core::plan::Request;
+use towline_core::plan::{self, Request};
 use towline_core::quantity::Memory;
 use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result};
@@ -57,70 +55,11 @@ pub fn machine(facts: &Facts) -> Need {
     })
 }
 
-/// The first few by name.
-fn shown_links(links: &[String]) -> String {
-    let mut text = links.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
-    if links.len() > 6 {
-        text += &format!(" and {} more", links.len() - 6);
-    }
-    text
-}
-
 /// The request as text: what the runner will start, where and with what.
 pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
-    use std::fmt::Write;
     let machine = machine(facts);
     let need = need(&resolved.shape, machine.cpus);
     check_fits(&need, &machine)?;
-    let shape = &resolved.shape;
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<9} {value}");
-    };
-    line("starts", resolved.program.display());
-    match &resolved.code {
-        None => line("in", format!("{} itself", resolved.workdir)),
-        Some(code) => {
-            line("in", Path::new("code of the run").join(&code.workdir).display().to_string().trim_end_matches('/').to_owned());
-            line("code", format!("{} file{}, {} from {}", code.files, if code.files == 1 { "" } else { "s" }, Memory(code.bytes), code.root));
-            let links: Vec<String> = code.links.iter().chain(code.mapped.keys()).cloned().collect();
-            if !links.is_empty() {
-                line("linked", shown_links(&links));
-            }
-        }
-    }
-    if let Some(container) = &resolved.container {
-        line("image", format!("{} ({})", container.image, container.program));
-    }
-    for io in &resolved.io {
-        let mode = match io.mode {
-            IoMode::Read => "read",
-            IoMode::Write => "write",
-            IoMode::Mount => "mount",
-        };
-        line("data", format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path));
-    }
-    if let Some(copy) = &resolved.copy {
-        line("copy", format!("{}:{} {}", copy.store.name, copy.path, copy.subdirs.join(", ")).trim_end().to_owned());
-    }
-    line("ranks", format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes)));
-    let memory = if need.memory > 0 { format!(", {} memory", Memory(need.memory)) } else { String::new() };
-    line("takes", format!("{} CPU{}, {} GPU{}{memory}", need.cpus, plural(need.cpus), need.gpus, plural(need.gpus)));
-    line("tier", resolved.tier.word().to_owned());
-    if let Some(time) = resolved.time {
-        line("at most", time.to_string());
-    }
-    for setup in &resolved.setup {
-        line("set-up", setup.clone());
-    }
-    for (name, value) in &resolved.env {
-        line("variable", format!("{name}={value}"));
-    }
-    if !resolved.inherited.is_empty() {
-        line("inherits", format!("{} variables of this shell", resolved.inherited.len()));
-    }
-    if !resolved.secrets.is_empty() {
-        line("secrets", resolved.secrets.join(", "));
-    }
+    let text = plan::describe(resolved, &plan::takes(need.cpus, need.gpus, need.memory), true);
     Ok(Request { text })
 }

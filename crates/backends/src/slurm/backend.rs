@@ -118,7 +118,8 @@ impl SlurmBackend {
     pub fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<String> {
         let site = self.site()?;
         let grace = GRACE_MILLIS.min((site.kill_wait * 1000).saturating_sub(RESERVE_MILLIS).max(1000));
-        let order = Order { version: ORDER_VERSION, plan: plan.clone(), grace_millis: grace, collect_every: COLLECT_EVERY, signals_reach_all: site.signals_reach_all };
+        let order =
+            Order { version: ORDER_VERSION, plan: plan.clone(), grace_millis: grace, collect_every: COLLECT_EVERY, signals_reach_all: site.signals_reach_all };
         match self.ask(&SiteRequest::Submit(Box::new(Sent { order, secrets: PrivateSecrets(secrets.clone()) })))? {
             SiteReply::Submitted { job } => Ok(job),
             _ => Err(unexpected()),
@@ -207,6 +208,7 @@ impl Backend for SlurmBackend {
             several_nodes: true,
             snapshots: true,
             io: true,
+            containers: true,
             secrets: true,
             hold: true,
             connect: true,

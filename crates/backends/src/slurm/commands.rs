@@ -9,7 +9,7 @@ use super::parse::job::{self, JobDetail};
 use super::parse::node::{self, Node};
 use super::parse::partition::{self, Partition};
 use super::parse::qos::{self, Qos};
-use super::parse::queue::{self, QueueRow};
+use super::parse::queue::{self, QueueRow, Which};
 use super::parse::reservation::{self, Reservation};
 use super::parse::share::{self, Share};
 use super::refusal;
@@ -82,9 +82,15 @@ impl Commands {
         share::read(&self.ask(&share::words(user))?)
     }
 
-    /// Everything of a user that the controller knows, ended jobs among it for a while.
-    pub fn queue(&self, user: Option<&str>) -> Result<Vec<QueueRow>> {
-        queue::read(&self.ask(&queue::words(user, &[]))?)
+    /// Everything that the controller knows of these, ended jobs among it for a while.
+    pub fn queue(&self, which: &Which<'_>) -> Result<Vec<QueueRow>> {
+        queue::read(&self.ask(&queue::words(which))?)
+    }
+
+    /// The priorities of all that wait in a partition.
+    pub fn priorities(&self, partition: &str) -> Result<Vec<u64>> {
+        let words = owned(&["squeue", "-h", "-a", "-t", "PD,CF", "-p", partition, "-o", "%Q"]);
+        Ok(self.ask(&words)?.lines().filter_map(|line| line.trim().parse().ok()).collect())
     }
 
     /// What the controller knows of one job; nothing, where it says that there is none.

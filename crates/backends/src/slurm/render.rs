@@ -23,6 +23,10 @@ pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, 
     check_fits(asked, config, site, place)?;
     let is_sweep = asked.runs.len() != 1 || asked.runs[0].id != *asked.id;
     let gpu_type = resources.instance_type.clone().filter(|wanted| has_gpu(site, wanted));
+    if let Some(kind) = gpu_type.as_ref().filter(|_| shape.gpus_per_node == 0) {
+        return Err(Error::refused(format!("`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"))
+            .hint("ask for some with `-n`, or leave it out"));
+    }
     let mut native = resources.native.clone();
     if let Some(other) = resources.instance_type.as_ref().filter(|wanted| !has_gpu(site, wanted)) {
         // Not a kind of GPU: then a feature of nodes.

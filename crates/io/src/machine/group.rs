@@ -61,6 +61,14 @@ impl Group {
         }
     }
 
+    /// Its exit code, if it has ended.
+    pub(super) fn ended(&mut self) -> io::Result<Option<i32>> {
+        match (self.code, self.child.try_wait()?) {
+            (None, None) => Ok(None),
+            _ => self.wait().map(Some),
+        }
+    }
+
     /// Its exit code, 128+n after a signal.
     pub(super) fn wait(&mut self) -> io::Result<i32> {
         if let Some(code) = self.code {

@@ -105,7 +105,7 @@ impl Transport for LocalTransport {
             let _ = far.set_nodelay(true);
             let (from, end) = (far.try_clone().map_err(failed)?, far.try_clone().map_err(failed)?);
             let end = move || drop(end.shutdown(Shutdown::Both));
-            Ok(Far { from: Box::new(from), to: Box::new(ToPeer(far)), end: Box::new(end) })
+            Ok(Far { from: Box::new(from), to: Box::new(ToPeer(far)), is_cut: Box::new(|| false), end: Box::new(end) })
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
     }

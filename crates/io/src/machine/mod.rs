@@ -3,14 +3,15 @@
 //! Both keep the contract of [`towline_core::transport::Transport`]. What is sent to a shell is
 //! quoted in [`quote`] and nowhere else; no connection is opened but through one master for each host.
 
-mod group;
+pub(crate) mod group;
 mod local;
 pub mod quote;
-mod relay;
-mod running;
+pub(crate) mod relay;
+pub(crate) mod running;
 mod ssh;
 
 pub use local::LocalTransport;
+pub(crate) use ssh::{Channel, Heard};
 pub use ssh::{LONGEST_FOLDER, SshTransport, WayIn};
 
 use std::ffi::OsStr;
@@ -33,7 +34,7 @@ fn check(words: &[&str]) -> Result<()> {
 
 /// Whether a program could not be started because there is none. A folder of the path that may not
 /// be looked into makes the kernel say something else.
-fn is_missing(program: &OsStr, error: &io::Error) -> bool {
+pub(crate) fn is_missing(program: &OsStr, error: &io::Error) -> bool {
     let is_there = |folder: PathBuf| folder.join(program).is_file();
     match error.kind() {
         io::ErrorKind::NotFound => true,

@@ -16,7 +16,7 @@ const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// What a program has written on stderr so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Said(Arc<(Mutex<Heard>, Condvar)>);
+pub(crate) struct Said(Arc<(Mutex<Heard>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -26,7 +26,7 @@ struct Heard {
 
 impl Said {
     /// Listens until nobody holds the pipe any more; with `aloud` the user hears it too.
-    pub(super) fn listen(mut pipe: impl Read + Send + 'static, aloud: bool) -> Self {
+    pub(crate) fn listen(mut pipe: impl Read + Send + 'static, aloud: bool) -> Self {
         let said = Self::default();
         let heard = said.clone();
         std::thread::spawn(move || {
@@ -55,19 +55,19 @@ impl Said {
         }
     }
 
-    pub(super) fn so_far(&self) -> Vec<u8> {
+    pub(crate) fn so_far(&self) -> Vec<u8> {
         self.0.0.lock().expect("no panic while held").bytes.clone()
     }
 
     /// All of it, once the program has ended.
-    pub(super) fn at_last(&self) -> Vec<u8> {
+    pub(crate) fn at_last(&self) -> Vec<u8> {
         let heard = self.0.0.lock().expect("no panic while held");
         let waited = self.0.1.wait_timeout_while(heard, AFTERMATH, |heard| !heard.is_all);
         waited.expect("no panic while held").0.bytes.clone()
     }
 }
 
-pub(super) struct Running {
+pub(crate) struct Running {
     group: Group,
     input: Option<Box<dyn Write + Send>>,
     output: Option<Box<dyn Read + Send>>,
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
         let mut group = Group::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let said = group.errors().map(|pipe| Said::listen(pipe, false)).unwrap_or_default();
         let input = group.input().map(|pipe| Box::new(pipe) as Box<dyn Write + Send>);
@@ -89,29 +89,33 @@ impl Running {
         Ok(Self { group, input, output, said })
     }
 
-    pub(super) fn input(&mut self) -> Option<Box<dyn Write + Send>> {
+    pub(crate) fn input(&mut self) -> Option<Box<dyn Write + Send>> {
         self.input.take()
     }
-    pub(super) fn output(&mut self) -> Option<Box<dyn Read + Send>> {
+    pub(crate) fn output(&mut self) -> Option<Box<dyn Read + Send>> {
         self.output.take()
     }
     /// Gives back what is left of its output.
-    pub(super) fn set_output(&mut self, output: Box<dyn Read + Send>) {
+    pub(crate) fn set_output(&mut self, output: Box<dyn Read + Send>) {
         self.output = Some(output);
     }
-    pub(super) fn said(&self) -> &Said {
+    pub(crate) fn said(&self) -> &Said {
         &self.said
     }
     /// Whether a signal ended it, once its end was seen.
-    pub(super) fn is_signalled(&self) -> bool {
+    pub(crate) fn is_signalled(&self) -> bool {
         self.group.is_signalled()
     }
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.group.kill();
+    }
+    /// Its code, if it has ended.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        self.group.ended().unwrap_or(Some(1))
     }
 
     /// Its code, when it has ended and all it said was heard. What nobody reads of its output is thrown away.
-    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
+    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         drop(self.input.take());
         if let Some(mut output) = self.output.take() {
             std::thread::spawn(move || io::copy(&mut output, &mut io::sink()));
@@ -125,7 +129,7 @@ impl Running {
 
     /// To its end with `input`; `None` when the deadline came first. The end is also that of its
     /// output, which others may hold whom it started.
-    pub(super) fn finish(&mut self, input: &[u8], deadline: Instant) -> io::Result<Option<Ran>> {
+    pub(crate) fn finish(&mut self, input: &[u8], deadline: Instant) -> io::Result<Option<Ran>> {
         if let (Some(mut pipe), false) = (self.input.take(), input.is_empty()) {
             let input = input.to_vec();
             // It may not want all of it.

@@ -31,7 +31,7 @@ impl Attempt {
     /// What the runner inside left as its ending; nothing, if it never came to that.
     fn inside_ended(&mut self, status: WaitStatus) {
         self.launch().remove_container();
-        let file = ending_file(&self.folder, self.assignment.attempt);
+        let file = ending_file(&self.folder, &self.assignment);
         let left: Option<Ending> = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let _ = std::fs::remove_file(file);
         self.left_an_ending = left.is_some();
@@ -49,7 +49,9 @@ impl Attempt {
             }
             None => {
                 let code = status.exit_status().or(status.terminating_signal().map(|number| 128 + number));
-                let said = self.last_line(LogSource::SetUp(0)).unwrap_or_else(|| "it said nothing".to_owned());
+                let said = self
+                    .last_line(LogSource::SetUp(self.assignment.gang.as_ref().map_or(0, |place| place.node)))
+                    .unwrap_or_else(|| "it said nothing".to_owned());
                 self.ending = Some(Ending { exit_code: code, ..Ending::cause(Cause::ImagePull) }.detail(said));
             }
         }

@@ -3,6 +3,7 @@
 
 mod deadline;
 mod head;
+mod image;
 mod lease;
 mod node;
 pub mod records;

@@ -1,6 +1,7 @@
 //! The runner of one node of a job: carries that node's ranks, watches for the word to end, and
 //! leaves how it ended in the run's folder.
 
+use super::image;
 use super::lease::Lease;
 use super::records::{self, Records};
 use crate::assemble::{self, Grounds, Wanted};
@@ -144,8 +145,10 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         assignment.data = None;
     }
     assignment.gang = Some(GangPlace { node, hosts: claim.hosts, port: claim.port });
+    image::fit(&mut assignment, node, order.plan.resolved.code.as_ref().map(|code| code.root.as_str()))?;
+    let is_image = assignment.container.is_some();
     for (name, value) in std::env::vars() {
-        if !name.starts_with("TOW_") {
+        if !name.starts_with("TOW_") && (!is_image || image::is_kept(&name)) {
             assignment.variables.0.entry(name).or_insert(value);
         }
     }

@@ -108,7 +108,9 @@ impl Daemon {
                 self.set_limits(limits);
                 self.facts(replies);
             }
+            Request::Workspaces => self.workspaces_changed(&replies),
             Request::Forget { runs } => self.forget(runs, replies),
+            Request::Tunnel { name } => self.tunnel(connection, &name, replies),
         }
     }
 
@@ -128,6 +130,7 @@ impl Daemon {
     pub(super) fn hung_up(&mut self, connection: u64) {
         self.connections = self.connections.saturating_sub(1);
         self.unwatch(connection);
+        self.tunnels.unlisten(connection);
     }
 
     fn find(&mut self, run: RunId, replies: Replies) {

@@ -12,7 +12,9 @@ mod queue;
 mod runners;
 mod startup;
 mod submit;
+mod tunnels;
 mod watch;
+mod workspaces;
 
 pub use far::Opener;
 pub use startup::daemon_main;
@@ -114,6 +116,10 @@ enum Message {
         cluster: String,
         word: far::Word,
     },
+    Tunnel {
+        name: String,
+        word: tunnels::Word,
+    },
     Tick,
     Leave,
 }
@@ -155,6 +161,8 @@ struct Daemon {
     runners: Runners,
     plans: HashMap<RunId, Arc<Plan>>,
     far: far::FarClusters,
+    tunnels: tunnels::Tunnels,
+    workspaces: workspaces::Workspaces,
     /// Far runs that have ended and whose clusters have not been told.
     ended_far: Vec<(String, RunId)>,
     watchers: Watchers,
@@ -182,7 +190,7 @@ impl Daemon {
             }
             self.write_down();
             if self.leaving {
-                return;
+                return self.tunnels.say_goodbye();
             }
         }
     }
@@ -206,6 +214,7 @@ impl Daemon {
             Message::GpusSeen(found) => self.gpus_seen(found),
             Message::JournalsRemoved => {}
             Message::Far { cluster, word } => self.far_said(&cluster, word),
+            Message::Tunnel { name, word } => self.tunnels.said(&name, word),
             Message::Tick => self.tick(),
             Message::Leave => self.leaving = true,
         }
@@ -280,8 +289,10 @@ impl Daemon {
         self.look_at_gpus_if_needed();
         self.runners.trim(self.queue.is_empty());
         self.ledger.retry();
+        self.tunnels.tick();
+        self.look_at_workspaces();
         self.runners.remove_journals(&mut self.ledger);
-        let idle = self.queue.is_empty() && self.connections == 0;
+        let idle = self.queue.is_empty() && self.connections == 0 && self.workspaces.is_empty() && self.tunnels.is_empty();
         if !idle {
             self.last_activity = Instant::now();
         } else if self.last_activity.elapsed() > startup::idle_time() {

@@ -83,6 +83,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
         runners: Runners::new(state.clone(), inbox.clone()),
         plans: HashMap::new(),
         far: FarClusters::new(opener),
+        tunnels: super::tunnels::Tunnels::new(state.clone(), inbox.clone()),
+        workspaces: super::workspaces::Workspaces::default(),
         ended_far: Vec::new(),
         watchers: Watchers::default(),
         connections: 0,
@@ -99,6 +101,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     daemon.load(active)?;
     daemon.adopt_all();
     daemon.take_up_all_far();
+    daemon.tunnels.take_up_all();
+    daemon.workspaces.load(state);
     let listener =
         towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
     tokio::spawn(clients::accept(listener, inbox.clone()));

@@ -27,7 +27,7 @@ pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
 pub(super) struct Keeping(VecDeque<JoinHandle<Result<()>>>);
 
 /// So many at once; those who send know that these are not answered yet.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 4;
 
 impl Keeping {
     /// Begins to keep one, and gives the answers of those before it that are due.

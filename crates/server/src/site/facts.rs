@@ -4,18 +4,21 @@ use super::Site;
 use std::collections::HashMap;
 use towline_backends::slurm::parse::hosts::expand;
 use towline_backends::slurm::parse::node::Node;
-use towline_backends::slurm::parse::queue::QueueRow;
+use towline_backends::slurm::parse::queue::{QueueRow, Which};
 use towline_backends::slurm::parse::values::Limit;
 use towline_backends::slurm::state;
 use towline_core::backend::{Facts, GpuFacts, NodeFacts};
+use towline_core::resolve::Runtime;
 use towline_core::{Result, RunId};
+use towline_host::program::find_program;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 
 impl Site {
     pub(super) fn facts(&self) -> Result<SiteFacts> {
         let settings = self.settings()?;
         let nodes = self.slurm.nodes()?;
-        let running = self.slurm.queue(None).unwrap_or_default();
+        // However many wait.
+        let running = self.slurm.queue(&Which { states: &["R", "CG", "S"], ..Which::default() }).unwrap_or_default();
         let holders = holders(&running);
         let seconds = |limit: Option<Limit>| match limit {
             Some(Limit::At(seconds)) => Some(seconds),
@@ -48,6 +51,7 @@ impl Site {
             tiers,
             kill_wait: settings.kill_wait,
             signals_reach_all: settings.signals_reach_all(),
+            runtimes: runtimes(),
             largest_array: settings.max_array_size,
             fair_share: if accounting { self.fair_share() } else { None },
             maintenance: self.maintenance(),
@@ -71,6 +75,13 @@ impl Site {
             .map(|window| format!("{}: {} until {} ({})", window.name, shown(window.start), shown(window.end), window.nodes))
             .collect()
     }
+}
+
+/// What runs images, by the path that our shell has here. A cluster's own comes before those of a workstation.
+fn runtimes() -> Vec<Runtime> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let order = [Runtime::Apptainer, Runtime::Podman, Runtime::Docker];
+    order.into_iter().filter(|runtime| find_program(runtime.word(), &path).is_some()).collect()
 }
 
 /// Who runs on which node.

@@ -8,6 +8,7 @@ mod files;
 mod observe;
 mod settle;
 mod submit;
+mod tidy;
 
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -19,34 +20,34 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::frame;
 use towline_wire::line::GREETING;
+use towline_wire::pulse::Voice;
 use towline_wire::site::{SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
 use towline_wire::stage::StageFolder;
 
 /// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands.
 pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
-    let mut output = BufWriter::with_capacity(256 << 10, io::stdout().lock());
+    let mut output = BufWriter::with_capacity(256 << 10, io::stdout());
     let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
     output.write_all(GREETING)?;
-    let mut site = Site::open(stage, here)?;
-    frame::write(&mut output, &site.hello()?)?;
     output.flush()?;
+    let output = Voice::new(output);
+    let mut site = Site::open(stage, here)?;
+    let hello = site.hello()?;
+    output.say(|output| frame::write(output, &hello))?;
     let mut keeping = content::Keeping::default();
     while let Some(request) = frame::read_exactly::<SiteRequest>(&mut input)? {
         if let SiteRequest::Keep { blob, size } = request {
             let bytes = content::receive(&mut input, size)?;
-            for reply in keeping.keep(&site.stage, blob, bytes) {
-                frame::write(&mut output, &reply)?;
-            }
-            output.flush()?;
+            let replies = keeping.keep(&site.stage, blob, bytes);
+            output.say(|output| replies.iter().try_for_each(|reply| frame::write(output, reply)))?;
             continue;
         }
-        for reply in keeping.finish() {
-            frame::write(&mut output, &reply)?;
-        }
+        let kept = keeping.finish();
         let (reply, body) = site.answer(request).unwrap_or_else(|error| (SiteReply::Refused(towline_wire::daemon::Refusal::from(&error)), Vec::new()));
-        frame::write(&mut output, &reply)?;
-        output.write_all(&body)?;
-        output.flush()?;
+        output.say(|output| {
+            kept.iter().chain([&reply]).try_for_each(|reply| frame::write(output, reply))?;
+            output.write_all(&body)
+        })?;
     }
     Ok(())
 }

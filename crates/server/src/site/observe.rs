@@ -11,8 +11,8 @@ use towline_backends::slurm::parse::accounting::AccountingRow;
 use towline_backends::slurm::parse::config::Config;
 use towline_backends::slurm::parse::hosts::expand;
 use towline_backends::slurm::parse::ids::{JobId, Part};
-use towline_backends::slurm::parse::queue::QueueRow;
-use towline_backends::slurm::reasons::{Outlook, explain_with};
+use towline_backends::slurm::parse::queue::{QueueRow, Which};
+use towline_backends::slurm::reasons::{Outlook, explain_with, is_turn};
 use towline_backends::slurm::state::{self, ExitPair};
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::Native;
@@ -26,12 +26,25 @@ use towline_wire::stage::{End, Holder, Record, StopOrder};
 /// nothing for its first seconds.
 const LASTING: Duration = Duration::from_secs(12);
 
+/// Jobs that are asked for by name; of more, all of the user's are asked for.
+const MOST_NAMES: usize = 500;
+
 /// What one site process remembers between questions.
 #[derive(Default)]
 pub(super) struct Memory {
     settings: std::cell::OnceCell<Config>,
     /// Since when a run is to be settled, and as what.
     since: HashMap<RunId, (String, Instant)>,
+    /// When it last looked for what nobody needs.
+    pub(super) tidied: Option<Instant>,
+}
+
+/// What is left to do for a run.
+enum Left {
+    Nothing,
+    SubmitAgain,
+    /// It is settled if it is still so after this time.
+    Patience(Duration),
 }
 
 /// What the scheduler says, as far as it was asked.
@@ -56,11 +69,12 @@ impl Site {
             Err(error) => (None, Some(error.to_string())),
         };
         let mut again: BTreeMap<RunId, Vec<Option<u32>>> = BTreeMap::new();
-        for far in runs {
-            if let Some(queue) = &queue
-                && self.settle_one(far, queue)?
-            {
-                again.entry(far.submission.clone()).or_default().push(far.task);
+        let mut settles_in: Option<Duration> = None;
+        for (far, queue) in queue.iter().flat_map(|queue| runs.iter().map(move |far| (far, queue))) {
+            match self.settle_one(far, queue)? {
+                Left::Nothing => {}
+                Left::SubmitAgain => again.entry(far.submission.clone()).or_default().push(far.task),
+                Left::Patience(rest) => settles_in = Some(settles_in.map_or(rest, |known| known.min(rest))),
             }
         }
         for (submission, tasks) in again {
@@ -73,8 +87,20 @@ impl Site {
         for submission in runs.iter().map(|far| &far.submission).collect::<BTreeSet<_>>() {
             records::drop_secrets(&self.stage, submission);
         }
+        if ask {
+            self.tidy();
+        }
         let reports = runs.iter().map(|far| self.report(far, queue.as_ref())).collect::<Result<_>>()?;
-        Ok(Observed { at: towline_host::clock::now(), runs: reports, unasked })
+        let settles_in = settles_in.map(|rest| u64::try_from(rest.as_millis()).unwrap_or(u64::MAX));
+        Ok(Observed { at: towline_host::clock::now(), runs: reports, unasked, settles_in })
+    }
+
+    /// What the controller has of these submissions, whatever else is in its queue.
+    pub(super) fn queue_of<'r>(&self, submissions: impl IntoIterator<Item = &'r RunId>) -> Result<Vec<QueueRow>> {
+        let names: BTreeSet<&str> = submissions.into_iter().map(RunId::as_str).collect();
+        // A command line has an end.
+        let names: Vec<&str> = if names.len() > MOST_NAMES { Vec::new() } else { names.into_iter().collect() };
+        self.slurm.queue(&Which { user: Some(&self.user), names: &names, ..Which::default() })
     }
 
     /// Another job for these runs; those that no scheduler will carry have ended.
@@ -94,7 +120,7 @@ impl Site {
     /// One question for all, and one more for those that the controller has let go, or that ended
     /// without a word of ours: only the database tells how.
     fn ask_scheduler(&self, runs: &[FarRun]) -> Result<Queue> {
-        let rows = self.slurm.queue(Some(&self.user))?;
+        let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         let mut queue = Queue { rows, accounted: Vec::new() };
         let mut gone = Vec::new();
         for far in runs {
@@ -111,7 +137,7 @@ impl Site {
         Ok(queue)
     }
 
-    fn is_over(&self, far: &FarRun) -> Result<bool> {
+    pub(super) fn is_over(&self, far: &FarRun) -> Result<bool> {
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
         Ok(!records.attempts.is_empty() && matches!(records.due(self.policy(far).as_ref()), Due::Nothing(_)))
@@ -121,11 +147,10 @@ impl Site {
         records::order(&self.stage, &far.submission).ok().and_then(|order| order.plan.resolved.retry)
     }
 
-    /// `true`: it is to be submitted again.
-    fn settle_one(&mut self, far: &FarRun, queue: &Queue) -> Result<bool> {
+    fn settle_one(&mut self, far: &FarRun, queue: &Queue) -> Result<Left> {
         let jobs = self.jobs(&far.submission)?;
         if jobs.times(far.task) == 0 {
-            return Ok(false);
+            return Ok(Left::Nothing);
         }
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
@@ -144,11 +169,14 @@ impl Site {
                 now
             }
         };
-        match settle(&records, &due, &truth, Signs { lapsed, lasting: since.elapsed() >= LASTING }) {
-            Act::Nothing => Ok(false),
+        let rest = LASTING.saturating_sub(since.elapsed());
+        let signs = Signs { lapsed, lasting: rest.is_zero(), unstarted: queue.row(far).is_some_and(|row| row.nodes.is_empty()) };
+        match settle(&records, &due, &truth, signs) {
+            Act::Nothing if settle(&records, &due, &truth, Signs { lasting: true, ..signs }) != Act::Nothing => Ok(Left::Patience(rest)),
+            Act::Nothing => Ok(Left::Nothing),
             Act::SubmitAgain => {
                 self.observed.since.remove(&far.run);
-                Ok(true)
+                Ok(Left::SubmitAgain)
             }
             Act::End { attempt, ending } => {
                 let ending = self.with_last_words(far, &jobs, ending);
@@ -157,7 +185,7 @@ impl Site {
                     // Put back for a start that nobody wants. One that comes all the same finds the end and leaves.
                     let _ = self.withdraw(std::slice::from_ref(far));
                 }
-                Ok(false)
+                Ok(Left::Nothing)
             }
         }
     }
@@ -221,31 +249,44 @@ impl Site {
         Ok(RunReport { run: far.run.clone(), is_unknown, cancelled: records.cancelled, attempts, native })
     }
 
+    /// The lines of one run: by the number that its job was given, if that is still the one that waits.
+    fn rows_of_one(&self, far: &FarRun) -> Result<Vec<QueueRow>> {
+        let jobs = self.jobs(&far.submission)?;
+        let number = jobs.accepted(far.task).next().map(|(_, job)| job);
+        let asked = number.and_then(|_| self.slurm.queue(&Which { job: number, ..Which::default() }).ok()).unwrap_or_default();
+        let is_it = |row: &QueueRow| row.user == self.user && state::native(&row.state) == state::Native::Waiting;
+        if rows_of(&asked, far).any(is_it) { Ok(asked) } else { self.queue_of([&far.submission]) }
+    }
+
     /// Why it waits.
     pub(super) fn explain(&self, far: &FarRun) -> Result<Explained> {
-        let rows = self.slurm.queue(Some(&self.user))?;
-        let queue = Queue { rows, accounted: Vec::new() };
-        let Some(row) = queue.row(far) else {
-            return Ok(Explained { native: None, text: "Slurm has no job of it now".into(), next: None, forever: false });
-        };
-        let everyone = self.slurm.queue(None).unwrap_or_default();
-        let waiting: Vec<&QueueRow> =
-            everyone.iter().filter(|other| other.partition == row.partition && state::native(&other.state) == state::Native::Waiting).collect();
-        let count = |rows: usize| Some(u32::try_from(rows).unwrap_or(u32::MAX));
+        let queue = Queue { rows: self.rows_of_one(far)?, accounted: Vec::new() };
+        let plain = |text: &str| Ok(Explained { native: queue.native(far), text: text.into(), next: None, forever: false });
+        let Some(row) = queue.row(far) else { return plain("Slurm has no job of it now") };
+        match state::native(&row.state) {
+            state::Native::Running => return plain("Slurm has given it nodes, and it has not told of itself yet"),
+            state::Native::Ended(_) => return plain("its job has ended there, and what follows is not settled yet"),
+            state::Native::Waiting | state::Native::Unknown(_) => {}
+        }
+        let native = queue.native(far);
+        let reason = row.reason.clone().unwrap_or_default();
+        // All who wait have to be asked for: only where it tells something.
+        let waiting = is_turn(&reason).then(|| self.slurm.priorities(&row.partition).ok()).flatten();
+        let count = |rows: usize| u32::try_from(rows).unwrap_or(u32::MAX);
         let outlook = Outlook {
             now: towline_host::clock::now(),
+            job: native.as_ref().map(|native| native.id.as_str()),
             start: row.start,
-            ahead: count(waiting.iter().filter(|other| other.priority > row.priority).count()),
-            waiting: count(waiting.len()),
+            ahead: waiting.as_ref().map(|waiting| count(waiting.iter().filter(|other| **other > row.priority).count())),
+            waiting: waiting.as_ref().map(|waiting| count(waiting.len())),
         };
-        let reason = row.reason.clone().unwrap_or_default();
         let found = explain_with(&reason, &outlook);
-        Ok(Explained { native: queue.native(far), text: found.text, next: found.next, forever: found.forever })
+        Ok(Explained { text: found.text, next: found.next, forever: found.forever, native })
     }
 
     /// Everything in the scheduler's queue, and every run that this stage folder knows of.
     pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
-        let rows = self.slurm.queue(None)?;
+        let rows = self.slurm.queue(&Which::default())?;
         let mut known = Vec::new();
         for row in &rows {
             let submission = RunId::try_from(row.name.clone()).ok().filter(|id| row.user == self.user && self.stage.plan(id).exists());

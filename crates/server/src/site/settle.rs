@@ -35,6 +35,8 @@ pub(super) struct Signs {
     pub(super) lapsed: bool,
     /// It was so at an earlier look too, long enough ago.
     pub(super) lasting: bool,
+    /// The controller itself says that its job has ended and never had a node.
+    pub(super) unstarted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +90,11 @@ const fn is_from_outside(cause: Cause) -> bool {
 fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
     match truth {
         Truth::Waiting | Truth::Running | Truth::Unknown => Act::Nothing,
+        // Nothing of it can be on its way, so that there is nothing to wait for.
+        Truth::Ended(ending) if signs.unstarted && ending.cause == Some(Cause::ByUser) => cancelled_there(ending),
         _ if !signs.lasting => Act::Nothing,
         Truth::NeverHeard => Act::SubmitAgain,
-        Truth::Ended(ending) if ending.cause == Some(Cause::ByUser) => Act::End { attempt: 0, ending: ending.clone().detail("cancelled on the cluster") },
+        Truth::Ended(ending) if ending.cause == Some(Cause::ByUser) => cancelled_there(ending),
         // The former attempt ended its job, and another is due.
         Truth::Ended(_) if attempt > 1 => Act::SubmitAgain,
         Truth::Ended(ending) => {
@@ -102,6 +106,10 @@ fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
             Act::End { attempt: 0, ending }
         }
     }
+}
+
+fn cancelled_there(ending: &Ending) -> Act {
+    Act::End { attempt: 0, ending: ending.clone().detail("cancelled on the cluster") }
 }
 
 fn not_started(ending: &Ending) -> Ending {
@@ -116,7 +124,7 @@ mod tests {
     use towline_runner::far::records::AttemptRecords;
     use towline_wire::stage::{Claim, End, JobStart};
 
-    const LASTING: Signs = Signs { lapsed: true, lasting: true };
+    const LASTING: Signs = Signs { lapsed: true, lasting: true, unstarted: false };
 
     fn claimed() -> Records {
         let claim = Claim { by: JobStart { job: "1".into(), restarts: 0 }, at: Moment(1), hosts: vec!["a".into()], port: 1 };
@@ -141,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_may_be_alive_is_left_alone() {
-        let alive = Signs { lapsed: false, lasting: true };
+        let alive = Signs { lapsed: false, ..LASTING };
         for truth in [Truth::Waiting, Truth::Running, Truth::NeverHeard, Truth::Unknown, Truth::Ended(Ending::cause(Cause::NodeFailed))] {
             assert_eq!(act(&claimed(), &truth, alive), Act::Nothing, "{truth:?}");
         }
@@ -166,7 +174,7 @@ mod tests {
     #[test]
     fn a_forgotten_job_is_submitted_again_once_that_is_sure() {
         let none = Records::default();
-        assert_eq!(act(&none, &Truth::NeverHeard, Signs { lapsed: true, lasting: false }), Act::Nothing);
+        assert_eq!(act(&none, &Truth::NeverHeard, Signs { lasting: false, ..LASTING }), Act::Nothing);
         assert_eq!(act(&none, &Truth::NeverHeard, LASTING), Act::SubmitAgain);
         assert_eq!(act(&none, &Truth::Unknown, LASTING), Act::Nothing);
         let cancelled = Records { cancelled: true, ..Records::default() };
@@ -183,6 +191,17 @@ mod tests {
         assert_eq!(act(&records, &Truth::Ended(Ending::cause(Cause::Preempted)), LASTING), Act::SubmitAgain);
         let cancelled = act(&records, &Truth::Ended(Ending::cause(Cause::ByUser)), LASTING);
         assert!(matches!(cancelled, Act::End { attempt: 0, .. }), "who cancelled it there does not want it back: {cancelled:?}");
+    }
+
+    #[test]
+    fn a_job_that_is_cancelled_before_it_had_a_node_is_over_at_once() {
+        let first = Signs { lasting: false, ..LASTING };
+        let never = Signs { unstarted: true, ..first };
+        let cancelled = Truth::Ended(Ending::cause(Cause::ByUser));
+        assert_eq!(act(&Records::default(), &cancelled, first), Act::Nothing, "its claim may be on its way");
+        assert!(matches!(act(&Records::default(), &cancelled, never), Act::End { attempt: 0, .. }));
+        assert_eq!(act(&Records::default(), &Truth::Ended(Ending::cause(Cause::NodeFailed)), never), Act::Nothing);
+        assert_eq!(act(&claimed(), &cancelled, never), Act::Nothing, "it was begun after all");
     }
 
     #[test]

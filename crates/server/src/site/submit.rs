@@ -4,9 +4,10 @@
 
 use super::{Site, failed};
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
 use towline_backends::slurm::state;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
@@ -17,6 +18,8 @@ use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
 /// How often a submission is handed over that the scheduler took and forgot.
 const MOST_TIMES: usize = 5;
+/// Longer than the scheduler may take for an answer: nobody who is alive has a lock for so long.
+const LOCKED: Duration = Duration::from_secs(300);
 
 /// What was asked of the scheduler so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -148,7 +151,7 @@ impl Site {
 
     /// The job of a submission, wherever the scheduler still knows of it.
     pub(super) fn find_by_name(&self, id: &RunId, since: Option<i64>) -> Result<Option<String>> {
-        let rows = self.slurm.queue(Some(&self.user))?;
+        let rows = self.queue_of([id])?;
         if let Some(row) = rows.iter().filter(|row| row.name == id.as_str()).max_by_key(|row| row.id.job) {
             return Ok(Some(row.id.job.to_string()));
         }
@@ -161,11 +164,19 @@ impl Site {
         Ok(rows.iter().filter(|row| row.name == id.as_str()).map(|row| row.id.job).max().map(|job| job.to_string()))
     }
 
-    /// Held while it is handed over. A file system without locks has only the claims, which hold alone.
+    /// Held while it is handed over. A file system without locks has only the claims, which hold alone;
+    /// so it is when whoever has the lock stands still.
     fn lock(&self, id: &RunId) -> Result<Option<File>> {
         let path = self.stage.submission_lock(id);
         let file = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(&path).map_err(|error| failed(&path, error))?;
-        Ok(file.lock().is_ok().then_some(file))
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCKED => std::thread::sleep(Duration::from_millis(20)),
+                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(None),
+            }
+        }
     }
 
     pub(super) fn jobs(&self, id: &RunId) -> Result<Jobs> {
@@ -202,7 +213,7 @@ impl Site {
     pub(super) fn withdraw(&self, runs: &[FarRun]) -> Result<()> {
         let mut jobs: Vec<String> = Vec::new();
         // By name, not by the ids that were noted: a controller that forgot a job gives its id to another.
-        let rows = self.slurm.queue(Some(&self.user))?;
+        let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         for far in runs {
             let open = super::observe::rows_of(&rows, far).filter(|row| !state::native(&row.state).is_ended());
             jobs.extend(open.map(|row| far.task.map_or_else(|| row.id.job.to_string(), |task| format!("{}_{task}", row.id.job))));

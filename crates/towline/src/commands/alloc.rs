@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         job.tags.push(aliases::ALLOCATION.to_owned());
         job.resources.native.extend(native);
     })?;
-    submit::send(context, &mut prepared)?;
+    crate::sending::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
     let granted = wait_until_granted(context, &id)?;
     let hosts = granted.native.as_ref().map(|native| native.hosts.clone()).unwrap_or_default();

@@ -6,9 +6,11 @@ use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_backends::local::client;
+use towline_core::state::Phase;
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, JournalMode};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
 /// How long a datastore may take to answer.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -41,6 +43,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     ];
     checks.extend(clusters(context));
     checks.extend(datastores(context));
+    checks.extend(tunnels(context));
     let colour = stdout_has_colour();
     let mut text = String::new();
     for check in &checks {
@@ -108,6 +111,22 @@ fn datastores(context: &Context) -> Vec<Check> {
     asked.collect()
 }
 
+/// Each tunnel that is to be open says whether it is.
+fn tunnels(context: &Context) -> Vec<Check> {
+    let Ok(state) = context.state() else { return Vec::new() };
+    let told = crate::tunnels::wanted(state).into_iter().map(|(name, wanted)| {
+        let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
+        let answer = match crate::tunnels::status(state, &name) {
+            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", status.since)),
+            Some(TunnelStatus { trouble: Some(trouble), .. }) => Err(Error::from(trouble)),
+            Some(status) => Err(Error::unreachable(format!("{place}: {}", status.state.word()))),
+            None => Err(Error::unreachable(format!("{place}: nobody supervises it")).hint(format!("tow tunnel open {name}"))),
+        };
+        check(format!("tunnel {name}"), answer)
+    });
+    told.collect()
+}
+
 fn state_folder(context: &Context) -> Result<String> {
     let state = context.state()?;
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
@@ -132,7 +151,13 @@ fn history(context: &Context) -> Result<String> {
 
 fn daemon(context: &Context) -> Result<String> {
     match client::ask(context.state()?, &|| Request::Status)?.0 {
-        Reply::Status(status) => Ok(format!("version {}, {} queued, {} running", status.version, status.queued, status.running)),
+        Reply::Status(status) => {
+            // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own queue.
+            let history = context.maybe_history()?;
+            let count = |phases: &[Phase]| history.as_ref().map_or(Ok(0), |history| history.count(&Filter { phases: phases.to_vec(), ..Filter::default() }));
+            let (queued, running) = (count(&[Phase::Drafted, Phase::Staging, Phase::Submitting, Phase::Queued])?, count(&[Phase::Running])?);
+            Ok(format!("version {}, {queued} queued, {running} running", status.version))
+        }
         _ => Err(Error::bug("the daemon gave an answer to another question")),
     }
 }

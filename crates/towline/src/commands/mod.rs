@@ -24,11 +24,13 @@ pub(crate) mod query;
 pub(crate) mod release;
 pub(crate) mod resubmit;
 pub(crate) mod rm;
+pub(crate) mod scratch;
 pub(crate) mod show;
 pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod sync;
+pub(crate) mod tunnel;
 pub(crate) mod up;
 pub(crate) mod url;
 pub(crate) mod wait;
@@ -130,6 +132,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Ssh(args) => ssh::run(context, &args),
         Verb::Adopt(args) => adopt::run(context, &args),
         Verb::Port(args) => port::run(context, &args),
+        Verb::Tunnel(args) => tunnel::run(context, &args),
         Verb::Alloc(args) => alloc::run(context, args),
         Verb::Release(args) => release::run(context, &args),
         Verb::Ls(args) => ls::run(context, &args),
@@ -138,6 +141,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Rm(args) => rm::run(context, &args),
         Verb::Cp(args) => cp::run(context, &args),
         Verb::Sync(args) => sync::run(context, &args),
+        Verb::Scratch(args) => scratch::run(context, &args),
         Verb::Url(args) => url::run(context, &args),
         Verb::Clusters(args) => clusters::run(context, &args),
         Verb::Nodes(args) => nodes::run(context, &args),

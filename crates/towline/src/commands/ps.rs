@@ -97,7 +97,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
-        return Ok(Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello"));
+        return Ok(with_workspaces(context, Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello")));
     };
     let mut records = history.list(&filter)?;
     freshen(context, &history, &mut records)?;
@@ -118,7 +118,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for (cluster, since, why) in stale(&records) {
         report = report.hint(format!("`?`: {cluster} was last heard of at {since}: {why}"));
     }
-    Ok(report)
+    Ok(with_workspaces(context, report))
+}
+
+/// Who looks at runs also hears of backups that fail.
+fn with_workspaces(context: &Context, report: Report) -> Report {
+    let Ok(state) = context.state() else { return report };
+    crate::scratch::see_to_autos(state);
+    let failing = crate::scratch::failing(state);
+    failing.into_iter().fold(report, |report, (name, failing)| {
+        report.hint(format!("backups of workspace `{name}` fail since {}: {} (`tow scratch ls`)", failing.since, failing.why))
+    })
 }
 
 /// Clusters of which what is shown is old, each once.

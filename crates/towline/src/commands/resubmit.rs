@@ -1,8 +1,9 @@
 //! `tow resubmit`: the same again.
 
-use super::submit::{CodeChoice, Origin};
-use super::{Report, abort, submit};
+use super::{Report, abort};
 use crate::context::Context;
+use crate::planning::{CodeChoice, Origin, plan_for};
+use crate::sending::send;
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::Job;
@@ -70,7 +71,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             job.cluster = towline_core::job::Words::One(cluster.clone());
         }
         let origin = origin(context, &target, &plan.resolved, args.latest_code)?;
-        let new = submit::plan_for(context, job, &cluster, total, origin)?;
+        let new = plan_for(context, job, &cluster, total, origin)?;
         prepared.push((target, again, new));
     }
     let mut text = String::new();
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             abort::abort_and_wait(context, &active)?;
         }
         crash::pass("client.resubmit.cancelled");
-        submit::send(context, &mut new)?;
+        send(context, &mut new)?;
         text += &format!("{}\n", new.plan.id);
         rows.push(Resubmitted { from: target.id().clone(), id: new.plan.id.clone(), runs: new.plan.runs.iter().map(|run| run.id.clone()).collect() });
     }

@@ -1,30 +1,22 @@
 //! `tow submit` and `tow run`.
 
 use super::{Report, logs};
-use crate::code::{self, LocalStore, Survey, Wish};
-use crate::context::{AnyCluster, Context, SlurmCluster, block_on};
+use crate::context::Context;
 use crate::follow::{Followed, View, follow};
-use crate::job_data::{job_data, same_data};
 use crate::output;
+use crate::planning::{CodeChoice, Origin, Prepared, can_start_now, plan_for};
+use crate::sending::send;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use towline_backends::local::client;
-use towline_core::backend::{Backend, LogSource, NodeFacts, Staged};
+use towline_core::backend::LogSource;
 use towline_core::command::Program;
 use towline_core::job::{Job, Launch, Tier, Words};
-use towline_core::plan::Plan;
+use towline_core::plan::{self, Plan};
 use towline_core::quantity::{Memory, Span};
-use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, Surroundings};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
-use towline_engine::flow::CodePlace;
-use towline_engine::{flow, surroundings};
-use towline_host::crash;
-use towline_snapshot::digest::Digest;
-use towline_snapshot::store::{Blob, BlobStore};
-use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
+use towline_engine::flow;
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -136,35 +128,6 @@ fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
     }
 }
 
-/// A plan with what it needs to be carried out.
-pub(crate) struct Prepared {
-    pub(crate) plan: Plan,
-    pub(crate) secrets: SecretSet,
-    pub(crate) cluster: AnyCluster,
-    /// The code to take before anything is sent.
-    survey: Option<Survey>,
-}
-
-/// What a plan is made from, beside the job.
-pub(crate) struct Origin {
-    pub(crate) place: CodePlace,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) resubmits: Option<RunId>,
-    pub(crate) code: CodeChoice,
-    /// The data of the run that is done again.
-    pub(crate) data: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
-}
-
-/// Which code a run gets.
-pub(crate) enum CodeChoice {
-    /// What lies there now.
-    Today { any_size: bool },
-    /// What another run had.
-    SameAs(FrozenCode, Option<GitState>),
-    /// None: the run starts in the folder itself.
-    InPlace,
-}
-
 #[derive(Serialize)]
 struct Submitted<'a> {
     id: &'a RunId,
@@ -201,7 +164,7 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
 
 fn dry_run_report(plan: &Plan) -> Report {
     let mut text = format!("would submit {} to `{}` ({})\n", plan.id, plan.cluster, plan.kind);
-    text += &plan.request.text;
+    text += if plan.is_here() { plan.request.text.clone() } else { description(plan) }.as_str();
     if plan.runs.iter().any(|run| !run.parameters.is_empty()) {
         text += &format!("runs      {}\n", plan.runs.len());
         for run in plan.runs.iter().take(20) {
@@ -213,6 +176,10 @@ fn dry_run_report(plan: &Plan) -> Report {
         }
     }
     plan.notes.iter().for_each(|note| text += &format!("note      {note}\n"));
+    if !plan.is_here() {
+        // What is sent there, as it is.
+        text += &format!("\n{}", plan.request.text);
+    }
     // The shell's variables are many and the user's own: names are enough.
     let mut shown = serde_json::to_value(plan).unwrap_or_default();
     if let Some(inherited) = shown.pointer_mut("/resolved/inherited") {
@@ -221,67 +188,13 @@ fn dry_run_report(plan: &Plan) -> Report {
     Report { text, json: Some(shown), ..Report::default() }
 }
 
-/// Freezes the code, then sends the plan. When this returns, the runs happen.
-pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
-    if let AnyCluster::Slurm(cluster) = &prepared.cluster {
-        // What cannot be reached now is refused while nothing is written yet.
-        crate::machines::connect(&cluster.backend).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
-    }
-    // Held until the history names the snapshot: nobody prunes it in between.
-    let _store = match &mut prepared.plan.resolved.code {
-        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take(), &prepared.cluster)?),
-        None => None,
-    };
-    crash::pass("client.submit.before");
-    let failed = |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
-    match &prepared.cluster {
-        AnyCluster::Local(backend) => {
-            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
-        }
-        AnyCluster::Slurm(cluster) => send_far(context, cluster, prepared).map_err(failed)?,
-    }
-    crash::pass("client.submit.answered");
-    Ok(())
-}
-
-/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
-fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> Result<()> {
-    let submit = || Submit {
-        plan: prepared.plan.clone(),
-        secrets: PrivateSecrets(prepared.secrets.clone()),
-        limits: Limits::default(),
-        cluster: Some(cluster.named.clone()),
-    };
-    client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
-    let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, run)?;
-    // Its alias; that it cannot be written is no reason to fail what was submitted.
-    let _ = crate::aliases::write(context);
-    Ok(())
-}
-
-fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {
-    let store = code::local_store(context.state()?)?;
-    match survey {
-        Some(survey) => {
-            let taken = match cluster {
-                AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
-                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, cluster)?,
-            };
-            frozen.snapshot = Some(taken.id.to_string());
-        }
-        None => check_kept(frozen, &store)?,
-    }
-    crash::pass("client.snapshot.taken");
-    Ok(store)
-}
-
-fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> {
-    let id = frozen.snapshot.as_deref().and_then(Digest::parse);
-    if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
-        return Ok(());
-    }
-    Err(Error::refused("the code of that run was pruned").hint("`--latest-code` takes what lies in its folder now"))
+/// A request in the words of another scheduler does not say all that travels.
+fn description(plan: &Plan) -> String {
+    let shape = &plan.resolved.shape;
+    let cpus = shape.cpus_per_node.unwrap_or_else(|| shape.ranks_on(0).max(1));
+    let takes = plan::takes(cpus, shape.gpus_per_node, shape.memory.map_or(0, |memory| memory.0));
+    let takes = if shape.nodes > 1 { format!("{takes} on each of {} nodes", shape.nodes) } else { takes };
+    plan::describe(&plan.resolved, &takes, false)
 }
 
 pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report> {
@@ -373,89 +286,6 @@ fn prepare_on(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32
     let code = if holds_only || here && (in_place || context.layers()?.config.in_place) { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
     let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code, data: None };
     plan_for(context, job, cluster, total_gpus, origin)
-}
-
-/// Whether as many nodes as it asks for have what it asks for free.
-fn can_start_now(context: &Context, prepared: &Prepared) -> bool {
-    let shape = &prepared.plan.resolved.shape;
-    let Ok(facts) = prepared.cluster.facts(context) else { return false };
-    let nodes = if prepared.cluster.is_here() { 1 } else { shape.nodes };
-    let (gpus, cpus) = if prepared.cluster.is_here() { (shape.total_gpus(), 1) } else { (shape.gpus_per_node, shape.cpus_per_node.unwrap_or(1)) };
-    let fits = |node: &&NodeFacts| {
-        let free = node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count();
-        free >= gpus as usize && node.cpus.saturating_sub(node.cpus_used) >= cpus
-    };
-    facts.nodes.iter().filter(fits).count() >= nodes as usize
-}
-
-/// Makes the plan; the code is only looked at.
-pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
-    let target = context.cluster(cluster)?;
-    let facts = target.quick_facts(context)?;
-    let Origin { place, environment, resubmits, code, data } = origin;
-    let mut notes = Vec::new();
-    let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
-    let data = match data {
-        Some((io, copy)) => same_data(context, io, copy)?,
-        None => job_data(context, &job, target.is_here())?,
-    };
-    let around = Surroundings {
-        git,
-        code: frozen,
-        io: data.io,
-        copy: data.copy,
-        container: if target.is_here() { crate::image::container(&job, &facts, &environment, &place.workdir)? } else { None },
-        keyring: surroundings::keyring(&job.environment.secrets, &environment),
-        environment,
-        workdir: place
-            .workdir
-            .into_os_string()
-            .into_string()
-            .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
-        umask: surroundings::umask(),
-        inherit: target.is_here(),
-    };
-    let mut random = [0; 4];
-    getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
-    let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
-    secrets.0.extend(data.secrets.0);
-    plan.notes.extend(notes);
-    Ok(Prepared { plan, secrets, cluster: target, survey })
-}
-
-/// What is to be taken, what the plan says of it, and git's word.
-type Chosen = (Option<Survey>, Option<FrozenCode>, Option<GitState>);
-
-fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice, notes: &mut Vec<String>) -> Result<Chosen> {
-    let any_size = match code {
-        CodeChoice::Today { any_size } => any_size,
-        CodeChoice::InPlace => return Ok((None, None, surroundings::git_around(&place.root))),
-        CodeChoice::SameAs(frozen, git) => {
-            check_kept(&frozen, &code::local_store(context.state()?)?)?;
-            return Ok((None, Some(frozen), git));
-        }
-    };
-    if let Some(why) = code::stays(place) {
-        notes.push(why);
-        return Ok((None, None, surroundings::git_around(&place.root)));
-    }
-    let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
-    let frozen = survey.frozen()?;
-    notes.extend(survey.unlinked());
-    Ok((Some(survey), Some(frozen), git))
-}
-
-/// The tree and git's word on it, side by side: neither waits for the other.
-fn look_around(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<(Survey, Option<GitState>)> {
-    let Some(mut git) = surroundings::git_around(&place.root) else { return Ok((code::survey(context, place, wish)?, None)) };
-    let survey = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| surroundings::is_dirty(&place.root));
-        let survey = code::survey(context, place, wish);
-        git.dirty = asked.join().ok().flatten();
-        survey
-    })?;
-    Ok((survey, Some(git)))
 }
 
 fn base_job(context: &Context, args: &JobArgs) -> Result<Job> {

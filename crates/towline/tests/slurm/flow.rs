@@ -4,6 +4,7 @@ use crate::lab::{Lab, holding, patiently, together};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 use towline_testkit::until;
 
 #[test]
@@ -263,7 +264,11 @@ fn a_run_that_waits_is_aborted_without_a_start() {
     let lab = Lab::shared();
     let id = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     lab.until_state(&id, "queued");
-    lab.tow(["abort", &id]).ok();
+    let doctor = lab.tow(["doctor"]).stdout;
+    assert!(doctor.lines().any(|line| line.starts_with("daemon ") && line.ends_with(", 1 queued, 0 running")), "runs of all clusters count: {doctor}");
+    let begun = Instant::now();
+    lab.tow(["abort", "--wait", &id]).ok();
+    assert!(begun.elapsed() < Duration::from_secs(10), "its end is told after {:?}", begun.elapsed());
     let ended = lab.ended(&id);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("cancelled"), Some(0)), "{ended}");
     assert!(lab.jobs_of(&id).iter().all(|row| row[3] == "CANCELLED"), "{:?}", lab.jobs_of(&id));
@@ -284,15 +289,25 @@ fn a_cancel_on_the_cluster_is_seen() {
     let held = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     lab.until_state(&held, "queued");
     lab.slurm().exec("login", "alice", ["scancel", &lab.job_of(&held)]).ok();
+    let begun = Instant::now();
     assert_eq!(lab.ended(&held)["state"], "cancelled");
+    // At the next question; nothing that had no node is waited for.
+    assert!(begun.elapsed() < Duration::from_secs(15), "told after {:?}", begun.elapsed());
 }
 
 #[test]
 fn a_plan_is_shown_and_nothing_is_sent() {
     let lab = Lab::shared();
-    let shown = lab.tow(["submit", "--dry-run", "--name", "dry-run-only", "-n", "2", "--time", "90s", "true"]).ok();
-    for line in ["#SBATCH --gres=gpu:2", "#SBATCH --time=00:02:00", "#SBATCH --qos=standard"] {
-        assert!(shown.stdout.contains(line), "{line} in {}", shown.stdout);
+    lab.home.write("job.yaml", "resources: {location: [eastus], instance_type: h200}\ncommand: 'true'\n");
+    let shown = lab.tow(["submit", "--dry-run", "--name", "dry-run-only", "-n", "2", "--time", "90s", "-f", "job.yaml"]).ok();
+    let (told, script) = shown.stdout.split_once("\n#!/bin/sh\n").expect("a script after the rest");
+    for line in ["#SBATCH --gres=gpu:h200:2", "#SBATCH --time=00:02:00", "#SBATCH --qos=standard"] {
+        assert!(script.contains(line), "{line} in {script}");
+    }
+    assert!(script.trim_end().ends_with(shown.stdout.split_whitespace().nth(2).unwrap()), "nothing follows the script: {script}");
+    let size = format!("code      1 file, 69 from {}", lab.home.project().display());
+    for line in ["to `lab` (slurm)", "starts    true", &size, "takes     1 CPU, 2 GPUs", "at most   1m30s", "`lab` has no use for `resources.location`\n"] {
+        assert!(told.contains(line), "{line} in {told}");
     }
     assert!(!lab.queue().contains("dry-run-only"));
     assert_eq!(lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 0);

@@ -123,6 +123,8 @@ pub(crate) fn every_byte_is_there_that_was_written_before_a_power_cut() {
     let host = |run: &Written<'_>| lab.home.show(&run.id)["native"]["hosts"][0].as_str().map(str::to_owned);
     let hosts = [&again, &alone].map(|run| patiently(30, "its host", || host(run)));
     assert_ne!(hosts[0], hosts[1]);
+    // Slurm may have told the host before the records told the start.
+    lab.until_state(&alone.id, "running");
     for host in &hosts {
         lab.slurm().kill_host(host);
     }

@@ -4,6 +4,7 @@
 mod contract;
 mod flow;
 mod hostile;
+mod images;
 mod lab;
 mod logs;
 mod polite;

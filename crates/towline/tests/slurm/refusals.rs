@@ -42,6 +42,7 @@ fn what_the_cluster_has_not_is_refused_before_it_is_sent() {
     lab.assert_refused(&submit("resources: {time: 8d}"), 123, &["8d", "`main` allows 7d", "--time 7d", "retry: {when: [time_limit]}"]);
     lab.assert_refused(&submit("resources: {cpus_per_node: 9}"), 123, &["9 CPUs", "more than 8", "--cpus"]);
     lab.assert_refused(&submit("resources: {memory: 100G}"), 123, &["100G", "--memory"]);
+    lab.assert_refused(&submit("resources: {instance_type: h200}"), 123, &["instance_type", "`h200`", "for none", "`-n`"]);
     lab.assert_refused(&submit("sweep: {i: 1-10001}"), 123, &["10001 runs", "10000", "hint:"]);
     lab.assert_refused(&lab.tow(["submit", "-n", "5", "true"]), 123, &["5 GPUs do not fill nodes of 4", "4 or 8"]);
     lab.configure(", partition: mian");

@@ -1,7 +1,10 @@
 //! Other Slurms, on other Debians, whose C library is older or newer than the one `tow` was built with.
 
 use crate::lab::Lab;
+use std::fs;
+use std::time::Duration;
 use towline_testkit::real::slurm::Options;
+use towline_testkit::until;
 
 /// What a run needs of a cluster: code, several nodes, GPUs, a sweep as an array, an end by the user.
 fn a_cluster_of(release: &str, version: &str) {
@@ -23,6 +26,40 @@ fn a_cluster_of(release: &str, version: &str) {
     lab.until_state(&long, "running");
     lab.tow(["abort", &long, "--wait"]).ok();
     assert_eq!(lab.tow(["show", &long, "--json"]).json()["state"], "cancelled");
+}
+
+/// Programs of other versions go when they are old and nothing will start with them.
+#[test]
+fn old_programs_are_removed_over_there() {
+    let lab = Lab::shared();
+    let held = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
+    let month = Duration::from_secs(31 * 86_400);
+    let make = |letter: &str, age: Duration| {
+        let path = lab.stage().join("bin").join(format!("tow-{}", letter.repeat(64)));
+        let file = fs::File::create(&path).unwrap();
+        file.set_modified(file.metadata().unwrap().modified().unwrap() - age).unwrap();
+        path
+    };
+    let script = lab.stage().join("submissions").join(&held).join("batch.sh");
+    let text = fs::read_to_string(&script).unwrap();
+    fs::write(&script, format!("{text}# tow-{}\n", "b".repeat(64))).unwrap();
+    let (old, needed, young) = (make("a", month), make("b", month), make("c", Duration::ZERO));
+    // What has ended needs nothing.
+    let done = lab.tow(["submit", "true"]).ok().id();
+    lab.ended(&done);
+    let other = lab.stage().join("submissions").join(&done).join("batch.sh");
+    fs::write(&other, format!("# tow-{}\n", "a".repeat(64))).unwrap();
+    // A site looks once a day: this is another.
+    lab.tow(["daemon", "stop"]).ok();
+    lab.tow(["wait", &held, "--timeout", "1s"]);
+    until("the old program to go", || (!old.exists()).then_some(()));
+    assert!(needed.exists() && young.exists(), "others stay");
+    lab.tow(["abort", "--wait", &held]).ok();
+    assert_eq!(lab.tow(["run", "echo", "still"]).ok().stdout, "still\n", "and so does the one in use");
+    // The sites of other tests may have come first.
+    for path in [needed, young] {
+        let _ = fs::remove_file(path);
+    }
 }
 
 #[test]

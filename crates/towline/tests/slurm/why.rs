@@ -83,7 +83,8 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
         assert_eq!(lab.home.state_of(run), "queued");
     }
     lab.assert_why(&admin, "JobHeldAdmin", "held by the site's staff");
-    assert!(lab.tow(["why", &runs[0]]).ok().stdout.contains("scontrol release"), "the next step");
+    let release = format!("`scontrol release {}`", lab.job_of(&runs[0]));
+    assert!(lab.tow(["why", &runs[0]]).ok().stdout.contains(&release), "the next step is {release}");
     // All of them can be given up.
     let given_up = |runs: &[&str]| {
         lab.tow(["abort"].into_iter().chain(runs.iter().copied())).ok();
@@ -152,6 +153,18 @@ fn a_job_whose_head_is_killed_ends_with_the_cause_and_nothing_alive() {
     assert!(why.contains("signal 9") || why.contains("SIGKILL") || why.contains("died without a word"), "{why}");
     until("everything of it to be gone", || lab.slurm().root("c1", ["pgrep", "-f", "sleep 500|__node"]).stdout.is_empty().then_some(()));
     assert!(!lab.far(&id).join("attempt-2.claim").exists());
+}
+
+#[test]
+fn what_slurm_has_not_said_yet_is_not_made_up() {
+    let lab = Lab::shared();
+    for _ in 0..3 {
+        let id = lab.submit_file("script: sleep 100\n", &[]);
+        let why = lab.tow(["why", &id]).ok();
+        assert!(!why.stdout.contains("nothing") && !why.stderr.contains("cannot be asked"), "{why:?}");
+        let told = ["has not said yet why it waits", "has given it nodes", "it is running", "job "];
+        assert!(told.iter().any(|words| why.stdout.contains(words)), "{why:?}");
+    }
 }
 
 #[test]

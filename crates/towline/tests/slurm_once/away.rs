@@ -91,6 +91,32 @@ fn a_line_that_hangs_is_told_before_it_breaks() {
     lab.nothing_is_left("a line was cut");
 }
 
+/// A site that stands still is given up and another is asked, by the same daemon.
+#[test]
+fn a_site_that_stands_still_is_replaced() {
+    let lab = Lab::new(&Options::default());
+    let id = lab.submit(&["-f", "long.yaml"]);
+    lab.until_started(&id);
+    lab.home.wait_for_state(&id, "running");
+    lab.until_fresh(&id);
+    let daemon = lab.home.daemon();
+    let sites = || lab.over_there("login", "__site").into_iter().filter(|(_, words)| !words.starts_with("/bin/sh")).map(|(pid, _)| pid);
+    let frozen = sites().next().unwrap();
+    lab.slurm.root("login", ["kill", "-STOP", &frozen]);
+    let begun = Instant::now();
+    lab.until_stale(&id);
+    assert!(begun.elapsed() < Duration::from_secs(30), "told after {:?}", begun.elapsed());
+    lab.until_fresh(&id);
+    assert!(begun.elapsed() < Duration::from_secs(60), "another is asked after {:?}", begun.elapsed());
+    assert_eq!(lab.home.daemon(), daemon, "the daemon is the same");
+    assert!(sites().any(|pid| pid != frozen), "another site");
+    lab.home.tow(["abort", "--wait", &id]).ok();
+    assert_eq!((lab.home.state_of(&id).as_str(), lab.attempts("start", &id)), ("cancelled", vec![1]));
+    lab.slurm.root("login", ["kill", "-CONT", &frozen]);
+    until("the old one to leave", || sites().all(|pid| pid != frozen).then_some(()));
+    lab.nothing_is_left("a site stood still");
+}
+
 fn now() -> String {
     towline_host::clock::now().to_string()
 }

@@ -20,6 +20,7 @@ mod ps;
 mod query;
 mod resubmit;
 mod run;
+mod scratch;
 mod show;
 mod ssh;
 mod submit;

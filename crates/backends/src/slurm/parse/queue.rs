@@ -18,25 +18,35 @@ fn format(mark: &str) -> String {
     format!("{RECORD}{mark}{}{mark}{RECORD}", fields.join(&FIELD.to_string()))
 }
 
-/// All jobs in every state, of one user or of all, or some by id. `-a` shows hidden partitions.
-///
-/// With a single id that it does not know `squeue` fails ([`super::job::is_unknown`]); with several
-/// it leaves the unknown ones out.
-pub fn words(user: Option<&str>, jobs: &[String]) -> Vec<String> {
-    marked_words("", user, jobs)
+/// Which jobs are asked for. The controller itself leaves out those of other users; everything else
+/// `squeue` leaves out after it was told of them, which is still cheaper than to write and read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Which<'a> {
+    pub user: Option<&'a str>,
+    /// By name; all where there is none.
+    pub names: &'a [&'a str],
+    /// `squeue`'s short words, such as `PD`; in every state where there is none.
+    pub states: &'a [&'a str],
+    /// One by its number, which the controller finds without looking at others. One that it does not
+    /// know makes `squeue` fail.
+    pub job: Option<&'a str>,
+}
+
+/// The question for them. `-a` shows hidden partitions.
+pub fn words(which: &Which<'_>) -> Vec<String> {
+    marked_words("", which)
 }
 
 /// [`words`] with a mark of the caller's around each record, in letters and digits. Slurm takes any
 /// character in a name, so that a user can forge rows of other people's jobs by naming one of his
 /// own: where the answer is about several users, the mark must be one that nobody can guess.
-pub fn marked_words(mark: &str, user: Option<&str>, jobs: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", "all", "-o"].map(str::to_owned).to_vec();
+pub fn marked_words(mark: &str, which: &Which<'_>) -> Vec<String> {
+    let states = if which.states.is_empty() { "all".to_owned() } else { which.states.join(",") };
+    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", &states, "-o"].map(str::to_owned).to_vec();
     words.push(format(mark));
-    if let Some(user) = user {
-        words.extend(["-u".to_owned(), user.to_owned()]);
-    }
-    if !jobs.is_empty() {
-        words.extend(["-j".to_owned(), jobs.join(",")]);
+    let names = (!which.names.is_empty()).then(|| which.names.join(","));
+    for (option, value) in [("-u", which.user), ("-n", names.as_deref()), ("-j", which.job)] {
+        words.extend(value.into_iter().flat_map(|value| [option.to_owned(), value.to_owned()]));
     }
     words
 }
@@ -187,10 +197,12 @@ mod tests {
 
     #[test]
     fn the_words_ask_for_every_field_between_marks() {
-        let words = words(Some("alice"), &["1".into(), "2_3".into()]);
-        assert_eq!(words[..6], ["squeue", "-h", "-a", "-t", "all", "-o"]);
-        assert!(words[6].starts_with("\u{1e}%A\u{1f}%F\u{1f}%K") && words[6].ends_with("%k\u{1f}%j\u{1e}"));
-        assert_eq!(words[7..], ["-u", "alice", "-j", "1,2_3"]);
+        let asked = words(&Which { user: Some("alice"), names: &["train-1", "eval-2"], ..Which::default() });
+        assert_eq!(asked[..6], ["squeue", "-h", "-a", "-t", "all", "-o"]);
+        assert!(asked[6].starts_with("\u{1e}%A\u{1f}%F\u{1f}%K") && asked[6].ends_with("%k\u{1f}%j\u{1e}"));
+        assert_eq!(asked[7..], ["-u", "alice", "-n", "train-1,eval-2"]);
+        assert_eq!(words(&Which { states: &["R", "CG"], ..Which::default() })[4], "R,CG");
+        assert_eq!(words(&Which { job: Some("5"), ..Which::default() })[7..], ["-j", "5"]);
     }
 
     #[test]

@@ -18,8 +18,10 @@ pub struct Explained {
 
 /// What else is known of a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outlook {
+pub struct Outlook<'a> {
     pub now: Moment,
+    /// What Slurm calls it.
+    pub job: Option<&'a str>,
     /// When Slurm expects to start it.
     pub start: Option<Moment>,
     /// Waiting jobs of higher priority in the same partition.
@@ -42,16 +44,27 @@ pub fn explain(reason: &str) -> Explained {
     if let Some((_, text, next, forever)) = table::SENTENCES.iter().find(|(begin, ..)| spaced.starts_with(begin)) {
         return Explained { text: (*text).to_owned(), next: (!next.is_empty()).then(|| (*next).to_owned()), forever: *forever };
     }
+    if reason.is_empty() {
+        return Explained { text: "Slurm has not said yet why it waits".to_owned(), next: Some("ask again in a few seconds".to_owned()), forever: false };
+    }
     limits::explain(word).or_else(|| limits::explain_sentence(&spaced)).unwrap_or_else(|| Explained {
-        text: format!("Slurm says `{}`", if reason.is_empty() { "nothing" } else { &spaced }),
-        next: (!reason.is_empty()).then(|| "Slurm's manual of `squeue` lists its reasons".to_owned()),
+        text: format!("Slurm says `{spaced}`"),
+        next: Some("Slurm's manual of `squeue` lists its reasons".to_owned()),
         forever: false,
     })
 }
 
+/// Whether it waits for its turn: then its place in the queue is worth asking for.
+pub fn is_turn(reason: &str) -> bool {
+    matches!(reason.trim().trim_start_matches('(').trim_end_matches(')'), "Priority" | "Resources")
+}
+
 /// The same with what is known of its place in the queue.
-pub fn explain_with(reason: &str, outlook: &Outlook) -> Explained {
+pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explained {
     let mut explained = explain(reason);
+    if let Some(job) = outlook.job {
+        explained.next = explained.next.map(|next| next.replace(table::JOB, job));
+    }
     match (outlook.ahead, outlook.waiting) {
         (Some(0), _) => explained.text += "; it is the next in its partition",
         (Some(ahead), Some(waiting)) => explained.text += &format!("; {ahead} of {waiting} waiting jobs are ahead of it"),

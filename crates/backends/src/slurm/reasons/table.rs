@@ -3,7 +3,9 @@
 /// The word, the explanation, the next step (empty: none), whether it never starts as it is.
 pub(super) type Row = (&'static str, &'static str, &'static str, bool);
 
-const RELEASE: &str = "`scontrol release JOB` lets it go";
+const RELEASE: &str = "`scontrol release JOB` over there lets it go";
+/// Stands for the job's number.
+pub(super) const JOB: &str = "JOB";
 const STAFF: &str = "wait, or ask the site's staff";
 const RESUBMIT_PARTITION: &str = "abort it and submit it to another partition; `tow clusters` lists them";
 

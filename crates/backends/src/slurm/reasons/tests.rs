@@ -26,7 +26,7 @@ fn every_reason_has_words_of_its_own() {
         assert!(!explained.forever || explained.next.is_some(), "{word} never ends and nothing is advised");
     }
     assert_eq!(explain("SomethingNew").text, "Slurm says `SomethingNew`");
-    assert_eq!(explain("").text, "Slurm says `nothing`");
+    assert_eq!(explain("").text, "Slurm has not said yet why it waits");
 }
 
 #[test]
@@ -76,13 +76,15 @@ fn longer_reasons_are_understood_in_both_spellings() {
 
 #[test]
 fn the_outlook_is_told_where_it_is_known() {
-    let outlook = Outlook { now: Moment(1_763_189_280_000), start: Some(Moment(1_763_203_680_000)), ahead: Some(3), waiting: Some(12) };
+    let outlook = Outlook { now: Moment(1_763_189_280_000), job: Some("5_3"), start: Some(Moment(1_763_203_680_000)), ahead: Some(3), waiting: Some(12) };
     let text = explain_with("Priority", &outlook).text;
     assert_eq!(text, "jobs of higher priority are ahead of it; 3 of 12 waiting jobs are ahead of it; expected to start at 2025-11-15 10:48 UTC (in 4h00m)");
     let next = explain_with("Resources", &Outlook { ahead: Some(0), ..Outlook::default() }).text;
     assert!(next.ends_with("; it is the next in its partition"), "{next}");
     let never = explain_with("PartitionTimeLimit", &outlook).text;
     assert!(!never.contains("expected to start"), "{never}");
+    assert!(is_turn("(Priority)") && is_turn("Resources") && !is_turn("JobHeldUser") && !is_turn(""));
+    assert_eq!(explain_with("JobHeldUser", &outlook).next.as_deref(), Some("`scontrol release 5_3` over there lets it go"));
     let past = Outlook { start: Some(Moment(5)), now: Moment(9), ..Outlook::default() };
     assert_eq!(explain_with("Priority", &past).text, "jobs of higher priority are ahead of it");
 }

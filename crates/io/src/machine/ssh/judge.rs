@@ -69,7 +69,12 @@ impl Case<'_> {
         if has("timed out") || has("No route to host") || has("Network is unreachable") {
             return Error::unreachable(format!("{host} does not answer")).hint("does it need a VPN? is it up?").with("ssh", gist(said));
         }
-        if has("Bad configuration option") || has("Bad owner or permissions") || has("terminating,") || has("Can't open user config file") {
+        if let Some(file) = said.lines().find_map(|line| line.split_once("Bad owner or permissions on ")).map(|(_, file)| file.trim()) {
+            let word = super::super::quote::word(file);
+            return Error::config(format!("ssh does not use {file}: it is not yours, or others may write to it"))
+                .hint(format!("chmod 600 {word}; if it is somebody else's: sudo chown $USER {word}"));
+        }
+        if has("Bad configuration option") || has("terminating,") || has("Can't open user config file") {
             return Error::config(format!("ssh does not take its configuration for `{}`: {}", self.host, gist(said)));
         }
         if has("Unable to negotiate") {
@@ -99,16 +104,37 @@ impl Case<'_> {
         let asks = ["password", "keyboard-interactive"].iter().any(|way| ways.contains(way));
         if asks && !self.may_ask {
             let error = Error::refused(format!("`{}`{} wants to ask for a password or a second factor, and nobody can be asked here", self.host, self.at()));
-            return error.hint("run `tow clusters` on a terminal once: the connection is then kept for a day").hint("or let a key in that needs no question");
+            return error
+                .hint("run `tow clusters`, or for a tunnel `tow tunnel open`, on a terminal once: the connection is then kept for a day")
+                .hint("or let a key in that needs no question");
         }
+        let missing: Vec<&str> = said
+            .lines()
+            .filter_map(|line| line.split_once("no such identity: "))
+            .filter_map(|(_, rest)| rest.rsplit_once(": "))
+            .map(|(file, _)| file)
+            .collect();
         let tried = self.resolved.keys_tried(self.home, self.has_agent);
-        let tried = if tried.is_empty() { "there was no key to try".to_owned() } else { format!("keys tried: {}", tried.join(", ")) };
+        let tried = format!("keys tried: {}", tried.join(", "));
+        if self.resolved.keys_tried(self.home, self.has_agent).is_empty() {
+            let what = missing.first().map_or_else(|| "you have no key for ssh".to_owned(), |file| format!("the key {file} is not there"));
+            let error = Error::config(format!("{what}, and `{}`{} wants one", self.host, self.at()));
+            return error
+                .hint(format!(
+                    "make one: ssh-keygen -t ed25519{}",
+                    missing.first().map(|file| format!(" -f {}", super::super::quote::word(file))).unwrap_or_default()
+                ))
+                .hint(format!("then have the public half of it (the file that ends in .pub) let in at `{}`", self.host));
+        }
         let error = Error::refused(format!("`{}`{} does not let you in ({tried})", self.host, self.at()));
         if said.contains("Too many authentication failures") {
             return error
                 .hint(format!("too many keys were tried: write `IdentityFile` and `IdentitiesOnly yes` for `Host {}` into your ssh configuration", self.host));
         }
-        let error = error.hint(format!("try by hand: {}", self.by_hand())).hint("what your agent holds: ssh-add -l; a key with a passphrase has to be there");
+        let error = error
+            .hint(format!("your public key has to be known there: add it at `{}`, or where its keys are managed", self.host))
+            .hint(format!("try by hand: {}", self.by_hand()))
+            .hint("what your agent holds: ssh-add -l; a key with a passphrase has to be there");
         if ways.is_empty() { error } else { error.with("it takes", ways) }
     }
 }
@@ -161,6 +187,11 @@ mod tests {
             ("ssh: connect to host h port 22: Connection timed out", ErrorKind::Unreachable, "VPN"),
             ("ssh: connect to host h port 22: No route to host", ErrorKind::Unreachable, "does not answer"),
             ("/x/config: line 3: Bad configuration option: foo\n/x/config: terminating, 1 bad configuration options", ErrorKind::Config, "line 3"),
+            (
+                "Bad owner or permissions on /home/me/.ssh/config\r\n",
+                ErrorKind::Config,
+                "/home/me/.ssh/config: it is not yours, or others may write to it / chmod 600 /home/me/.ssh/config",
+            ),
             ("Unable to negotiate with h port 22: no matching host key type found.", ErrorKind::Refused, "older ways"),
             (
                 "No ED25519 host key is known for h and you have requested strict checking.\nHost key verification failed.",
@@ -176,6 +207,17 @@ mod tests {
             assert!(text.contains(words), "{said}: {text}");
         }
         assert!(!judged("me@h: Permission denied (publickey,password).", true).1.contains("tow clusters"), "the user was asked");
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_told_from_one_that_is_not_taken() {
+        let resolved = Resolved::parse("hostname h\nport 22\nidentityfile /nowhere/key\nidentityagent none\n");
+        let case = Case { host: "login", ssh_config: None, resolved: &resolved, home: None, has_agent: false, may_ask: false };
+        let error = case.judge("no such identity: /nowhere/key: No such file or directory\nme@h: Permission denied (publickey).\n");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert_eq!(error.to_string(), "the key /nowhere/key is not there, and `login` (h port 22) wants one");
+        assert_eq!(error.hints()[0], "make one: ssh-keygen -t ed25519 -f /nowhere/key");
+        assert!(case.judge("me@h: Permission denied (publickey).").to_string().starts_with("you have no key for ssh"));
     }
 
     #[test]

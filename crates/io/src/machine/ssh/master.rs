@@ -59,7 +59,11 @@ impl Host {
     }
 
     pub(super) fn control(&self, known: &Known, order: &str) -> Result<Ran> {
-        ask(self.ssh().args(["-F", "/dev/null", "-S", &known.socket, "-T", "-O", order, "--", &self.name]))
+        self.control_within(known, order, LOCAL)
+    }
+
+    pub(super) fn control_within(&self, known: &Known, order: &str, limit: Duration) -> Result<Ran> {
+        ask_within(self.ssh().args(["-F", "/dev/null", "-S", &known.socket, "-T", "-O", order, "--", &self.name]), limit)
     }
 
     /// Signs in where nobody has; if somebody has, makes sure that the host answers.
@@ -124,9 +128,13 @@ impl Host {
 
 /// A short question to a program of this machine.
 fn ask(command: &mut Command) -> Result<Ran> {
+    ask_within(command, LOCAL)
+}
+
+fn ask_within(command: &mut Command, limit: Duration) -> Result<Ran> {
     let mut running = Running::start(command).map_err(|error| judge::not_started(command.get_program(), error))?;
-    let ran = running.finish(&[], Instant::now() + LOCAL).map_err(unseen)?;
-    ran.ok_or_else(|| Error::unreachable(format!("ssh did not answer within {LOCAL:?}")))
+    let ran = running.finish(&[], Instant::now() + limit).map_err(unseen)?;
+    ran.ok_or_else(|| Error::unreachable(format!("ssh did not answer within {limit:?}")))
 }
 
 pub(super) fn unseen(error: std::io::Error) -> Error {

@@ -8,6 +8,7 @@
 //! Signing in again, where the master is gone, has a limit of its own.
 
 mod call;
+mod channel;
 mod files;
 mod judge;
 mod marks;
@@ -16,9 +17,9 @@ mod resolved;
 mod sign_in;
 mod slots;
 
-use super::relay::{Far, Relay};
-use super::running::Running;
+use super::relay::Relay;
 use super::{check, deadline, quote, shown};
+pub(crate) use channel::{Channel, Heard};
 use resolved::Resolved;
 use slots::{Slots, Stay};
 use std::ffi::OsString;
@@ -35,6 +36,9 @@ use towline_core::{Error, Result};
 /// 104 in all on some systems, and ssh adds to the name while it makes one.
 pub const LONGEST_FOLDER: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
 
+/// How long a host may take to answer at all, where nobody says otherwise.
+const ANSWER: Duration = Duration::from_secs(15);
+
 /// How long a command may take to begin, where nobody sets a limit.
 const START: Duration = Duration::from_secs(60);
 
@@ -48,6 +52,8 @@ struct Host {
     sockets: PathBuf,
     known_hosts: PathBuf,
     program: OsString,
+    /// How long a host may take to answer at all.
+    patience: Duration,
     known: Mutex<Option<Arc<Known>>>,
     slots: Arc<Slots>,
 }
@@ -77,15 +83,26 @@ impl SshTransport {
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
         resolved::literal(&sockets)?;
-        Ok(Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program: "ssh".into(), known: Mutex::default(), slots: Arc::default() })))
+        let (program, patience) = ("ssh".into(), ANSWER);
+        Ok(Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program, patience, known: Mutex::default(), slots: Arc::default() })))
     }
 
     /// With another program than the `ssh` on the path.
     #[must_use]
     pub fn with_program(self, program: impl Into<OsString>) -> Self {
+        self.with(program.into(), self.0.patience)
+    }
+
+    /// With another limit for a host to answer at all.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        self.with(self.0.program.clone(), patience)
+    }
+
+    fn with(&self, program: OsString, patience: Duration) -> Self {
         let Host { name, ssh_config, sockets, known_hosts, .. } = &*self.0;
         let (name, ssh_config, sockets, known_hosts) = (name.clone(), ssh_config.clone(), sockets.clone(), known_hosts.clone());
-        Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program: program.into(), known: Mutex::default(), slots: Arc::default() }))
+        Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program, patience, known: Mutex::default(), slots: Arc::default() }))
     }
 
     /// The words to become, for a shell or a command of the user on the terminal, over the same
@@ -184,13 +201,10 @@ impl Transport for SshTransport {
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
         judge::check_host(host)?;
         self.0.ensure_master(false)?;
-        let (own, target) = (self.0.clone(), format!("[{host}]:{port}"));
+        let (own, host) = (self.0.clone(), host.to_owned());
         let dial = move || {
             own.ensure_master(false)?;
-            let mut command = own.through(&*own.known(false)?);
-            let mut running = Running::start(command.args(["-W", &target, "--", &own.name])).map_err(|error| judge::not_started(&own.program, error))?;
-            let (Some(from), Some(to)) = (running.output(), running.input()) else { return Err(Error::bug("a program has no pipes")) };
-            Ok(Far { from, to, end: Box::new(move || drop(running)) })
+            own.dial(&host, port).map(Channel::into_far)
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
     }

@@ -8,8 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use towline_core::Result;
 
-const OPTIONS: [&str; 6] =
-    ["ServerAliveInterval=5", "ServerAliveCountMax=3", "ConnectTimeout=15", "ClearAllForwardings=yes", "RemoteCommand=none", "LogLevel=INFO"];
+const OPTIONS: [&str; 5] = ["ServerAliveInterval=5", "ServerAliveCountMax=3", "ClearAllForwardings=yes", "RemoteCommand=none", "LogLevel=INFO"];
 
 impl Host {
     /// Starts a master where there is none; whoever calls holds the lock.
@@ -50,6 +49,7 @@ impl Host {
         for option in OPTIONS.into_iter().chain(known.host_keys.iter().map(String::as_str)) {
             command.args(["-o", option]);
         }
+        command.args(["-o", &format!("ConnectTimeout={}", self.patience.as_secs())]);
         if !may_ask {
             // A host on the way is reached by an ssh that our option does not reach; it too must ask nobody.
             command.args(["-o", "BatchMode=yes"]).env("SSH_ASKPASS", "/bin/false").env("SSH_ASKPASS_REQUIRE", "force");

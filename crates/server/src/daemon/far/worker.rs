@@ -26,6 +26,8 @@ const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_
 const LIVELY: Duration = Duration::from_secs(15);
 /// How often the scheduler is asked at most, and at least.
 const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
+/// Unless the user waits for the answer, or something is to be settled: so much is between two questions at least.
+const AT_ONCE: Duration = Duration::from_millis(300);
 /// Pauses after a failure: from, and up to.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// A line that nobody needs is let go after this time.
@@ -116,6 +118,8 @@ struct Agenda {
     looked: Instant,
     asked: Instant,
     ask_every: Duration,
+    /// It is asked then at the latest: something is to be settled, or was asked for.
+    ask_by: Option<Instant>,
     /// The scheduler answered when it was last asked.
     is_answered: bool,
     pause: Option<(Instant, Duration)>,
@@ -135,6 +139,7 @@ impl Worker {
             looked: now,
             asked: now.checked_sub(ASK.1).unwrap_or(now),
             ask_every: ASK.0,
+            ask_by: None,
             is_answered: false,
             pause: None,
             used: now,
@@ -284,6 +289,9 @@ impl Worker {
                     agenda.submissions.pop_front();
                     agenda.ask_soon();
                     *heard = true;
+                    // Whoever hears of it may ask at once how fresh that is.
+                    self.status.seen();
+                    self.status.waits();
                     self.tell(Word::Submitted { submission, result });
                 }
             }
@@ -299,6 +307,8 @@ impl Worker {
         crash::pass("daemon.far.cancelled");
         agenda.cancels.clear();
         agenda.ask_soon();
+        // Whoever cancelled waits for the answer.
+        agenda.ask_by = Some(Instant::now().max(agenda.asked + AT_ONCE));
         *heard = true;
         Ok(())
     }
@@ -308,7 +318,7 @@ impl Worker {
         if agenda.watched.is_empty() || !agenda.is_due() {
             return Ok(());
         }
-        let ask = agenda.asked.elapsed() >= agenda.ask_every;
+        let ask = agenda.ask_in().is_zero();
         let runs: Vec<FarRun> = agenda.watched.values().cloned().collect();
         let observed = self.backend.observe_runs(&runs, ask)?;
         agenda.looked = Instant::now();
@@ -316,6 +326,7 @@ impl Worker {
             agenda.asked = Instant::now();
             agenda.ask_every = (agenda.ask_every * 3 / 2).min(ASK.1);
             agenda.is_answered = observed.unasked.is_none();
+            agenda.ask_by = observed.settles_in.map(|millis| agenda.asked + Duration::from_millis(millis).max(AT_ONCE));
         }
         // While the scheduler keeps silent, records alone are not all there is to know.
         *heard |= agenda.is_answered;
@@ -367,7 +378,13 @@ impl Agenda {
     }
 
     fn is_due(&self) -> bool {
-        self.looked.elapsed() >= self.look_every() || self.asked.elapsed() >= self.ask_every
+        self.looked.elapsed() >= self.look_every() || self.ask_in().is_zero()
+    }
+
+    /// When the scheduler is to be asked again.
+    fn ask_in(&self) -> Duration {
+        let usual = self.ask_every.saturating_sub(self.asked.elapsed());
+        self.ask_by.map_or(usual, |by| usual.min(by.saturating_duration_since(Instant::now())))
     }
 
     fn ask_soon(&mut self) {
@@ -391,8 +408,7 @@ impl Agenda {
             return IDLE;
         }
         let look = self.look_every().saturating_sub(self.looked.elapsed());
-        let ask = self.ask_every.saturating_sub(self.asked.elapsed());
-        look.min(ask).max(Duration::from_millis(10))
+        look.min(self.ask_in()).max(Duration::from_millis(10))
     }
 
     /// No more is to be heard of these.

@@ -1,0 +1,138 @@
+//! A workspace: a folder on fast scratch, where its backups go, how often, and which of them stay.
+
+use crate::quantity::Span;
+use crate::time::Moment;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// Between automatic backups, unless told otherwise.
+pub const EVERY: Span = Span(30 * 60);
+/// The shortest that may be asked for.
+pub const LEAST: Span = Span(10);
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+const WEEK: i64 = 7 * DAY;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Workspace {
+    /// The machine that has it, as ssh knows it, or an alias such as `tow-node`; else this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_config: Option<String>,
+    /// The folder over there; `~` and `$USER` are that machine's.
+    pub path: String,
+    /// Where backups go: a folder as that machine sees it, or `DATASTORE:PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Keep>,
+    /// Patterns as in a `.gitignore`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// Commands that make its environment, each for a shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+}
+
+/// Which backups stay: the newest few, and the newest of each of the last hours, days and weeks
+/// that have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keep {
+    pub last: u32,
+    pub hourly: u32,
+    pub daily: u32,
+    pub weekly: u32,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { last: 10, hourly: 24, daily: 14, weekly: 8 }
+    }
+}
+
+impl Keep {
+    /// Of backups taken at these moments, which stay. The newest always does.
+    pub fn stay(&self, moments: &[Moment]) -> Vec<bool> {
+        let mut order: Vec<usize> = (0..moments.len()).collect();
+        order.sort_by_key(|number| std::cmp::Reverse(moments[*number]));
+        let mut stay = vec![false; moments.len()];
+        for number in order.iter().take(self.last.max(1) as usize) {
+            stay[*number] = true;
+        }
+        for (span, count) in [(HOUR, self.hourly), (DAY, self.daily), (WEEK, self.weekly)] {
+            let mut seen = HashSet::new();
+            for number in &order {
+                if seen.len() >= count as usize {
+                    break;
+                }
+                if seen.insert(moments[*number].0.div_euclid(span)) {
+                    stay[*number] = true;
+                }
+            }
+        }
+        stay
+    }
+}
+
+impl std::fmt::Display for Keep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the last {}, then one for each of {} hours, {} days, {} weeks", self.last.max(1), self.hourly, self.daily, self.weekly)
+    }
+}
+
+/// When the next backup is due, after one that began at `last`. A clock that was set back does not
+/// put it off.
+pub fn due(now: Moment, every: Span, last: Option<Moment>) -> Moment {
+    match last {
+        Some(last) if last <= now => last.plus_millis(every.0 * 1000),
+        _ => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stay(keep: Keep, moments: &[i64]) -> Vec<i64> {
+        let moments: Vec<Moment> = moments.iter().map(|moment| Moment(*moment)).collect();
+        let stay = keep.stay(&moments);
+        moments.iter().zip(stay).filter(|(_, stay)| *stay).map(|(moment, _)| moment.0).collect()
+    }
+
+    #[test]
+    fn the_newest_stays_whatever_the_policy() {
+        let none = Keep { last: 0, hourly: 0, daily: 0, weekly: 0 };
+        assert_eq!(stay(none, &[5, 9, 1]), [9]);
+        assert!(stay(none, &[]).is_empty());
+    }
+
+    #[test]
+    fn one_of_each_hour_day_and_week_stays() {
+        let every_half_hour: Vec<i64> = (0..40 * 48).map(|number| number * HOUR / 2).collect();
+        let keep = Keep { last: 3, hourly: 4, daily: 3, weekly: 2 };
+        let kept = stay(keep, &every_half_hour);
+        // In half hours before midnight of day 40: the last three; the ends of the three hours before; of the two days
+        // before; of the week before, which ended with day 35.
+        let before = |halves: i64| 40 * DAY - halves * HOUR / 2;
+        assert_eq!(kept, [before(1 + 5 * 48), before(1 + 2 * 48), before(1 + 48), before(7), before(5), before(3), before(2), before(1)]);
+    }
+
+    #[test]
+    fn backups_long_ago_stay_while_there_are_no_others() {
+        let keep = Keep { last: 1, hourly: 0, daily: 2, weekly: 0 };
+        assert_eq!(stay(keep, &[0, HOUR, 400 * DAY]), [HOUR, 400 * DAY]);
+    }
+
+    #[test]
+    fn a_backup_is_due_after_its_time_and_at_once_when_the_clock_was_set_back() {
+        let every = Span(60);
+        assert_eq!(due(Moment(1_000_000), every, None), Moment(1_000_000));
+        assert_eq!(due(Moment(1_000_000), every, Some(Moment(990_000))), Moment(1_050_000));
+        assert_eq!(due(Moment(1_000_000), every, Some(Moment(9_000_000))), Moment(1_000_000));
+    }
+}

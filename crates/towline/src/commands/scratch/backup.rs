@@ -1,0 +1,69 @@
+//! `tow scratch backup`: what changed since the last one, whole or not at all.
+
+use super::super::Report;
+use super::{described, few, json, moved, size};
+use crate::context::Context;
+use crate::scratch::{self, Known};
+use towline_core::{ErrorKind, Result};
+use towline_wire::workspace::{Act, BackedUp, Outcome};
+
+/// Back a workspace up now. What did not change is not stored again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow scratch backup
+  tow scratch backup work --json")]
+pub(crate) struct Args {
+    /// Which [default: the only one].
+    name: Option<String>,
+    /// The machine that has it now.
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
+    let Made { text, json, hints, is_doubtful, .. } = back_up(context, &known)?;
+    let report = hints.into_iter().fold(Report::new(text, &json), Report::hint);
+    Ok(if is_doubtful { report.code(ErrorKind::Refused.exit_code()) } else { report })
+}
+
+/// A backup, told.
+pub(super) struct Made {
+    pub(super) text: String,
+    pub(super) json: serde_json::Value,
+    pub(super) hints: Vec<String>,
+    /// What is worth saying once.
+    pub(super) advice: Vec<String>,
+    /// Something could not be read.
+    is_doubtful: bool,
+}
+
+pub(super) fn back_up(context: &Context, known: &Known) -> Result<Made> {
+    let task = scratch::task(context, &known.name, &known.workspace, Act::BackUp { keep: None })?;
+    match scratch::back_up(context, &task)? {
+        Outcome::BackedUp(made) => Ok(told(&known.name, &made)),
+        other => super::unexpected(&known.name, &other),
+    }
+}
+
+fn told(name: &str, made: &BackedUp) -> Made {
+    let mut text = if made.unchanged {
+        format!("nothing changed since backup {} at {}\n", made.backup.id, made.place)
+    } else {
+        format!("backup {}, {} new, at {}\n", described(&made.backup), size(made.backup.stored), made.place)
+    };
+    let (mut hints, mut advice) = (Vec::new(), Vec::new());
+    if !made.unreadable.is_empty() {
+        text += &format!("NOT backed up, for it may not be read: {}\n", few(&made.unreadable));
+        hints.push(format!("give yourself the right to read it, or leave it out: `ignore` of workspace `{name}`"));
+    }
+    if !made.unsteady.is_empty() {
+        text += &format!("kept changing while it was read: {}\n", few(&made.unsteady));
+    }
+    if made.same_disk {
+        advice.push("workspace and backups are on one disk: `to` could name a folder on another, or a datastore".to_owned());
+    }
+    advice.push(format!("`tow scratch ls {name}` lists them, `tow scratch restore {name}` brings one back"));
+    let json = serde_json::to_value(json::Made::from(made)).unwrap_or_default();
+    Made { text, json, hints, advice, is_doubtful: !made.unreadable.is_empty() }
+}

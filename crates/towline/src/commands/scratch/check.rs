@@ -1,0 +1,54 @@
+//! `tow scratch check`: every byte of the backups read again.
+
+use super::super::Report;
+use super::{counted, few, json, moved, size};
+use crate::context::Context;
+use crate::scratch;
+use towline_core::{ErrorKind, Result};
+use towline_wire::workspace::{Act, Checked, Outcome};
+
+/// Read every byte of a workspace's backups again and say which files any damage touches.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow scratch check
+  tow scratch check work --backup 3f2a
+  tow scratch check work --repair")]
+pub(crate) struct Args {
+    /// Which [default: the only one].
+    name: Option<String>,
+    /// Only this backup.
+    #[arg(long, value_name = "ID")]
+    backup: Option<String>,
+    /// Build on nothing that is damaged: the next backup stores it anew from the workspace.
+    #[arg(long)]
+    repair: bool,
+    /// A machine that sees the backups.
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
+    let task = scratch::task(context, &known.name, &known.workspace, Act::Check { backup: args.backup.clone(), repair: args.repair })?;
+    match scratch::perform_from_here(context, task)? {
+        Outcome::Checked(checked) => Ok(told(&known.name, &checked, args.repair)),
+        other => super::unexpected(&known.name, &other),
+    }
+}
+
+fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
+    let mut text = format!("{}, {}, {} read\n", counted(checked.backups as u64, "backup"), counted(checked.packs as u64, "pack"), size(checked.bytes));
+    for damage in &checked.damage {
+        text += &format!("damaged: {}: {}\n", damage.what, damage.how);
+        for (backup, files) in &damage.touches {
+            let files = if files.is_empty() { "all of it".to_owned() } else { few(files) };
+            text += &format!("  touches backup {backup}: {files}\n");
+        }
+    }
+    let report = Report::new(text, &json::Found::from(checked));
+    match (checked.damage.is_empty(), repaired) {
+        (true, _) => report.hint("all is as it was stored"),
+        (false, false) => report.code(ErrorKind::Refused.exit_code()).hint("--repair has the next backup store what is damaged anew"),
+        (false, true) => report.hint(format!("`tow scratch backup {name}` now stores what is damaged anew")),
+    }
+}

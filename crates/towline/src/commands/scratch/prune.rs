@@ -1,0 +1,79 @@
+//! `tow scratch prune`: a plan of what the policy does not keep, then the act.
+
+use super::super::Report;
+use super::{counted, described, json, moved, size};
+use crate::context::Context;
+use crate::scratch;
+use towline_core::Result;
+use towline_core::workspace::Keep;
+use towline_wire::workspace::{Act, Outcome, Pruned};
+
+/// Drop backups that the policy does not keep. Shows the plan; `--yes` carries it out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow scratch prune                       what would go
+  tow scratch prune work --keep-daily 30 --yes")]
+pub(crate) struct Args {
+    /// Which [default: the only one].
+    name: Option<String>,
+    /// The newest this many stay [default: 10].
+    #[arg(long, value_name = "N")]
+    keep_last: Option<u32>,
+    /// And the newest of this many hours [default: 24].
+    #[arg(long, value_name = "N")]
+    keep_hourly: Option<u32>,
+    /// And the newest of this many days [default: 14].
+    #[arg(long, value_name = "N")]
+    keep_daily: Option<u32>,
+    /// And the newest of this many weeks [default: 8].
+    #[arg(long, value_name = "N")]
+    keep_weekly: Option<u32>,
+    /// Only show the plan, as without `--yes`.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Carry it out.
+    #[arg(long)]
+    yes: bool,
+    /// A machine that sees the backups.
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
+    let usual = known.workspace.keep.unwrap_or_default();
+    let keep = Keep {
+        last: args.keep_last.unwrap_or(usual.last),
+        hourly: args.keep_hourly.unwrap_or(usual.hourly),
+        daily: args.keep_daily.unwrap_or(usual.daily),
+        weekly: args.keep_weekly.unwrap_or(usual.weekly),
+    };
+    let task = scratch::task(context, &known.name, &known.workspace, Act::Prune { keep, dry_run: !args.yes })?;
+    match scratch::perform_from_here(context, task)? {
+        Outcome::Pruned(pruned) => Ok(told(&pruned, &keep)),
+        other => super::unexpected(&known.name, &other),
+    }
+}
+
+fn told(pruned: &Pruned, keep: &Keep) -> Report {
+    let json = json::Dropped::from(pruned);
+    if pruned.dropped.is_empty() && pruned.packs == 0 && pruned.marked == 0 {
+        return Report::new("", &json).hint(format!("nothing to drop; {} kept: {keep}", pruned.kept));
+    }
+    let verb = if pruned.done { "dropped" } else { "would drop" };
+    let mut text = format!(
+        "{verb} {} and {}, {}; {} kept: {keep}\n",
+        counted(pruned.dropped.len() as u64, "backup"),
+        counted(pruned.packs as u64, "pack"),
+        size(pruned.bytes),
+        pruned.kept
+    );
+    for backup in &pruned.dropped {
+        text += &format!("  {}\n", described(backup));
+    }
+    if pruned.marked > 0 {
+        text += &format!("{} marked: a prune a day from now deletes what nothing has come to need\n", counted(pruned.marked as u64, "pack"));
+    }
+    let report = Report::new(text, &json);
+    if pruned.done { report } else { report.hint("--yes carries it out") }
+}

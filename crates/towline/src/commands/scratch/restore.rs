@@ -1,0 +1,69 @@
+//! `tow scratch restore`: a workspace as it was, on a fresh machine.
+
+use super::super::Report;
+use super::{described, json, moved};
+use crate::context::Context;
+use crate::scratch::{self, Known};
+use towline_core::Result;
+use towline_core::workspace::Workspace;
+use towline_wire::workspace::{Act, Outcome};
+
+/// Bring a workspace back, onto a fresh node or beside what is there. Never over anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow scratch restore                      the newest backup, where the workspace was
+  tow scratch restore work --on tow-node
+  tow scratch restore work --backup 3f2a --path /scratch/$USER/before
+  tow scratch restore work --only src --path /tmp/src-of-yesterday")]
+pub(crate) struct Args {
+    /// Which [default: the only one].
+    name: Option<String>,
+    /// Which backup [default: the newest].
+    #[arg(long, value_name = "ID")]
+    backup: Option<String>,
+    /// The machine that is to have it; from then on it is there.
+    #[arg(long, value_name = "HOST")]
+    on: Option<String>,
+    /// Another folder; the workspace itself stays where it is.
+    #[arg(long)]
+    path: Option<String>,
+    /// Only this file or folder; may be given several times.
+    #[arg(long, value_name = "PATH", requires = "path")]
+    only: Vec<String>,
+    /// Make its environment again too.
+    #[arg(long)]
+    setup: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
+    let path = args.path.clone().unwrap_or_else(|| known.workspace.path.clone());
+    let setup = if args.setup { known.workspace.setup.clone() } else { Vec::new() };
+    let target = Workspace { path, ..known.workspace.clone() };
+    let task = scratch::task(context, &known.name, &target, Act::Restore { backup: args.backup.clone(), only: args.only.clone(), setup })?;
+    let (path, backup) = match scratch::perform(context, &task)? {
+        Outcome::Restored { path, backup } => (path, backup),
+        other => return super::unexpected(&known.name, &other),
+    };
+    let mut hints = Vec::new();
+    if args.on.is_some() && args.path.is_none() {
+        hints.extend(settle(context, &known)?);
+    }
+    let place = known.workspace.on.as_deref().map_or_else(String::new, |on| format!(" on {on}"));
+    let text = format!("restored to {path}{place}: backup {}\n", described(&backup));
+    let json = serde_json::json!({ "workspace": known.name, "path": path, "on": known.workspace.on, "backup": json::Backup::from(&backup) });
+    Ok(hints.into_iter().fold(Report::new(text, &json), Report::hint))
+}
+
+/// The workspace is on another machine from now on, also for automatic backups.
+fn settle(context: &Context, known: &Known) -> Result<Vec<String>> {
+    if known.file.is_none() {
+        let on = known.workspace.on.as_deref().unwrap_or("this machine");
+        return Ok(vec![format!("your configuration has the workspace elsewhere: write `on: {on}` there")]);
+    }
+    scratch::save(context, &known.name, &known.workspace)?;
+    if scratch::auto(context.state()?, &known.name).is_some() {
+        scratch::set_auto(context, known, None)?;
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,129 @@
+//! `tow tunnel add`.
+
+use super::{Report, next_steps, open};
+use crate::context::Context;
+use crate::tunnels::{self, Named};
+use towline_core::config::Tunnel;
+use towline_core::tunnel::{AzureBastion, Definition, Probe, Target, check_name};
+use towline_core::{Error, Result};
+
+/// Define a tunnel. What exists already under that name is left as it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow tunnel add box --to gcrazgdl1234 --via bastion
+  tow tunnel add inner --to c1 --via bastion,login --user alice --open
+  tow tunnel add notebook --to box:8888 --probe http
+  tow tunnel add vm --az-bastion BASTION --resource-group GROUP --target RESOURCE_ID
+  tow tunnel add vm --to vm1 --via-command -- my-bastion --listen {port}")]
+pub(crate) struct Args {
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Where it leads, as the last hop sees it [port: 22].
+    #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "az_bastion")]
+    to: Option<String>,
+    /// Hosts on the way, as ssh knows them, in their order.
+    #[arg(long, value_name = "HOP[,HOP…]")]
+    via: Option<String>,
+    /// The port here [default: the first free one from 22222].
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Who logs in at the far end.
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// A configuration for ssh, instead of yours.
+    #[arg(long, value_name = "FILE")]
+    ssh_config: Option<String>,
+    /// How it is known to be open: ssh, http or tcp [default: ssh for port 22, else tcp].
+    #[arg(long, value_name = "KIND")]
+    probe: Option<String>,
+    /// Open it, too.
+    #[arg(long)]
+    open: bool,
+    /// Instead of hops, a program that listens on {port}: its words follow `--`.
+    #[arg(long, conflicts_with_all = ["via", "ssh_config"], requires = "command")]
+    via_command: bool,
+    /// Instead of hops, Azure Bastion of this name; needs the Azure CLI.
+    #[arg(long, value_name = "BASTION", requires = "resource_group", requires = "target", conflicts_with_all = ["via", "via_command", "ssh_config"])]
+    az_bastion: Option<String>,
+    /// Of the bastion.
+    #[arg(long, value_name = "GROUP", requires = "az_bastion")]
+    resource_group: Option<String>,
+    /// The id of the machine behind the bastion.
+    #[arg(long, value_name = "RESOURCE_ID", requires = "az_bastion")]
+    target: Option<String>,
+    /// Of the bastion [default: the Azure CLI's own].
+    #[arg(long, value_name = "SUBSCRIPTION", requires = "az_bastion")]
+    subscription: Option<String>,
+    /// The words of that program.
+    #[arg(last = true, value_name = "WORD", requires = "via_command")]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    check_name(&args.name)?;
+    if let Some(known) = tunnels::all(context)?.get(&args.name) {
+        return Err(tunnels::exists(&args.name, &known.origin));
+    }
+    let mut tunnel = tunnel(args)?;
+    let port = match tunnel.port {
+        Some(port) => port,
+        None => tunnels::free_port(context, &args.name)?,
+    };
+    tunnel.port = Some(port);
+    let definition = Definition::new(&args.name, &tunnel, port)?;
+    if let Some(taken) = tunnels::all(context)?.values().find(|named| named.tunnel.port == Some(port)) {
+        return Err(Error::refused(format!("port {port} is that of tunnel `{}` ({})", taken.name, taken.origin)).hint("another --port, or none"));
+    }
+    let file = tunnels::add(context, &args.name, &tunnel)?;
+    let json = serde_json::json!({ "name": args.name, "port": port, "to": definition.to.to_string(), "via": definition.shown_way(), "file": file });
+    if args.open {
+        let named = Named { name: args.name.clone(), tunnel, origin: file.display().to_string(), file: Some(file) };
+        return open::open_all(context, &[named], true);
+    }
+    let report = Report::new(format!("{}  127.0.0.1:{port} to {}\n", args.name, definition.to), &json).hint(format!("tow tunnel open {}", args.name));
+    next_steps(context, report, &args.name, &definition)
+}
+
+fn tunnel(args: &Args) -> Result<Tunnel> {
+    let azure = match (&args.az_bastion, &args.resource_group, &args.target) {
+        (Some(name), Some(group), Some(target)) => {
+            Some(AzureBastion { name: name.clone(), resource_group: group.clone(), target: target.clone(), subscription: args.subscription.clone() })
+        }
+        _ => None,
+    };
+    let to = match (&args.to, &azure) {
+        (Some(to), _) => to.clone(),
+        (None, Some(azure)) => azure.machine()?,
+        (None, None) => return Err(Error::usage("where does it lead? --to HOST")),
+    };
+    let command = match &azure {
+        Some(azure) => {
+            azure.machine()?;
+            Some(azure.words(Target::parse(&to)?.port))
+        }
+        None => Some(args.command.clone()).filter(|words| !words.is_empty()),
+    };
+    let ssh_config = match &args.ssh_config {
+        Some(file) if file.starts_with("~/") => Some(file.clone()),
+        Some(file) => Some(absolute(file)?),
+        None => None,
+    };
+    Ok(Tunnel {
+        to,
+        via: args.via.clone(),
+        port: args.port,
+        user: args.user.clone(),
+        probe: args.probe.as_deref().map(Probe::parse).transpose()?,
+        command,
+        ssh_config,
+    })
+}
+
+/// A tunnel is opened from other folders too.
+fn absolute(file: &str) -> Result<String> {
+    let path = std::path::absolute(file).map_err(|error| Error::usage(format!("`{file}` is no file")).source_error(error))?;
+    if !path.is_file() {
+        return Err(Error::config(format!("there is no file {}", path.display())));
+    }
+    path.into_os_string().into_string().map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))
+}

@@ -1,0 +1,100 @@
+//! `tow tunnel close`.
+
+use super::{Report, chosen};
+use crate::context::Context;
+use crate::{aliases, tunnels};
+use std::io::Read;
+use std::time::{Duration, Instant};
+use towline_core::tunnel::{Definition, Way};
+use towline_core::{Error, Result};
+use towline_wire::frame;
+use towline_wire::layout::TUNNEL_SOCKET;
+use towline_wire::tunnel::{ToTunnel, Wanted};
+
+/// How long a supervisor may take to be gone.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Close tunnels: their ports are free, and nothing of them is left running.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow tunnel close box
+  tow tunnel close --all")]
+pub(crate) struct Args {
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    names: Vec<String>,
+    /// Every tunnel that is open, or tries to be.
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let state = context.state()?;
+    let open: Vec<String> = tunnels::wanted(state).into_iter().map(|(name, _)| name).collect();
+    let mut known: Vec<String> = open.clone();
+    if !args.all {
+        known.extend(tunnels::all(context)?.into_keys());
+    }
+    let names = chosen(&args.names, args.all, known)?;
+    let mut text = String::new();
+    for name in &names {
+        let was_open = open.contains(name);
+        close(context, name)?;
+        text += &if was_open { format!("closed {name}\n") } else { format!("{name} was closed already\n") };
+    }
+    let report = Report::new(text, &serde_json::json!({ "closed": names }));
+    Ok(if names.is_empty() { report.hint("none is open") } else { report })
+}
+
+/// Not wanted any more, and its supervisor gone with all below it; in this order, so that nobody starts another.
+pub(super) fn close(context: &Context, name: &str) -> Result<()> {
+    let state = context.state()?;
+    let folder = state.tunnel(name);
+    let wanted = Wanted::read(&folder.join("wanted"));
+    match std::fs::remove_file(folder.join("wanted")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::refused(format!("tunnel `{name}` cannot be closed")).source_error(error));
+        }
+        _ => {}
+    }
+    let begun = Instant::now();
+    while tunnels::is_supervised(state, name) {
+        // It may just be starting, and then finds that it is not wanted; or be leaving.
+        if let Ok(mut line) = towline_host::socket::connect(&folder, TUNNEL_SOCKET)
+            && frame::write(&mut line, &ToTunnel::Close).is_ok()
+        {
+            let _ = line.set_read_timeout(Some(LIMIT));
+            let mut piece = [0; 4096];
+            while matches!(line.read(&mut piece), Ok(1..)) {}
+        }
+        if begun.elapsed() > LIMIT {
+            return Err(Error::unreachable(format!("the supervisor of tunnel `{name}` does not end")).hint("`tow tunnel ls --json` tells its process"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    for file in ["status", TUNNEL_SOCKET] {
+        let _ = std::fs::remove_file(folder.join(file));
+    }
+    if let Some(wanted) = wanted {
+        let_go(context, name, &wanted.definition);
+    }
+    let _ = aliases::write(context);
+    Ok(())
+}
+
+/// The connection to the last hop goes too, unless a cluster, a datastore or another tunnel has the same.
+fn let_go(context: &Context, name: &str, definition: &Definition) {
+    let Way::Hops(hops) = &definition.way else { return };
+    let (Some(last), Ok(state), Ok(layers)) = (hops.last(), context.state(), context.layers()) else { return };
+    let is_same = |host: &Option<String>, config: &Option<String>| host.as_ref() == Some(last) && *config == definition.ssh_config;
+    let of_others = layers.config.clusters.values().any(|cluster| is_same(&cluster.host, &cluster.ssh_config))
+        || layers.config.datastores.values().any(|store| is_same(&store.host, &store.ssh_config))
+        || tunnels::wanted(state).iter().any(|(other, wanted)| {
+            other != name && matches!(&wanted.definition.way, Way::Hops(theirs) if theirs == hops) && wanted.definition.ssh_config == definition.ssh_config
+        });
+    // With several hops the connection is this tunnel's alone.
+    if (hops.len() > 1 || !of_others)
+        && let Ok(Some(way)) = tunnels::transport(state, name, definition)
+    {
+        way.let_go();
+    }
+}

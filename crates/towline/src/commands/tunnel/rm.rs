@@ -1,0 +1,37 @@
+//! `tow tunnel rm`.
+
+use super::Report;
+use crate::context::Context;
+use crate::tunnels;
+use towline_core::{Error, Result};
+
+/// Remove a definition. An open tunnel is closed first, by you.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tow tunnel rm box")]
+pub(crate) struct Args {
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let state = context.state()?;
+    let mut files = Vec::new();
+    // All or none.
+    for name in &args.names {
+        let named = tunnels::find(context, name)?;
+        let Some(file) = named.file else {
+            return Err(Error::refused(format!("tunnel `{name}` stands in {}, which is yours", named.origin)).hint("take it out there"));
+        };
+        if state.tunnel(name).join("wanted").exists() || tunnels::is_supervised(state, name) {
+            return Err(Error::refused(format!("tunnel `{name}` is open")).hint(format!("first: tow tunnel close {name}")));
+        }
+        files.push((name, file));
+    }
+    for (name, file) in files {
+        std::fs::remove_file(&file).map_err(|error| Error::refused(format!("{} cannot be removed", file.display())).source_error(error))?;
+        let _ = towline_host::filesystem::remove_tree(&state.tunnel(name));
+    }
+    let lines: Vec<String> = args.names.iter().map(|name| format!("removed {name}\n")).collect();
+    Ok(Report::new(lines.concat(), &serde_json::json!({ "removed": args.names })))
+}

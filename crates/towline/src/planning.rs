@@ -1,0 +1,131 @@
+//! From a job to a plan for one cluster: its code looked at, its data, image and surroundings found.
+//! Nothing is sent, and nothing is kept yet.
+
+use crate::code::{self, Survey, Wish};
+use crate::context::{AnyCluster, Context};
+use crate::job_data::{job_data, same_data};
+use crate::sending::check_kept;
+use towline_core::backend::NodeFacts;
+use towline_core::job::Job;
+use towline_core::plan::Plan;
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, Surroundings};
+use towline_core::{Error, Result, RunId};
+use towline_engine::flow::CodePlace;
+use towline_engine::{flow, surroundings};
+
+/// A plan with what it needs to be carried out.
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) secrets: SecretSet,
+    pub(crate) cluster: AnyCluster,
+    /// The code to take before anything is sent.
+    pub(crate) survey: Option<Survey>,
+}
+
+/// What a plan is made from, beside the job.
+pub(crate) struct Origin {
+    pub(crate) place: CodePlace,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) resubmits: Option<RunId>,
+    pub(crate) code: CodeChoice,
+    /// The data of the run that is done again.
+    pub(crate) data: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
+}
+
+/// Which code a run gets.
+pub(crate) enum CodeChoice {
+    /// What lies there now.
+    Today { any_size: bool },
+    /// What another run had.
+    SameAs(FrozenCode, Option<GitState>),
+    /// None: the run starts in the folder itself.
+    InPlace,
+}
+
+/// Whether as many nodes as it asks for have what it asks for free.
+pub(crate) fn can_start_now(context: &Context, prepared: &Prepared) -> bool {
+    let shape = &prepared.plan.resolved.shape;
+    let Ok(facts) = prepared.cluster.facts(context) else { return false };
+    let nodes = if prepared.cluster.is_here() { 1 } else { shape.nodes };
+    let (gpus, cpus) = if prepared.cluster.is_here() { (shape.total_gpus(), 1) } else { (shape.gpus_per_node, shape.cpus_per_node.unwrap_or(1)) };
+    let fits = |node: &&NodeFacts| {
+        let free = node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count();
+        free >= gpus as usize && node.cpus.saturating_sub(node.cpus_used) >= cpus
+    };
+    facts.nodes.iter().filter(fits).count() >= nodes as usize
+}
+
+/// Makes the plan; the code is only looked at.
+pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
+    let target = context.cluster(cluster)?;
+    let facts = target.quick_facts(context)?;
+    let Origin { place, environment, resubmits, code, data } = origin;
+    let mut notes = Vec::new();
+    let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
+    let data = match data {
+        Some((io, copy)) => same_data(context, io, copy)?,
+        None => job_data(context, &job, target.is_here())?,
+    };
+    let around = Surroundings {
+        git,
+        code: frozen,
+        io: data.io,
+        copy: data.copy,
+        container: match &target {
+            AnyCluster::Local(_) => crate::image::container(&job, &facts, &environment, &place.workdir)?,
+            AnyCluster::Slurm(_) if job.environment.image.is_none() => None,
+            AnyCluster::Slurm(far) => crate::image::far_container(&job, &facts, cluster, &crate::machines::facts(context, &far.backend, false)?.runtimes)?,
+        },
+        keyring: surroundings::keyring(&job.environment.secrets, &environment),
+        environment,
+        workdir: place
+            .workdir
+            .into_os_string()
+            .into_string()
+            .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
+        umask: surroundings::umask(),
+        inherit: target.is_here(),
+    };
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
+    let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
+    let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
+    secrets.0.extend(data.secrets.0);
+    plan.notes.extend(notes);
+    Ok(Prepared { plan, secrets, cluster: target, survey })
+}
+
+/// What is to be taken, what the plan says of it, and git's word.
+type Chosen = (Option<Survey>, Option<FrozenCode>, Option<GitState>);
+
+fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice, notes: &mut Vec<String>) -> Result<Chosen> {
+    let any_size = match code {
+        CodeChoice::Today { any_size } => any_size,
+        CodeChoice::InPlace => return Ok((None, None, surroundings::git_around(&place.root))),
+        CodeChoice::SameAs(frozen, git) => {
+            check_kept(&frozen, &code::local_store(context.state()?)?)?;
+            return Ok((None, Some(frozen), git));
+        }
+    };
+    if let Some(why) = code::stays(place) {
+        notes.push(why);
+        return Ok((None, None, surroundings::git_around(&place.root)));
+    }
+    let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
+    let frozen = survey.frozen()?;
+    notes.extend(survey.unlinked());
+    Ok((Some(survey), Some(frozen), git))
+}
+
+/// The tree and git's word on it, side by side: neither waits for the other.
+fn look_around(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<(Survey, Option<GitState>)> {
+    let Some(mut git) = surroundings::git_around(&place.root) else { return Ok((code::survey(context, place, wish)?, None)) };
+    let survey = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| surroundings::is_dirty(&place.root));
+        let survey = code::survey(context, place, wish);
+        git.dirty = asked.join().ok().flatten();
+        survey
+    })?;
+    Ok((survey, Some(git)))
+}

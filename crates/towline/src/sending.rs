@@ -1,0 +1,76 @@
+//! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs happen.
+
+use crate::code::{self, LocalStore, Survey};
+use crate::context::{AnyCluster, Context, SlurmCluster, block_on};
+use crate::planning::Prepared;
+use towline_backends::local::client;
+use towline_core::backend::{Backend, Staged};
+use towline_core::resolve::FrozenCode;
+use towline_core::{Error, Result};
+use towline_host::crash;
+use towline_snapshot::digest::Digest;
+use towline_snapshot::store::{Blob, BlobStore};
+use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
+
+/// Freezes the code, then sends the plan. When this returns, the runs happen.
+pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
+    if let AnyCluster::Slurm(cluster) = &prepared.cluster {
+        // What cannot be reached now is refused while nothing is written yet.
+        crate::machines::connect(&cluster.backend).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+    }
+    // Held until the history names the snapshot: nobody prunes it in between.
+    let _store = match &mut prepared.plan.resolved.code {
+        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take(), &prepared.cluster)?),
+        None => None,
+    };
+    crash::pass("client.submit.before");
+    let failed = |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
+    match &prepared.cluster {
+        AnyCluster::Local(backend) => {
+            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
+        }
+        AnyCluster::Slurm(cluster) => send_far(context, cluster, prepared).map_err(failed)?,
+    }
+    crash::pass("client.submit.answered");
+    Ok(())
+}
+
+/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
+fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> Result<()> {
+    let submit = || Submit {
+        plan: prepared.plan.clone(),
+        secrets: PrivateSecrets(prepared.secrets.clone()),
+        limits: Limits::default(),
+        cluster: Some(cluster.named.clone()),
+    };
+    client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
+    let run = &prepared.plan.runs[0].id;
+    crate::far::carried_over(context, run)?;
+    // Its alias; that it cannot be written is no reason to fail what was submitted.
+    let _ = crate::aliases::write(context);
+    Ok(())
+}
+
+fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {
+    let store = code::local_store(context.state()?)?;
+    match survey {
+        Some(survey) => {
+            let taken = match cluster {
+                AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
+                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, cluster)?,
+            };
+            frozen.snapshot = Some(taken.id.to_string());
+        }
+        None => check_kept(frozen, &store)?,
+    }
+    crash::pass("client.snapshot.taken");
+    Ok(store)
+}
+
+pub(crate) fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> {
+    let id = frozen.snapshot.as_deref().and_then(Digest::parse);
+    if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
+        return Ok(());
+    }
+    Err(Error::refused("the code of that run was pruned").hint("`--latest-code` takes what lies in its folder now"))
+}

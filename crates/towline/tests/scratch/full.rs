@@ -1,0 +1,72 @@
+//! A disk that is full: what is listed stays whole, the user is told, and the next backup goes on.
+
+use crate::tree::{Tree, differences, look, noise};
+use crate::{Seeded, backups, home, is_soak, restored};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use towline_testkit::ability::not_run;
+
+/// A small disk of its own, in memory.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: &Path, megabytes: u32) -> Option<Self> {
+        fs::create_dir_all(at).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"]).arg(at).output().ok()?;
+        mounted.status.success().then(|| Self(at.to_owned()))
+    }
+
+    /// Takes away all but so many bytes.
+    fn leave(&self, bytes: u64) {
+        let room = rustix::fs::statvfs(&self.0).unwrap();
+        let ballast = (room.f_bavail * room.f_frsize).saturating_sub(bytes);
+        fs::write(self.0.join("ballast"), vec![1; usize::try_from(ballast).unwrap()]).unwrap();
+    }
+
+    fn relieve(&self) {
+        fs::remove_file(self.0.join("ballast")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_last_good_one_and_says_so() {
+    let (mut random, seed) = Seeded::of_campaign();
+    let home = home();
+    let Some(disk) = Disk::mount(&home.path("disk"), 400) else {
+        return not_run("backups to a full disk: nothing may be mounted here");
+    };
+    let mut tree = Tree::new(home.path("scratch/work"), seed, None);
+    let target = disk.0.join("backups");
+    home.tow(["scratch", "create", "work", "--path", tree.root.to_str().unwrap(), "--to", target.to_str().unwrap()]).ok();
+    let (mut good, mut failures) = (tree.look(), 0);
+    for round in 0..if is_soak() { 20 } else { 3 } {
+        tree.change();
+        // More than what is left, by any measure.
+        fs::write(tree.root.join("fresh"), noise(1000 + round, 9 << 20)).unwrap();
+        let listed = backups(&home, "work").len();
+        disk.leave(random.next(9 << 20) as u64);
+        let failed = home.tow(["scratch", "backup", "work"]);
+        assert!(failed.code == 123 && failed.stderr.contains("disk is full") && failed.stderr.contains("tow scratch prune"), "{failed:?}");
+        failures += 1;
+        let rows = backups(&home, "work");
+        assert_eq!(rows.len(), listed, "nothing half-written is listed");
+        let told = home.tow(["scratch", "ls"]);
+        assert!(told.code == 123 && told.stdout.contains("failing"), "{told:?}");
+        restored(&home, "work", rows[0]["id"].as_str().unwrap(), &home.path("out"));
+        assert_eq!(differences(&good, &look(&home.path("out"))), Vec::<String>::new());
+        disk.relieve();
+        home.tow(["scratch", "backup", "work"]).ok();
+        good = tree.look();
+        assert_eq!(backups(&home, "work").len(), listed + 1);
+        assert_eq!(home.tow(["scratch", "ls"]).code, 0, "it is good again");
+    }
+    home.tow(["scratch", "check", "work"]).ok();
+    println!("a full disk: {failures} times, every byte there");
+}

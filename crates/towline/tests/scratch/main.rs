@@ -1,0 +1,111 @@
+//! Workspaces on scratch and their backups: as a user meets them, killed at any moment, damaged bit
+//! by bit, by themselves over time, and on the nodes of a real cluster.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod auto;
+mod datastore;
+mod flips;
+mod full;
+mod killed;
+mod local;
+mod nodes;
+mod refused;
+mod seed;
+mod tree;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use towline_testkit::Home;
+
+/// A small generator, so that a seed gives the same campaign everywhere.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Seeded {
+    pub(crate) fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % below as u64).unwrap()
+    }
+
+    pub(crate) fn small(&mut self, below: u32) -> u32 {
+        u32::try_from(self.next(below as usize)).unwrap()
+    }
+
+    /// Of this campaign, from `TOW_SEED`.
+    pub(crate) fn of_campaign() -> (Self, u64) {
+        let seed = std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+        (Self(seed), seed)
+    }
+}
+
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("TOW_SOAK").is_some()
+}
+
+pub(crate) fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_tow"))
+}
+
+/// As `until`, for what takes longer than a minute.
+#[track_caller]
+pub(crate) fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(seconds), "waited {seconds} s for {what}");
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+}
+
+/// A workspace `work` on this machine with a file in it, its backups in the folder `backups`.
+pub(crate) fn work(home: &Home) -> PathBuf {
+    let folder = home.path("scratch/work");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("notes"), "first\n").unwrap();
+    home.tow(["scratch", "create", "work", "--path", folder.to_str().unwrap(), "--to", home.path("backups").to_str().unwrap()]).ok();
+    folder
+}
+
+/// The backups of a workspace, newest first.
+#[track_caller]
+pub(crate) fn backups(home: &Home, name: &str) -> Vec<Value> {
+    // A workspace whose last backup failed is listed all the same.
+    let listed = home.tow(["scratch", "ls", name, "--json"]);
+    assert!([0, 123].contains(&listed.code), "{listed:?}");
+    listed.json()["backups"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+pub(crate) fn ids(home: &Home, name: &str) -> Vec<String> {
+    backups(home, name).iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+pub(crate) fn status(home: &Home, name: &str) -> Value {
+    let listed = home.tow(["scratch", "ls", "--json"]).json();
+    listed["workspaces"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
+}
+
+/// Brings a backup back into a new folder.
+#[track_caller]
+pub(crate) fn restored(home: &Home, name: &str, id: &str, target: &Path) {
+    let _ = fs::remove_dir_all(target);
+    home.tow(["scratch", "restore", name, "--backup", id, "--path", target.to_str().unwrap()]).ok();
+}
+
+/// Files below a folder that hold some bytes.
+pub(crate) fn holding(folder: &Path, needle: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(holding(&path, needle));
+        } else if kind.is_file() && fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())) {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,236 @@
+//! Signs of life on a line. Who answers sends an empty frame every few seconds, whatever it is at;
+//! who asks gives up a line on which nothing moves. So an answer may take as long as it needs, and a
+//! process that is frozen is told from one that works.
+
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use towline_core::transport::Session;
+
+/// How often a sign is sent.
+const EVERY: Duration = Duration::from_secs(5);
+/// Without one for this long nobody is there. Longer than ssh takes to find that its connection is
+/// gone, which says more.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// So much is written at once: each piece has all the patience.
+const PIECE: usize = 64 << 10;
+const EMPTY: [u8; 4] = [0; 4];
+
+fn held<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The way out of who answers; between answers the signs go over it.
+#[derive(Debug)]
+pub struct Voice<W>(Arc<Mutex<W>>);
+
+impl<W: Write + Send + 'static> Voice<W> {
+    /// The signs begin now and end with this.
+    pub fn new(output: W) -> Self {
+        Self::every(EVERY, output)
+    }
+
+    fn every(pause: Duration, output: W) -> Self {
+        let output = Arc::new(Mutex::new(output));
+        let weak = Arc::downgrade(&output);
+        // Without it whoever asks is only less patient.
+        let _ = std::thread::Builder::new().name("pulse".into()).spawn(move || beat(&weak, pause));
+        Self(output)
+    }
+
+    /// For one answer as a whole: no sign comes in between. It is flushed.
+    pub fn say(&self, answer: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
+        let mut output = held(&self.0);
+        answer(&mut output)?;
+        output.flush()
+    }
+}
+
+fn beat<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
+    loop {
+        std::thread::sleep(pause);
+        let Some(output) = output.upgrade() else { return };
+        let mut output = held(&output);
+        if output.write_all(&EMPTY).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Since when who asks waits for the line to move, and whether it was given up.
+#[derive(Debug, Default)]
+struct Waiting {
+    since: Option<Instant>,
+    given_up: bool,
+}
+
+/// The patience of who asks: hangs up when nothing moves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Patience(Arc<Mutex<Waiting>>);
+
+/// A session that its patience may end.
+pub(crate) type Shared = Arc<Mutex<Box<dyn Session>>>;
+
+impl Patience {
+    /// From now on until the session is let go.
+    pub(crate) fn with(session: &Shared) -> Self {
+        Self::lasting(PATIENCE, session)
+    }
+
+    fn lasting(limit: Duration, session: &Shared) -> Self {
+        let patience = Self::default();
+        let (waiting, session) = (Arc::downgrade(&patience.0), Arc::downgrade(session));
+        // Without it a line that hangs is noticed when it breaks.
+        let _ = std::thread::Builder::new().name("line".into()).spawn(move || watch(&waiting, &session, limit));
+        patience
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        held(&self.0).given_up
+    }
+
+    pub(crate) fn reading(&self, from: Box<dyn Read + Send>) -> Patient<Box<dyn Read + Send>> {
+        Patient { inner: from, patience: self.clone() }
+    }
+    pub(crate) fn writing(&self, to: Box<dyn Write + Send>) -> Patient<Box<dyn Write + Send>> {
+        Patient { inner: to, patience: self.clone() }
+    }
+
+    fn during<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        held(&self.0).since = Some(Instant::now());
+        let done = act();
+        held(&self.0).since = None;
+        done
+    }
+}
+
+fn watch(waiting: &Weak<Mutex<Waiting>>, session: &Weak<Mutex<Box<dyn Session>>>, limit: Duration) {
+    loop {
+        std::thread::sleep((limit / 30).max(Duration::from_millis(10)));
+        let (Some(waiting), Some(session)) = (waiting.upgrade(), session.upgrade()) else { return };
+        let mut waiting = held(&waiting);
+        if waiting.since.is_some_and(|since| since.elapsed() > limit) {
+            waiting.given_up = true;
+            drop(waiting);
+            held(&session).hang_up();
+            return;
+        }
+    }
+}
+
+/// One end of a pipe, used with patience.
+pub(crate) struct Patient<T> {
+    inner: T,
+    patience: Patience,
+}
+
+impl<T: Read> Read for Patient<T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.patience.during(|| self.inner.read(bytes))
+    }
+}
+
+impl<T: Write> Write for Patient<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patience.during(|| self.inner.write(&bytes[..bytes.len().min(PIECE)]))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.patience.during(|| self.inner.flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use towline_core::Result;
+
+    /// Its output comes from whoever holds the other end; hung up, it ends.
+    struct Pipe(Option<Sender<u8>>);
+    struct End(Receiver<u8>);
+
+    impl Read for End {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let Ok(byte) = self.0.recv() else { return Ok(0) };
+            bytes[0] = byte;
+            Ok(1)
+        }
+    }
+
+    impl Session for Pipe {
+        fn input(&mut self) -> Option<Box<dyn Write + Send>> {
+            None
+        }
+        fn output(&mut self) -> Option<Box<dyn Read + Send>> {
+            None
+        }
+        fn said(&self) -> String {
+            String::new()
+        }
+        fn wait(&mut self) -> Result<i32> {
+            Ok(0)
+        }
+        fn hang_up(&mut self) {
+            self.0 = None;
+        }
+    }
+
+    fn line(limit: Duration) -> (Shared, Patience, Patient<Box<dyn Read + Send>>, Sender<u8>) {
+        let (sender, receiver) = channel();
+        let session: Shared = Arc::new(Mutex::new(Box::new(Pipe(Some(sender.clone())))));
+        let patience = Patience::lasting(limit, &session);
+        let output = patience.reading(Box::new(End(receiver)));
+        (session, patience, output, sender)
+    }
+
+    #[test]
+    fn a_line_on_which_nothing_moves_is_given_up() {
+        let (_session, patience, mut output, sender) = line(Duration::from_millis(200));
+        drop(sender);
+        let mut bytes = [0; 1];
+        assert_eq!(output.read(&mut bytes).expect("it ends"), 0);
+        assert!(patience.is_over());
+    }
+
+    #[test]
+    fn one_that_is_not_waited_for_is_kept() {
+        let (_session, patience, mut output, sender) = line(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(400));
+        sender.send(7).expect("it is there");
+        let mut bytes = [0; 1];
+        assert_eq!((output.read(&mut bytes).expect("a byte"), bytes[0]), (1, 7));
+        assert!(!patience.is_over());
+    }
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            held(&self.0).write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn signs_come_between_answers_and_never_within_one() {
+        let kept = Kept::default();
+        let voice = Voice::every(Duration::from_millis(5), kept.clone());
+        let answer = |output: &mut Kept| {
+            for _ in 0..10 {
+                output.write_all(b"x")?;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Ok(())
+        };
+        for _ in 0..3 {
+            voice.say(answer).expect("kept");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let text = String::from_utf8(held(&kept.0).clone()).expect("text");
+        assert_eq!(text.matches("xxxxxxxxxx").count(), 3, "{text:?}");
+        assert!(text.contains("\0\0\0\0") && text.len() % 4 == 2, "{text:?}");
+    }
+}

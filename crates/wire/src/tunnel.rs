@@ -1,0 +1,139 @@
+//! What is kept of tunnels in the state folder, and what their supervisors say.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use towline_core::time::Moment;
+use towline_core::tunnel::Definition;
+use towline_core::{Error, ErrorKind};
+
+/// `tow __tunnel STATE NAME`: the supervisor of one tunnel.
+pub const TUNNEL_VERB: &str = "__tunnel";
+/// `tow __tunnel_command WORD…`: a program that a tunnel needs, and its end with us.
+pub const COMMAND_VERB: &str = "__tunnel_command";
+
+/// That a tunnel is to be open, and all that is needed to open it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub definition: Definition,
+    /// Since when.
+    pub at: Moment,
+    /// Variables of whoever opened it that the programs on the way need: never a secret.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// For the alias: who logs in at the far end, and with which keys.
+    #[serde(default)]
+    pub user: Option<String>,
+    #[serde(default)]
+    pub keys: Vec<String>,
+}
+
+impl Wanted {
+    /// What is kept of the environment: where programs, the agent of ssh, its shared connections and the Azure CLI's sign-in are.
+    pub const VARIABLES: [&str; 4] = ["PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "AZURE_CONFIG_DIR"];
+
+    pub fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TunnelState {
+    /// On its way, nothing is wrong yet.
+    Connecting,
+    /// The far end answers.
+    Open,
+    /// It does not, and `reason` says why; it is tried again.
+    Failing,
+}
+
+impl TunnelState {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Open => "open",
+            Self::Failing => "failing",
+        }
+    }
+}
+
+/// How a tunnel is, as its supervisor last wrote it down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunnelStatus {
+    pub state: TunnelState,
+    /// When it came into this state.
+    pub since: Moment,
+    pub port: u16,
+    pub pid: u32,
+    /// How often it was open again after it was not.
+    #[serde(default)]
+    pub reconnects: u32,
+    #[serde(default)]
+    pub trouble: Option<Trouble>,
+}
+
+/// Why it is not open, in the shape of our errors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    pub reason: String,
+    #[serde(default)]
+    pub hints: Vec<String>,
+    /// Trying again does not help: something has to be done about it.
+    #[serde(default)]
+    pub is_lasting: bool,
+    /// The exit code of whoever waits for it.
+    pub code: u8,
+}
+
+impl From<&Error> for Trouble {
+    fn from(error: &Error) -> Self {
+        let is_lasting = !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout);
+        Self { reason: error.to_string(), hints: error.hints().to_vec(), is_lasting, code: error.kind().exit_code() }
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        let kinds = [ErrorKind::Usage, ErrorKind::Config, ErrorKind::NotFound, ErrorKind::Refused, ErrorKind::Timeout, ErrorKind::Unreachable];
+        let kind = kinds.into_iter().find(|kind| kind.exit_code() == trouble.code).unwrap_or(ErrorKind::Bug);
+        trouble.hints.into_iter().fold(Self::new(kind, trouble.reason), Self::hint)
+    }
+}
+
+impl TunnelStatus {
+    pub fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+}
+
+/// To a supervisor, on its socket. It answers with its status, and again whenever that changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToTunnel {
+    /// Try now.
+    Nudge,
+    /// End, with everything below.
+    Close,
+    /// The daemon leaves because it was told to; nobody needs to start another.
+    Goodbye,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_becomes_the_error_it_was() {
+        let error = Error::refused("no").hint("yes");
+        let again = Error::from(Trouble::from(&error));
+        assert_eq!((again.kind(), again.to_string(), again.hints()), (ErrorKind::Refused, "no".to_owned(), &["yes".to_owned()][..]));
+        assert!(Trouble::from(&error).is_lasting && !Trouble::from(&Error::unreachable("x")).is_lasting);
+    }
+
+    #[test]
+    fn a_status_of_an_older_version_is_read() {
+        let old: TunnelStatus = serde_json::from_str(r#"{"state":"open","since":5,"port":22222,"pid":7}"#).expect("reads");
+        assert_eq!((old.state, old.reconnects, old.trouble), (TunnelState::Open, 0, None));
+    }
+}
