@@ -14,4 +14,4 @@ pub mod transport_contract;
 mod wait;
 
 pub use home::{Home, Output};
-pub use wait::until;
+pub use wait::{patiently, until};

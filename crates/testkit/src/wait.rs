@@ -15,3 +15,16 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
+
+/// As [`until`], for what takes longer than a minute.
+#[track_caller]
+pub fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(seconds), "waited {seconds} s for {what}");
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+}

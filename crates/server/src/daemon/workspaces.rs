@@ -65,10 +65,13 @@ impl Workspaces {
         self.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         for (name, wanted) in &mut self.wanted {
             if let Some(child) = &mut wanted.running {
-                let Ok(ended) = child.try_wait() else { continue };
-                let Some(ended) = ended else { continue };
+                match child.try_wait() {
+                    Ok(None) => continue,
+                    Ok(Some(ended)) => wanted.failed = how_it_went(state, name, wanted.last, ended),
+                    // Not ours to ask about any more: it must not keep the next one from beginning.
+                    Err(error) => log(&format!("how the backup of workspace {name} ended is not known: {error}")),
+                }
                 wanted.running = None;
-                wanted.failed = how_it_went(state, name, wanted.last, ended);
             }
             if wanted.is_due(now) {
                 wanted.last = Some(now);

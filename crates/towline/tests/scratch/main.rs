@@ -16,7 +16,6 @@ mod tree;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use towline_testkit::Home;
 
 /// A small generator, so that a seed gives the same campaign everywhere.
@@ -47,18 +46,7 @@ pub(crate) fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_tow"))
 }
 
-/// As `until`, for what takes longer than a minute.
-#[track_caller]
-pub(crate) fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(seconds), "waited {seconds} s for {what}");
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
-}
+pub(crate) use towline_testkit::patiently;
 
 /// A workspace `work` on this machine with a file in it, its backups in the folder `backups`.
 pub(crate) fn work(home: &Home) -> PathBuf {

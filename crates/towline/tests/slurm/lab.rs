@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Home, Output, until};
@@ -155,18 +154,7 @@ pub(crate) fn together(tests: &[fn()]) {
     });
 }
 
-/// As `until`, for what takes Slurm longer than a minute.
-#[track_caller]
-pub(crate) fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(seconds), "waited {seconds} s for {what}");
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
-}
+pub(crate) use towline_testkit::patiently;
 
 /// Files below a folder in which some bytes are.
 pub(crate) fn holding(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
