@@ -79,6 +79,24 @@ pub struct Cluster {
     pub compute: Option<String>,
     #[serde(default)]
     pub virtual_cluster: Option<String>,
+    /// Azure ML: a `config.json` that names subscription, resource group and workspace.
+    #[serde(default)]
+    pub config: Option<String>,
+    /// Azure ML: how to sign in; `azure_cli` where nothing is said.
+    #[serde(default)]
+    pub credential: Option<Credential>,
+    /// Azure ML: the folder of another Azure CLI login (`AZURE_CONFIG_DIR`).
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// Azure ML: where the resource manager answers, in another cloud than the public one.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+    /// GPUs of one node, where the cluster does not tell.
+    #[serde(default)]
+    pub gpus_per_node: Option<u32>,
+    /// What jobs there have unless they say otherwise: keys of a job file.
+    #[serde(default)]
+    pub job: Option<Box<crate::job::Job>>,
     /// The store that folders have on this cluster, under their usual path.
     #[serde(default)]
     pub datastore: Option<String>,
@@ -105,6 +123,12 @@ impl Cluster {
             workspace: None,
             compute: None,
             virtual_cluster: None,
+            config: None,
+            credential: None,
+            profile: None,
+            endpoint: None,
+            gpus_per_node: None,
+            job: None,
             datastore: None,
             folders: BTreeMap::new(),
         }

@@ -7,6 +7,7 @@ pub mod backend;
 pub mod caps;
 pub mod command;
 pub mod config;
+pub mod defaults;
 pub mod error;
 pub mod event;
 pub mod id;

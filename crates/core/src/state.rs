@@ -96,6 +96,9 @@ pub struct Native {
     /// When it is expected to start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Moment>,
+    /// Its page in the cluster's portal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 impl Default for RunState {

@@ -3,6 +3,7 @@
 //! adding.
 
 pub mod cluster;
+pub mod crew;
 pub mod daemon;
 pub mod frame;
 pub mod journal;

@@ -38,13 +38,16 @@ pub struct FarRun {
     pub submission: RunId,
     #[serde(default)]
     pub task: Option<u32>,
+    /// What the cluster calls it, where that is not by its id: a run that was adopted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<String>,
 }
 
 impl FarRun {
     pub fn of(run: &RunId) -> Self {
         match run.sweep() {
-            Some((submission, task)) => Self { run: run.clone(), submission, task: Some(task) },
-            None => Self { run: run.clone(), submission: run.clone(), task: None },
+            Some((submission, task)) => Self { run: run.clone(), submission, task: Some(task), native: None },
+            None => Self { run: run.clone(), submission: run.clone(), task: None, native: None },
         }
     }
 }

@@ -361,6 +361,7 @@ impl Queue {
             reason: row.reason.clone().unwrap_or_default(),
             hosts: expand(&row.nodes).unwrap_or_default(),
             start: row.start.filter(|_| state::native(&row.state) == state::Native::Waiting),
+            url: None,
         })
     }
 

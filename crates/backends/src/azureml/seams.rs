@@ -1,0 +1,167 @@
+//! What this kind of cluster needs of the outside: calls to the cloud's services, signed in, and
+//! objects of a blob container. Whoever makes the backend brings both. Calls block.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use towline_core::Result;
+use towline_core::redact::Secret;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Put,
+    Post,
+    Patch,
+    Delete,
+}
+
+/// Whom a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Audience {
+    /// The resource manager: `https://management.azure.com`.
+    Management,
+    /// The workspace's own services, run history among them: `https://ml.azure.com`.
+    Workspace,
+    /// Key Vault: `https://vault.azure.net`.
+    Vault,
+    /// Blob storage: `https://storage.azure.com`.
+    Storage,
+    /// No token is sent: the address itself lets in, or anybody may ask.
+    Nobody,
+}
+
+/// One call. `Debug` shows neither body nor query, which may hold secrets.
+pub struct Call {
+    pub method: Method,
+    /// Absolute.
+    pub url: String,
+    pub audience: Audience,
+    pub body: Option<serde_json::Value>,
+    pub headers: Vec<(String, Secret)>,
+    /// Doing it twice is doing it once: it may be sent again when no answer came.
+    pub repeatable: bool,
+}
+
+impl Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.url.split('?').next().unwrap_or_default();
+        f.debug_struct("Call").field("method", &self.method).field("url", &path).finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    pub fn get(url: impl Into<String>) -> Self {
+        Self { method: Method::Get, url: url.into(), audience: Audience::Management, body: None, headers: Vec::new(), repeatable: true }
+    }
+    /// Of something that has its name from us: the same again changes nothing.
+    pub fn put(url: impl Into<String>, body: serde_json::Value) -> Self {
+        Self { method: Method::Put, body: Some(body), ..Self::get(url) }
+    }
+    pub fn post(url: impl Into<String>, body: serde_json::Value) -> Self {
+        Self { method: Method::Post, body: Some(body), repeatable: false, ..Self::get(url) }
+    }
+    pub fn delete(url: impl Into<String>) -> Self {
+        Self { method: Method::Delete, ..Self::get(url) }
+    }
+    #[must_use]
+    pub fn repeatable(self) -> Self {
+        Self { repeatable: true, ..self }
+    }
+    #[must_use]
+    pub fn audience(self, audience: Audience) -> Self {
+        Self { audience, ..self }
+    }
+    #[must_use]
+    pub fn header(mut self, name: &str, value: Secret) -> Self {
+        self.headers.push((name.to_owned(), value));
+        self
+    }
+}
+
+/// A whole answer, whatever its status.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// How often it was sent. More than once: an earlier one may have taken effect.
+    pub tries: u32,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+    pub const fn is_good(&self) -> bool {
+        self.status >= 200 && self.status < 300
+    }
+    pub fn json(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+}
+
+/// The cloud, as whoever is signed in. Throttling is waited out, tokens are renewed before they end,
+/// and what is not repeatable is never sent twice. An error means that there is no answer at all
+/// (`Unreachable`), or that nobody is signed in (`Refused`, with the way to sign in as hint).
+pub trait Cloud: Send + Sync + Debug {
+    /// The resource manager, without a slash at its end.
+    fn endpoint(&self) -> &str;
+    /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
+    fn sign_in(&self, may_ask: bool) -> Result<()>;
+    fn call(&self, call: &Call) -> Result<Reply>;
+    /// Many calls, several at a time; answers in their order.
+    fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>>;
+    /// A token for a header of its own.
+    fn token(&self, audience: Audience) -> Result<Secret>;
+    /// Objects of a container, below a path.
+    fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>>;
+}
+
+/// A container, and below which path.
+#[derive(Debug, Clone)]
+pub struct BlobPlace {
+    pub account: String,
+    pub container: String,
+    /// `https://ACCOUNT.blob.core.windows.net`
+    pub endpoint: String,
+    /// Without slashes at its ends.
+    pub root: String,
+    pub access: BlobAccess,
+}
+
+/// What lets in.
+#[derive(Debug, Clone)]
+pub enum BlobAccess {
+    Key(Secret),
+    /// Without the question mark.
+    Sas(Secret),
+    /// The token of whoever is signed in.
+    Token,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    pub key: String,
+    pub size: u64,
+    /// Another when its bytes are others.
+    pub version: String,
+}
+
+/// Objects by key, below a path. An error of kind `Refused` whose words hold no secret is the
+/// service's no; `Unreachable` says that nothing is known.
+pub trait Objects: Send + Sync + Debug {
+    /// Writes it whole. With `once`, `false` says that it was there already, and is left.
+    fn put(&self, key: &str, bytes: &[u8], once: bool) -> Result<bool>;
+    /// A part, shorter where the object ends; `None` when there is no object.
+    fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<Vec<u8>>>;
+    /// Many whole objects at once, in their order.
+    fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>>;
+    /// Sizes of those that are there.
+    fn sizes(&self, keys: &[String]) -> Result<Vec<Option<u64>>>;
+    /// All whose key begins with `prefix`.
+    fn list(&self, prefix: &str) -> Result<Vec<Item>>;
+    /// Fine if they are gone.
+    fn delete(&self, keys: &[String]) -> Result<()>;
+}

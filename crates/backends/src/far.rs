@@ -1,0 +1,51 @@
+//! What the daemon and the verbs ask of a cluster that is not this machine, whatever its kind. Calls
+//! block; whoever must not wait calls from a thread of their own. All may be repeated.
+
+use towline_core::backend::LogSource;
+use towline_core::plan::Plan;
+use towline_core::redact::SecretSet;
+use towline_core::{Result, RunId};
+use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed};
+
+/// The content of one blob of a snapshot, when it is its turn.
+pub type BlobBytes<'a> = dyn Iterator<Item = Result<(String, Vec<u8>)>> + 'a;
+
+/// An error of kind `Unreachable` means that nothing is known of what was asked: it may have been done.
+pub trait FarCluster: Send + Sync + std::fmt::Debug {
+    /// Makes sure that it can be reached, signing in where that is needed; with `may_ask` the user
+    /// may be asked on the terminal.
+    fn connect(&self, may_ask: bool) -> Result<()>;
+    /// Whether a line to it is held.
+    fn is_open(&self) -> bool;
+    /// Lets the line go; the next question opens another.
+    fn hang_up(&self);
+
+    /// Which of these blobs of snapshots are not there.
+    fn missing(&self, blobs: Vec<String>) -> Result<Vec<String>>;
+    /// Keeps blobs of a snapshot, in this order.
+    fn keep(&self, blobs: &mut BlobBytes<'_>) -> Result<()>;
+
+    /// Submits every run of a plan; the cluster's id for it.
+    fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<String>;
+    /// With `ask`, the scheduler is asked too; else only what is quick to know.
+    fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
+    fn cancel_runs(&self, runs: &[FarRun]) -> Result<()>;
+    /// Why it waits, or how the cluster saw it.
+    fn explain(&self, run: &FarRun) -> Result<Explained>;
+    /// Drops what the cluster keeps of ended runs.
+    fn forget_runs(&self, runs: &[FarRun]) -> Result<()>;
+
+    /// Every log of a run, with its length.
+    fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>>;
+    /// Bytes of a log, and the length of the whole where it is known.
+    fn log_bytes(&self, run: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)>;
+    /// What lies at a path of a run's folder.
+    fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>>;
+    /// Bytes of a file of a run's folder.
+    fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
+
+    /// What the cluster itself knows, whoever submitted it from wherever.
+    fn known_jobs(&self) -> Result<Vec<KnownJob>>;
+    /// The plan of a submission, or of a job that another tool submitted, by the cluster's own name for it.
+    fn plan_of(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>>;
+}

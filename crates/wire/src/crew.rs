@@ -1,0 +1,171 @@
+//! A run whose nodes share no file system and have no scheduler's commands beside them: the service
+//! starts `tow __crew` once on every node. Node 0 leads; the others call it over the network. What
+//! they are to do lies in files that the service brings, what they tell goes into folders that it
+//! carries away, as objects of a datastore: the stage.
+//!
+//! | object, below the stage | is |
+//! |---|---|
+//! | `bin/tow-DIGEST` | the program |
+//! | `snapshots/…` | code, as everywhere |
+//! | `submissions/ID.json` | a [`CrewOrder`] |
+//! | `news/RUN.json` | a [`News`], written anew by the leader whenever something changes |
+//! | `runs/RUN/news.json` | the same, when it is the last |
+//! | `runs/RUN/cancel` | the run is to end; looked for when a signal comes |
+//! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`PART`] bytes |
+
+use crate::site::AttemptReport;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use towline_core::RunId;
+use towline_core::backend::LogSource;
+use towline_core::plan::Plan;
+use towline_core::reason::Ending;
+use towline_core::time::Moment;
+
+/// `tow __crew --order FILE --run RUN --folder FOLDER --news FOLDER [--store FOLDER] [--at NAME=PATH]…`, on every node.
+pub const CREW_VERB: &str = "__crew";
+
+/// Bytes of a log that lie in one object.
+pub const PART: u64 = 1 << 20;
+
+pub const CREW_VERSION: u32 = 1;
+
+/// What a submission is, for the nodes that carry it. Holds no secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrewOrder {
+    pub version: u32,
+    pub plan: Plan,
+    pub grace_millis: u64,
+    /// Seconds between collections of what a run writes.
+    pub collect_every: u64,
+    /// By this its nodes know each other.
+    pub word: String,
+    /// Where its secrets are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<SecretPlace>,
+}
+
+/// A vault that the job's identity may read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretPlace {
+    /// `https://NAME.vault.azure.net`
+    pub vault: String,
+    /// The vault's name of each, by ours: a variable, or a reference of a datastore.
+    pub names: BTreeMap<String, String>,
+    /// Which identity, where the node has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+}
+
+/// What is known of a run, by its leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct News {
+    pub version: u32,
+    pub run: RunId,
+    pub written: Moment,
+    pub attempts: Vec<AttemptReport>,
+}
+
+/// What a node says to the leader, in frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromNode {
+    /// First: who it is, and that it belongs.
+    Here { word: String, node: u32, host: String },
+    /// Its set-up or its ranks have begun.
+    Started { attempt: u32 },
+    /// Nothing of that attempt is alive there, and what it printed was sent away.
+    Ended { attempt: u32, ending: Ending },
+    /// A sign of life.
+    Alive,
+}
+
+/// What the leader says to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToNode {
+    /// Carry this attempt.
+    Begin {
+        attempt: u32,
+        hosts: Vec<String>,
+        port: u16,
+    },
+    /// End it, with the grace of the order.
+    Stop {
+        attempt: u32,
+    },
+    /// All is over: leave with this code.
+    Leave {
+        code: i32,
+    },
+    Alive,
+}
+
+/// Names of objects below the stage.
+pub mod keys {
+    use super::LogSource;
+    use towline_core::RunId;
+
+    pub fn program(digest: &str) -> String {
+        format!("bin/tow-{digest}")
+    }
+    pub fn snapshot(blob: &str) -> String {
+        format!("snapshots/{blob}")
+    }
+    pub fn order(submission: &RunId) -> String {
+        format!("submissions/{submission}.json")
+    }
+    pub fn news(run: &RunId) -> String {
+        format!("news/{run}.json")
+    }
+    pub fn run(run: &RunId) -> String {
+        format!("runs/{run}")
+    }
+    pub fn last_news(run: &RunId) -> String {
+        format!("runs/{run}/news.json")
+    }
+    pub fn cancel(run: &RunId) -> String {
+        format!("runs/{run}/cancel")
+    }
+    pub fn logs(run: &RunId) -> String {
+        format!("runs/{run}/logs/")
+    }
+    /// Below a run: the folder of one log.
+    pub fn log(attempt: u32, source: LogSource) -> String {
+        match source {
+            LogSource::Rank(rank) => format!("logs/attempt-{attempt}.rank-{rank}"),
+            LogSource::SetUp(node) => format!("logs/attempt-{attempt}.setup-{node}"),
+        }
+    }
+    /// The name of a part in that folder.
+    pub fn part(index: u64) -> String {
+        format!("{index:06}")
+    }
+    /// `attempt-1.rank-0/000000`, below the folder of logs.
+    pub fn parse_part(name: &str) -> Option<(u32, LogSource, u64)> {
+        let (log, index) = name.split_once('/')?;
+        let (attempt, source) = log.strip_prefix("attempt-")?.split_once('.')?;
+        let source = match source.split_once('-')? {
+            ("rank", number) => LogSource::Rank(number.parse().ok()?),
+            ("setup", number) => LogSource::SetUp(number.parse().ok()?),
+            _ => return None,
+        };
+        Some((attempt.parse().ok()?, source, index.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_read_as_it_is_named() {
+        for source in [LogSource::Rank(0), LogSource::Rank(31), LogSource::SetUp(2)] {
+            let name = format!("{}/{}", keys::log(12, source), keys::part(3));
+            assert_eq!(keys::parse_part(name.strip_prefix("logs/").expect("below")), Some((12, source, 3)));
+        }
+        for odd in ["", "x", "attempt-1/0", "attempt-1.rank-x/0", "attempt-1.rank-0/", "attempt-1.rank-0/0/1"] {
+            assert_eq!(keys::parse_part(odd), None, "{odd}");
+        }
+    }
+}
