@@ -24,4 +24,6 @@ pub struct Caps {
     pub native_words: bool,
     /// `location` does.
     pub locations: bool,
+    /// A run can be somebody: `identity`.
+    pub identity: bool,
 }

@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod caps;
+pub mod cloud;
 pub mod command;
 pub mod config;
 pub mod defaults;

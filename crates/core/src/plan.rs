@@ -30,12 +30,26 @@ pub struct Plan {
     /// The run this one does again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resubmits: Option<RunId>,
+    /// It was there before this machine knew of it, and is only followed: the cluster's own name for
+    /// it, or the submission's id where each run is called by its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<String>,
 }
 
 impl Plan {
     /// Whether its runs are on this machine.
     pub fn is_here(&self) -> bool {
         self.kind == "local"
+    }
+
+    /// What the cluster calls a run that was there before.
+    pub fn native_of(&self, run: &RunId) -> Option<String> {
+        self.adopted.as_ref().map(|name| if *name == self.id.as_str() { run.to_string() } else { name.clone() })
+    }
+
+    /// The name of the job, where another tool submitted it.
+    pub fn foreign(&self) -> Option<&str> {
+        self.adopted.as_deref().filter(|name| *name != self.id.as_str())
     }
 
     /// What is stored once per submission: without its runs and the submitter's environment.
@@ -52,6 +66,7 @@ impl Plan {
             request: self.request.clone(),
             notes: self.notes.clone(),
             resubmits: self.resubmits.clone(),
+            adopted: self.adopted.clone(),
         }
     }
 }

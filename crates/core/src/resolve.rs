@@ -128,6 +128,9 @@ pub struct NamedStore {
     pub datastore: Datastore,
 }
 
+/// Before the name of an `io`, in the place of a path: where that one is on the node.
+pub const MOUNTED: &str = "io:";
+
 /// The name under which a secret set holds what a credential's reference leads to. No variable is
 /// called so.
 pub const STORE_SECRET: &str = "datastore ";

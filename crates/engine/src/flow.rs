@@ -20,6 +20,8 @@ pub struct Request {
     pub job: Job,
     /// `-n`: GPUs in all.
     pub total_gpus: Option<u32>,
+    /// GPUs of one node as the configuration has it, over what the cluster tells.
+    pub gpus_per_node: Option<u32>,
     pub around: Surroundings,
     /// Now, in seconds since 1970, and randomness for the id.
     pub epoch_seconds: i64,
@@ -29,9 +31,10 @@ pub struct Request {
 
 /// The job resolved against one cluster: everything that will be sent, and nothing sent yet.
 pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Result<(Plan, SecretSet)> {
-    let Request { mut job, total_gpus, around, epoch_seconds, random, resubmits } = request;
+    let Request { mut job, total_gpus, gpus_per_node, around, epoch_seconds, random, resubmits } = request;
     check_caps(&job, backend)?;
-    let (resolved, secrets) = resolve(&job, total_gpus, facts.gpus_per_node(), around)?;
+    let gpus_per_node = gpus_per_node.unwrap_or_else(|| facts.gpus_per_node());
+    let (resolved, secrets) = resolve(&job, total_gpus, gpus_per_node, around)?;
     // What the command line said is part of the job: the same again is the same size and place.
     if total_gpus.is_some() {
         job.resources.gpus_per_node = Some(resolved.shape.gpus_per_node);
@@ -45,12 +48,23 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
     let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
-    if resolved.shape.gpus_per_node == 0 && facts.gpus_per_node() > 0 && total_gpus.is_none() {
-        notes.push(format!("no GPU was asked for; this cluster has {} per node: `-n 1` asks for one", facts.gpus_per_node()));
+    if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() {
+        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one"));
     }
     notes.extend(unused_words(&job, backend));
-    let plan =
-        Plan { version: PLAN_VERSION, id, cluster: backend.name().to_owned(), kind: backend.kind().to_owned(), runs, job, resolved, request, notes, resubmits };
+    let plan = Plan {
+        version: PLAN_VERSION,
+        id,
+        cluster: backend.name().to_owned(),
+        kind: backend.kind().to_owned(),
+        runs,
+        job,
+        resolved,
+        request,
+        notes,
+        resubmits,
+        adopted: None,
+    };
     Ok((plan, secrets))
 }
 
@@ -104,7 +118,7 @@ fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
     if job.environment.image.is_some() && !caps.containers {
         return refuse("an `image`: containers are not supported there yet");
     }
-    if job.identity.as_deref().is_some_and(|identity| identity != "none") {
+    if job.identity.as_deref().is_some_and(|identity| identity != "none") && !caps.identity {
         return refuse("an `identity`");
     }
     Ok(())

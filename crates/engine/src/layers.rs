@@ -1,6 +1,8 @@
-//! Configuration layers: defaults < user file < `towline.yaml` < `TOW_*` < flags. They are laid
+//! Configuration layers: defaults < user file < ACT's files < `towline.yaml` < `TOW_*` < flags. They are laid
 //! over each other as trees, so that every value still knows where it was written.
 
+use crate::act_layout::ActLayout;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::config::{Cluster, ClusterKind, Config};
@@ -18,12 +20,16 @@ pub struct Layers {
     pub config: Config,
     pub tree: Node,
     pub warnings: Vec<Warning>,
+    /// Clusters of ACT's files that cannot be read, and why.
+    broken: BTreeMap<String, String>,
 }
 
 /// Where layers come from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     pub user_file: Option<PathBuf>,
+    /// Files of ACT, used where they lie.
+    pub act: Option<ActLayout>,
     pub project_file: Option<PathBuf>,
     /// Variables that begin with `TOW_`.
     pub variables: Vec<(String, String)>,
@@ -34,6 +40,7 @@ impl Sources {
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
         Self {
             user_file: user_folder(environment).map(|folder| folder.join("config.yaml")).filter(|file| file.exists()),
+            act: ActLayout::find(folder, environment),
             project_file: folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.exists()),
             variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),
         }
@@ -50,7 +57,16 @@ pub fn user_folder(environment: &[(String, String)]) -> Option<PathBuf> {
 /// Reads and merges all layers.
 pub fn load(sources: &Sources) -> Result<Layers> {
     let mut tree = Node::empty_mapping("default");
-    for file in [&sources.user_file, &sources.project_file].into_iter().flatten() {
+    if let Some(file) = &sources.user_file {
+        tree.overlay(read_yaml(file)?);
+    }
+    let act = sources.act.as_ref().map(ActLayout::layer);
+    let mut unreadable = BTreeMap::new();
+    if let Some(layer) = act {
+        tree.overlay(layer.tree);
+        unreadable = layer.broken;
+    }
+    if let Some(file) = &sources.project_file {
         tree.overlay(read_yaml(file)?);
     }
     for (name, value) in &sources.variables {
@@ -58,8 +74,24 @@ pub fn load(sources: &Sources) -> Result<Layers> {
             tree.overlay(layer);
         }
     }
-    let (config, warnings) = yaml::decode_leniently(&tree)?;
-    Ok(Layers { config, tree, warnings })
+    let (config, mut warnings): (Config, _) = yaml::decode_leniently(&tree)?;
+    let broken = judge(unreadable, &config, &mut warnings)?;
+    Ok(Layers { config, tree, warnings, broken })
+}
+
+/// A file of ACT that cannot be read is an error where its cluster is the default, else a warning
+/// until somebody names the cluster.
+fn judge(unreadable: BTreeMap<String, (PathBuf, Error)>, config: &Config, warnings: &mut Vec<Warning>) -> Result<BTreeMap<String, String>> {
+    let mut broken = BTreeMap::new();
+    for (name, (file, error)) in unreadable.into_iter().filter(|(name, _)| !config.clusters.contains_key(name)) {
+        if config.default_cluster.as_ref() == Some(&name) {
+            return Err(error.while_doing(format!("cluster `{name}`")).hint("it is the default cluster here; another one: export TOW_DEFAULT_CLUSTER=local"));
+        }
+        let at = Position { source: file.display().to_string().into(), line: 0, column: 0 };
+        warnings.push(Warning { at, message: format!("cluster `{name}` cannot be used: {error}") });
+        broken.insert(name, error.to_string());
+    }
+    Ok(broken)
 }
 
 /// Reads a YAML file; a mistake names it with line and column.
@@ -108,12 +140,20 @@ impl Layers {
         if let Some(cluster) = self.config.clusters.get(name) {
             return Ok(cluster.clone());
         }
+        if let Some(why) = self.broken.get(name) {
+            return Err(Error::config(format!("cluster `{name}`: {why}")));
+        }
         if name == "local" {
             return Ok(Cluster::local());
         }
         let known: Vec<&str> = self.cluster_names();
         let error = Error::new(towline_core::ErrorKind::NotFound, format!("no cluster is called `{name}`"));
         Err(error.hint(did_you_mean(name, known.iter().copied()).unwrap_or_else(|| format!("known: {}", known.join(", ")))))
+    }
+
+    /// Whether a cluster is called so, be its file readable or not.
+    pub fn has_cluster(&self, name: &str) -> bool {
+        name == "local" || self.config.clusters.contains_key(name) || self.broken.contains_key(name)
     }
 
     pub fn cluster_names(&self) -> Vec<&str> {
@@ -163,7 +203,7 @@ mod tests {
         std::fs::write(&user, "default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: login}\n").expect("written");
         std::fs::write(&project, "clusters:\n  lab: {partition: dev}\n  here: {kind: local, gpus: 1}\ncolour: red\n").expect("written");
         let variables = vec![("TOW_CLUSTERS__HERE__GPUS".to_owned(), "4".to_owned()), ("TOW_RUN_ID".to_owned(), "x".to_owned())];
-        let layers = load(&Sources { user_file: Some(user), project_file: Some(project), variables }).expect("loads");
+        let layers = load(&Sources { user_file: Some(user), project_file: Some(project), variables, act: None }).expect("loads");
         assert_eq!(layers.default_cluster(), "lab");
         assert_eq!(layers.cluster("here").expect("known").gpus, Some(4));
         assert_eq!(layers.cluster("lab").expect("known").partition.as_deref(), Some("dev"));

@@ -1,8 +1,10 @@
 //! The engine: configuration layers, the history of runs, and the flow from a job to a plan.
 //! It drives backends through their seam and knows none of them.
 
+pub mod act_layout;
 pub mod added;
 pub mod flow;
 pub mod history;
+pub mod import;
 pub mod layers;
 pub mod surroundings;

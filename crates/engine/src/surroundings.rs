@@ -46,10 +46,11 @@ pub fn host_name() -> String {
     if safe.trim_matches('.').is_empty() { "localhost".to_owned() } else { safe }
 }
 
-/// The nearest folder upward with `towline.yaml`, else the git root, else `folder` itself.
+/// The nearest folder upward with `towline.yaml` or ACT's `aux_data/aml`, else the git root, else `folder` itself.
 pub fn code_root(folder: &Path) -> PathBuf {
     let upward = |name: &str| folder.ancestors().find(|folder| folder.join(name).exists()).map(Path::to_owned);
-    upward(crate::layers::PROJECT_FILE).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
+    let act = crate::act_layout::root(folder).map(Path::to_owned);
+    act.or_else(|| upward(crate::layers::PROJECT_FILE)).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
 }
 
 /// The commit of the repository that a folder lies in.

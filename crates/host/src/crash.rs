@@ -66,6 +66,23 @@ pub const FAR_POINTS: &[&str] = &[
     "head.requeue.done",
 ];
 
+/// Points of a run on Azure ML: here, and on its nodes.
+pub const AZUREML_POINTS: &[&str] = &[
+    "azureml.secrets.kept",
+    "azureml.program.before",
+    "azureml.program.brought",
+    "azureml.order.brought",
+    "azureml.put.before",
+    "azureml.put.done",
+    "azureml.cancel.noted",
+    "azureml.cancel.done",
+    "crew.claim.before",
+    "crew.claimed",
+    "crew.started",
+    "crew.end.before",
+    "crew.end.written",
+];
+
 /// Points of a backup of a workspace, on the machine that has it.
 pub const WORKSPACE_POINTS: &[&str] = &["backup.root.before", "backup.root.done"];
 
@@ -90,7 +107,7 @@ fn target() -> Option<&'static Target> {
 
 /// Dies here, by SIGKILL, if this is the moment that was asked for.
 pub fn pass(point: &str) {
-    debug_assert!([POINTS, FAR_POINTS, WORKSPACE_POINTS].iter().any(|points| points.contains(&point)), "unlisted crash point {point}");
+    debug_assert!([POINTS, FAR_POINTS, AZUREML_POINTS, WORKSPACE_POINTS].iter().any(|points| points.contains(&point)), "unlisted crash point {point}");
     let Some(target) = target() else { return };
     if target.point != point || target.left.fetch_sub(1, Ordering::Relaxed) != 1 {
         return;

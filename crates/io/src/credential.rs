@@ -2,21 +2,27 @@
 
 use crate::far_folder::Way;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use towline_core::config::Credential;
 use towline_core::redact::Secret;
 use towline_core::suggest::did_you_mean;
+use towline_core::yaml::Node;
 use towline_core::{Error, Result};
 
 /// How references are looked up: the variables of the process, and the keyring.
 pub struct Lookup<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub keyring: &'a dyn Fn(&str) -> Option<Secret>,
-    /// What `~` in `file:` means.
+    /// What `~` in `file:` and `yaml:` means.
     pub home: Option<&'a Path>,
     /// How a host is reached, by its name and the ssh configuration that knows it.
     pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Way>,
+    /// Is told what is unwise and works: lines for people, without any secret.
+    pub notice: &'a dyn Fn(&str),
 }
+
+/// For who has told the user already, or has no user.
+pub const fn no_notice(_: &str) {}
 
 /// For who has no way to other machines.
 pub fn no_way(host: &str, _: Option<&str>) -> Result<Way> {
@@ -126,16 +132,46 @@ impl Lookup<'_> {
                 missing(format!("`{name}` in the keyring, where it is not")).hint(format!("store it: secret-tool store --label={name} towline {name}"))
             }),
             Some(("file", path)) => self.file(path).map_err(|error| error.while_doing(format!("{at}: `{key}`"))),
-            _ => Err(Error::config(format!("{at}: `{key}` must be a reference, not a value")).hint("write env:NAME, keyring:NAME or file:PATH")),
+            Some(("yaml", place)) => self.yaml(at, key, place).map_err(|error| error.while_doing(format!("{at}: `{key}`"))),
+            _ => Err(Error::config(format!("{at}: `{key}` must be a reference, not a value")).hint("write env:NAME, keyring:NAME, file:PATH or yaml:PATH#KEY")),
         }?;
         Ok(Secret::new(found.expose().trim()))
     }
 
-    fn file(&self, path: &str) -> Result<Secret> {
-        let path = match (path.strip_prefix("~/"), self.home) {
+    fn below_home(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), self.home) {
             (Some(below), Some(home)) => home.join(below),
             _ => path.into(),
-        };
+        }
+    }
+
+    /// `PATH#KEY`: a key at the top of a YAML file, as other tools keep them. Such files lie there with
+    /// any mode; one that others can read is used, and said.
+    fn yaml(&self, at: &str, key: &str, place: &str) -> Result<Secret> {
+        let (path, name) = place
+            .rsplit_once('#')
+            .filter(|(path, name)| !path.is_empty() && !name.is_empty())
+            .ok_or_else(|| Error::config("a reference to a YAML file names a key of it").hint("write yaml:/path/to/account.yaml#account_key"))?;
+        let path = self.below_home(path);
+        if !path.is_absolute() {
+            return Err(Error::config("the path in `yaml:PATH#KEY` must begin with `/` or `~/`"));
+        }
+        let unreadable = |error: std::io::Error| Error::config(format!("{} cannot be read", path.display())).source_error(error);
+        let file = std::fs::File::open(&path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.mode();
+        let text = std::io::read_to_string(file).map_err(unreadable)?;
+        let tree = towline_core::yaml::parse(&path.display().to_string(), &text)?;
+        // The value is not shown, whatever it is.
+        let value = tree.get(name).filter(|value| !value.is_null()).and_then(Node::text).map(str::trim).filter(|value| !value.is_empty());
+        let value = value.ok_or_else(|| Error::config(format!("{} has no `{name}`", path.display())))?;
+        if mode & 0o077 != 0 {
+            (self.notice)(&readable_by_others(at, key, &path, mode));
+        }
+        Ok(Secret::new(value.strip_prefix('?').unwrap_or(value)))
+    }
+
+    fn file(&self, path: &str) -> Result<Secret> {
+        let path = self.below_home(path);
         let unreadable = |error: std::io::Error| Error::config(format!("{} cannot be read", path.display())).source_error(error);
         let file = std::fs::File::open(&path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
@@ -150,8 +186,19 @@ impl Lookup<'_> {
     }
 }
 
+/// What to do about a key that lies open. `at` is "datastore `NAME`".
+fn readable_by_others(at: &str, key: &str, path: &Path, mode: u32) -> String {
+    let name = at.split('`').nth(1).unwrap_or("NAME");
+    format!(
+        "{} holds a credential and can be read by others (mode {:o})\n  keep it to yourself:     chmod 600 {}\n  or move it to the keyring: secret-tool store --label={name} towline {name}\n  and in towline.yaml:     datastores: {{{name}: {{credential: {{{key}: \"keyring:{name}\"}}}}}}",
+        path.display(),
+        mode & 0o777,
+        path.display()
+    )
+}
+
 /// Refuses keys other than `wanted`; `all` are those of any form, for a suggestion.
-fn known_keys<'k>(at: &str, given: impl Iterator<Item = &'k String>, wanted: &[&str], all: &[&str]) -> Result<()> {
+pub(crate) fn known_keys<'k>(at: &str, given: impl Iterator<Item = &'k String>, wanted: &[&str], all: &[&str]) -> Result<()> {
     for key in given {
         if wanted.contains(&key.as_str()) {
             continue;
@@ -173,7 +220,7 @@ mod tests {
 
     fn lookup<T>(act: impl FnOnce(&Lookup<'_>) -> T) -> T {
         let variable = |name: &str| (name == "SET").then(|| " value\n".to_owned());
-        act(&Lookup { variable: &variable, keyring: &|name| (name == "stored").then(|| Secret::new("kept")), home: None, reach: &no_way })
+        act(&Lookup { variable: &variable, keyring: &|name| (name == "stored").then(|| Secret::new("kept")), home: None, reach: &no_way, notice: &no_notice })
     }
 
     fn map(pairs: &[(&str, &str)]) -> Credential {
@@ -209,6 +256,33 @@ mod tests {
             let found = lookup(|lookup| lookup.secret("s", "sas", &reference));
             assert_eq!(found.is_ok(), good, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn a_key_of_a_yaml_file_is_used_and_an_open_file_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x#_account.yaml");
+        std::fs::write(&path, "account_name: acct\naccount_key: canary==\nsas_token: ?sv=1&sig=canary\nempty: null\n").expect("written");
+        let place = path.display();
+        for (mode, notices) in [(0o600, 0), (0o400, 0), (0o644, 1), (0o604, 1)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+            let said = std::cell::RefCell::new(Vec::new());
+            let notice = |line: &str| said.borrow_mut().push(line.to_owned());
+            let lookup = Lookup { variable: &|_| None, keyring: &|_| None, home: None, reach: &no_way, notice: &notice };
+            assert_eq!(lookup.secret("datastore `x`", "sas", &format!("yaml:{place}#sas_token")).expect("there").expose(), "sv=1&sig=canary");
+            assert_eq!(said.borrow().len(), notices, "{mode:o}");
+            assert!(said.borrow().iter().all(|line| line.contains("towline x") && line.contains("chmod 600") && !line.contains("canary")), "{said:?}");
+            assert_eq!(lookup.secret("s", "account_key", &format!("yaml:{place}#account_key")).expect("there").expose(), "canary==");
+            for wrong in
+                [format!("yaml:{place}#none"), format!("yaml:{place}#empty"), format!("yaml:{place}#"), "yaml:x.yaml#a".into(), "yaml:/nowhere#a".into()]
+            {
+                let error = lookup.secret("s", "sas", &wrong).expect_err(&wrong);
+                assert!(error.kind() == towline_core::ErrorKind::Config && !format!("{error} {:?}", error.hints()).contains("canary"), "{error}");
+            }
+        }
+        std::fs::write(&path, "account_key: [canary").expect("written");
+        let error = lookup(|lookup| lookup.secret("s", "sas", &format!("yaml:{place}#account_key"))).expect_err("broken");
+        assert!(!error.to_string().contains("canary"), "{error}");
     }
 
     #[test]

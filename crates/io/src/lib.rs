@@ -12,6 +12,7 @@ pub mod folder;
 pub mod listed;
 pub mod machine;
 pub mod open;
+pub mod patience;
 pub mod s3;
 mod sparse;
 pub mod transfer;

@@ -27,7 +27,7 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
                 container: need(&at, "container", datastore.container.as_ref())?,
                 root: root(&at, datastore.path.as_deref())?,
                 endpoint: datastore.endpoint.clone().or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
-                credential: lookup.azure(&at, datastore.credential.as_ref())?,
+                access: azure::Access::Credential(lookup.azure(&at, datastore.credential.as_ref())?),
             };
             Ok(Arc::new(azure::Azure::new(place, Web::new()?)?))
         }
@@ -119,7 +119,11 @@ mod tests {
             "SAS" => Some("?sv=1&sp=rl&sig=x".to_owned()),
             _ => None,
         };
-        open("s", &datastore, &Lookup { variable: &variable, keyring: &|_| None, home: None, reach: &crate::credential::no_way })
+        open(
+            "s",
+            &datastore,
+            &Lookup { variable: &variable, keyring: &|_| None, home: None, reach: &crate::credential::no_way, notice: &crate::credential::no_notice },
+        )
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! pauses, what cannot help is not.
 
 use crate::buffer::Buffer;
+use crate::patience::{Patience, Tried};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -14,10 +15,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use towline_core::{Error, Result};
 
-const TRIES: u32 = 10;
-/// Tries at a service that has never answered: more likely a wrong address than a bad moment.
-const TRIES_AT_A_STRANGER: u32 = 4;
-const PATIENCE: Duration = Duration::from_secs(120);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Without a byte for so long, a connection counts as dead.
@@ -77,9 +74,16 @@ struct State {
 }
 
 impl Web {
+    /// Trusts whom the system trusts, or `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set.
     pub fn new() -> Result<Self> {
+        Self::trusting(&[])
+    }
+
+    /// Trusts the authorities of a PEM as well.
+    pub fn trusting(authorities: &[u8]) -> Result<Self> {
         // A second installation is refused, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let more = reqwest::Certificate::from_pem_bundle(authorities).map_err(|_| Error::config("the authorities to trust are not PEM"))?;
         let builder = || {
             reqwest::Client::builder()
                 .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
@@ -89,6 +93,7 @@ impl Web {
                 .pool_idle_timeout(Duration::from_secs(20))
                 .redirect(reqwest::redirect::Policy::none())
                 .http1_only()
+                .tls_certs_merge(more.clone())
         };
         // A node without CA certificates has none to verify with: the bundled ones serve there.
         let client = builder().build().or_else(|_| {
@@ -110,13 +115,21 @@ impl Web {
     where
         F: Fn() -> Result<Request<Bytes>, E>,
     {
+        self.ask_with(Patience::default(), make).await
+    }
+
+    /// The same, with another patience.
+    pub async fn ask_with<F, E>(&self, patience: Patience, make: F) -> Result<Answer, AskError<E>>
+    where
+        F: Fn() -> Result<Request<Bytes>, E>,
+    {
         let begun = Instant::now();
         let mut tries = 0;
         loop {
             tries += 1;
             let outcome = self.once(make().map_err(AskError::Unmade)?).await;
             let (problem, after) = match outcome {
-                Ok(answer) if !may_pass(answer.status) => {
+                Ok(answer) if patience.takes(&answer) => {
                     self.state.has_answered.store(true, Ordering::Relaxed);
                     *self.state.last_answer.lock().expect("no panic while held") = Instant::now();
                     return Ok(Answer { tries, ..answer });
@@ -130,12 +143,14 @@ impl Web {
                 }
                 Err(problem) => (problem, None),
             };
-            let limit = if self.state.has_answered.load(Ordering::Relaxed) || matches!(problem.cause, Cause::Status(_)) { TRIES } else { TRIES_AT_A_STRANGER };
             let progress = (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
-            if tries >= limit || progress.elapsed() > PATIENCE || problem.cause == Cause::Tls {
+            let since = if patience.is_shared { progress } else { begun };
+            let pause = after.unwrap_or_else(|| pause(tries, random()));
+            let is_known = self.state.has_answered.load(Ordering::Relaxed);
+            if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: after.is_some() }, pause) {
                 return Err(AskError::Unanswered(problem));
             }
-            tokio::time::sleep(after.map_or_else(|| pause(tries, random()), |after| after.min(PATIENCE))).await;
+            tokio::time::sleep(pause.min(patience.throttling)).await;
         }
     }
 
@@ -175,13 +190,8 @@ pub enum AskError<E> {
     Unanswered(NoAnswer),
 }
 
-/// Statuses that say nothing of the request itself.
-fn may_pass(status: StatusCode) -> bool {
-    matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
-}
-
 /// The pause the service asks for.
-fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     number("x-ms-retry-after-ms")
         .or_else(|| number("retry-after-ms"))
@@ -263,6 +273,9 @@ impl NoAnswer {
         match self.cause {
             Cause::Name => error.hint(format!("there is no network, or no host is called {host}: look at `account` and `endpoint`")),
             Cause::Connect => error.hint(format!("nothing listens at {host}, or a firewall is in between")),
+            Cause::Tls if self.said.contains("UnknownIssuer") => {
+                error.hint(format!("who vouches for {host} is not known here: SSL_CERT_FILE names a file of authorities to trust"))
+            }
             Cause::Tls => error.hint(format!("{host} does not speak TLS as expected; an `endpoint` that begins with http:// goes without it")),
             Cause::Broken => error.hint("the same command goes on where it stopped"),
             Cause::Status(_) => error.hint("the service is busy or ill; the same command goes on where it stopped"),
@@ -308,16 +321,6 @@ async fn collect(body: HttpRequestBody) -> Result<Bytes, HttpError> {
 mod tests {
     use super::*;
     use http::HeaderValue;
-
-    #[test]
-    fn what_may_pass_is_tried_again_and_what_is_final_is_not() {
-        for status in [408, 429, 500, 502, 503, 504] {
-            assert!(may_pass(StatusCode::from_u16(status).expect("a status")), "{status}");
-        }
-        for status in [200, 201, 206, 304, 400, 401, 403, 404, 409, 412, 416, 501] {
-            assert!(!may_pass(StatusCode::from_u16(status).expect("a status")), "{status}");
-        }
-    }
 
     #[test]
     fn pauses_grow_to_a_limit_and_the_service_may_name_its_own() {

@@ -43,12 +43,33 @@ pub struct Wanted<'a> {
     pub grace_millis: u64,
     pub collect_every: u64,
     pub intent_is_durable: bool,
+    pub given: Given<'a>,
 }
+
+/// What somebody else has put on the node already: it is neither brought nor collected by us.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Where each io is, by its name.
+    pub io: &'a [(String, String)],
+    /// Where the copied dataset is.
+    pub copy: Option<&'a str>,
+}
+
+impl Given<'_> {
+    fn place(&self, name: &str) -> Option<&str> {
+        self.io.iter().find(|(known, _)| known == name).map(|(_, place)| place.as_str())
+    }
+}
+
+/// What a mapped folder begins with that is where an io is.
+const AT_IO: &str = "io:";
 
 pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     let resolved = wanted.resolved;
     let data = data_of(&wanted)?;
-    let places: Vec<(&str, &str)> = data.iter().flat_map(|data| &data.io).map(|order| (order.io.name.as_str(), order.place.as_str())).collect();
+    let given = || resolved.io.iter().filter_map(|io| Some((io, wanted.given.place(&io.name)?)));
+    let io = || data.iter().flat_map(|data| &data.io).map(|order| (&order.io, order.place.as_str())).chain(given());
+    let places: Vec<(&str, &str)> = io().map(|(io, place)| (io.name.as_str(), place)).collect();
     let values = || wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied());
     let value_of = |wanted: &str| values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
     let known: Vec<&str> = values().map(|(name, _)| name).collect();
@@ -57,11 +78,12 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     for (name, value) in &resolved.env {
         variables.insert(name.clone(), fill(value)?);
     }
-    for order in data.iter().flat_map(|data| &data.io) {
-        variables.insert(order.io.variable(), order.place.clone());
+    for (io, place) in io() {
+        variables.insert(io.variable(), place.to_owned());
     }
-    if let Some(copy) = data.as_ref().and_then(|data| data.copy.as_ref()) {
-        variables.insert("TOW_COPY_DIR".to_owned(), copy.place.clone());
+    let copy = data.as_ref().and_then(|data| data.copy.as_ref()).map(|copy| copy.place.as_str());
+    if let Some(copy) = wanted.given.copy.or(copy) {
+        variables.insert("TOW_COPY_DIR".to_owned(), copy.to_owned());
     }
     let (code, workdir) = code_of(&wanted)?;
     if let Some(code) = &code {
@@ -117,28 +139,38 @@ fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
         target: text(target.clone())?,
         root: code.root.clone(),
         links: code.links.clone(),
-        mapped: code.mapped.clone(),
+        mapped: code.mapped.iter().filter_map(|(name, place)| Some((name.clone(), place_of(place, &wanted.given)?))).collect(),
     };
     // An empty part would leave a slash at the end.
     let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };
     Ok((Some(order), text(workdir)?))
 }
 
+/// Where a mapped folder is; nowhere, if it is an io that nobody has put there.
+fn place_of(mapped: &str, given: &Given<'_>) -> Option<String> {
+    match mapped.strip_prefix(AT_IO) {
+        Some(name) => given.place(name).map(str::to_owned),
+        None => Some(mapped.to_owned()),
+    }
+}
+
 /// What is brought, mounted and collected for a run, and where it lies.
 fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     let resolved = wanted.resolved;
-    if resolved.io.is_empty() && resolved.copy.is_none() {
+    let io: Vec<&IoPlan> = resolved.io.iter().filter(|io| wanted.given.place(&io.name).is_none()).collect();
+    let copy = resolved.copy.as_ref().filter(|_| wanted.given.copy.is_none());
+    if io.is_empty() && copy.is_none() {
         return Ok(None);
     }
     let folder = |mode: IoMode| if mode == IoMode::Mount { wanted.grounds.mounts.clone() } else { wanted.grounds.run.join("io") };
     let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(folder(io.mode).join(&io.name))? });
-    let copy = resolved.copy.as_ref().map(|copy| {
+    let copy = copy.map(|copy| {
         let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
         Ok::<_, Error>(CopyOrder { copy: copy.clone(), place: text(wanted.grounds.copies.join(Digest::of(&name).short()))? })
     });
     let stores = wanted.secrets.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(STORE_SECRET)?.to_owned(), value.expose().to_owned())));
     Ok(Some(DataOrder {
-        io: resolved.io.iter().map(order).collect::<Result<_>>()?,
+        io: io.into_iter().map(order).collect::<Result<_>>()?,
         copy: copy.transpose()?,
         secrets: Variables(stores.collect()),
         journals: text(wanted.grounds.transfers.clone())?,

@@ -29,7 +29,7 @@ pub(crate) struct Layout {
 }
 
 /// Tells when its thread is over, however that comes.
-struct Bell(OwnedFd);
+pub(crate) struct Bell(pub(crate) OwnedFd);
 
 impl Drop for Bell {
     fn drop(&mut self) {

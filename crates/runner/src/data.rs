@@ -33,7 +33,8 @@ pub(crate) struct DataProcess {
 
 impl DataProcess {
     pub(crate) fn begin(order: &DataOrder, assignment: &Assignment, folder: &Path) -> io::Result<Self> {
-        let log = folder.join(log_name(assignment.attempt, LogSource::SetUp(0)));
+        let node = assignment.gang.as_ref().map_or(0, |place| place.node);
+        let log = folder.join(log_name(assignment.attempt, LogSource::SetUp(node)));
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(log)?;
         let mut command = Command::new("/proc/self/exe");
         // Stores may need what the submitter's shell has: a proxy, a login of a command-line tool.

@@ -11,6 +11,7 @@ mod carry;
 mod code;
 mod container;
 mod control;
+pub mod crew;
 mod data;
 pub mod far;
 mod guard;

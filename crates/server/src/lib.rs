@@ -8,5 +8,5 @@ mod machine;
 pub mod schedule;
 mod site;
 
-pub use daemon::{Opener, daemon_main};
+pub use daemon::{Opener, bring_code, daemon_main};
 pub use site::site_main;

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use towline_backends::slurm::backend::SlurmBackend;
+use towline_backends::far::FarCluster;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::problem::Result as SnapshotResult;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
-type Start = Box<dyn FnOnce() -> Result<SlurmBackend> + Send>;
+type Start = Box<dyn FnOnce() -> Result<Box<dyn FarCluster>> + Send>;
 
 /// The local store, whose new packs go to a cluster too.
 pub(crate) struct Ahead<'s> {
@@ -61,7 +61,7 @@ fn carry(start: Start, folder: PathBuf, blobs: &Receiver<Blob>) -> Result<()> {
     let backend = start()?;
     let store = FolderStore::new(folder);
     let gone = || Error::bug("a pack that was just made is gone");
-    backend.keep_all(blobs.iter().map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))))
+    backend.keep(&mut blobs.iter().map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))))
 }
 
 impl BlobStore for Ahead<'_> {

@@ -88,6 +88,7 @@ pub(crate) fn write(context: &Context) -> Result<()> {
 fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
     match context.cluster(cluster)? {
         AnyCluster::Slurm(cluster) => crate::machines::ssh(cluster.backend.config(), context.state()?)?.way_in(),
+        AnyCluster::Azure(_) => Err(Error::refused("a job of Azure ML has an address of its own each time")),
         AnyCluster::Local(_) => Err(Error::refused("this machine needs no alias")),
     }
 }

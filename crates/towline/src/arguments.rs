@@ -6,6 +6,9 @@ use std::ffi::{OsStr, OsString};
 
 /// ACT's options that take a value and that no verb has under that name.
 const OLD_WITH_VALUE: [&str; 6] = ["--num_gpu", "-f", "--from_cluster", "-rt", "--resubmit_to", "--max"];
+/// ACT's and qd's options before the verb that change nothing here. The last four take a value.
+const WITHOUT_EFFECT: [&str; 13] =
+    ["-no-wl", "-no-dt", "-no-lf", "-no-wg", "-no-m", "-no-s", "-ic", "-wl", "--with_log", "-p", "--param", "-ca", "--compile_args"];
 
 /// Whether any verb has an option of this name that takes a value.
 fn takes_value(word: &OsStr) -> bool {
@@ -22,19 +25,52 @@ fn takes_value(word: &OsStr) -> bool {
     })
 }
 
+/// What an old option before the verb becomes: words for a submission, or none with a note.
+struct Old {
+    words: Vec<OsString>,
+    takes_value: bool,
+    note: Option<String>,
+}
+
+fn old_option(word: &OsStr) -> Option<Old> {
+    let word = word.to_str()?;
+    let mapped = |words: &[&str]| Old { words: words.iter().map(Into::into).collect(), takes_value: false, note: None };
+    match word {
+        "-single" => return Some(mapped(&["--launch", "per_node"])),
+        "-hold" => return Some(mapped(&["--hold-on-failure", "14d"])),
+        _ => {}
+    }
+    let place = WITHOUT_EFFECT.iter().position(|known| *known == word)?;
+    let takes_value = place >= 9;
+    let note = match word {
+        "-ca" | "--compile_args" => Some(format!("`{word}` has no effect: write the compilation as a line of `environment.setup`")),
+        _ => takes_value.then(|| format!("`{word}` has no effect")),
+    };
+    Some(Old { words: Vec::new(), takes_value, note })
+}
+
 /// Moves options that stand before the verb behind it: `tow -n 8 submit x` is `tow submit -n 8 x`.
-/// There `-f` means ACT's from-cluster.
-pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
+/// There `-f` means ACT's from-cluster. Old options without effect are taken out, with a note.
+pub(crate) fn normalise(words: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_else(|| "tow".into());
     let mut before: Vec<OsString> = Vec::new();
     let mut verb = None;
     let mut rest: Vec<OsString> = Vec::new();
+    let (mut notes, mut for_jobs) = (Vec::new(), Vec::new());
     while let Some(word) = words.next() {
         if !word.as_encoded_bytes().starts_with(b"-") || word == "-" {
             verb = Some(word);
             rest.extend(words.by_ref());
             break;
+        }
+        if let Some(old) = old_option(&word) {
+            for_jobs.extend(old.words);
+            notes.extend(old.note);
+            if old.takes_value {
+                words.next();
+            }
+            continue;
         }
         let takes_value = takes_value(&word);
         before.push(old_name(&word, true));
@@ -49,10 +85,13 @@ pub(crate) fn normalise(words: Vec<OsString>) -> Vec<OsString> {
         rest = vec!["--help".into()];
     }
     let is_resubmit = verb.as_deref() == Some(OsStr::new("resubmit"));
+    if verb.as_deref().is_some_and(|verb| verb == "submit" || verb == "run") {
+        before.extend(for_jobs);
+    }
     all.extend(verb);
     all.extend(before);
     all.extend(rest.into_iter().map(|word| if is_resubmit { old_name(&word, false) } else { word }));
-    all
+    (all, notes)
 }
 
 fn old_name(word: &OsStr, before_verb: bool) -> OsString {
@@ -71,7 +110,7 @@ mod tests {
 
     fn check(from: &str, to: &str) {
         let split = |text: &str| text.split(' ').map(Into::into).collect::<Vec<std::ffi::OsString>>();
-        assert_eq!(normalise(split(from)), split(to), "{from}");
+        assert_eq!(normalise(split(from)).0, split(to), "{from}");
     }
 
     #[test]
@@ -79,6 +118,9 @@ mod tests {
         check("tow -n 8 submit python train.py -n 3", "tow submit -n 8 python train.py -n 3");
         check("tow -c eu -f we3v32 up data/voc20", "tow up -c eu --from-cluster we3v32 data/voc20");
         check("tow resubmit ab12 -rt c2", "tow resubmit ab12 --to c2");
+        check("tow -c c1 -single -n 8 submit x -single", "tow submit -c c1 -n 8 --launch per_node x -single");
+        check("tow -single -no-wl -no-dt -p abc q 12ab", "tow q 12ab");
+        assert_eq!(normalise("tow -ca x submit y".split(' ').map(Into::into).collect()).1.len(), 1);
         check("tow --json ps", "tow ps --json");
         check("tow --version", "tow --version");
         check("tow help submit", "tow submit --help");

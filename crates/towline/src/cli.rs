@@ -1,8 +1,8 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, init, logs, ls, nodes, port, prune, ps, query, release,
-    resubmit, rm, scratch, show, snapshot, ssh, submit, sync, tunnel, up, url, wait, why,
+    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, import, init, logs, ls, nodes, port, prune, ps, query,
+    release, resubmit, rm, scratch, show, snapshot, ssh, submit, sync, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -41,6 +41,7 @@ pub(crate) enum Verb {
     /// Only running runs: `tow ps --state running`.
     Qr(ps::Args),
     Logs(logs::Args),
+    #[command(alias = "parse")]
     Why(why::Args),
     Show(show::Args),
     Get(get::Args),
@@ -50,6 +51,8 @@ pub(crate) enum Verb {
     Wait(wait::Args),
     Diff(diff::Args),
     History(history::Args),
+    Import(import::Args),
+    #[command(aliases = ["initc", "initi", "initic"])]
     Init(init::Args),
     Snapshot(snapshot::Args),
     Prune(prune::Args),
@@ -69,7 +72,9 @@ pub(crate) enum Verb {
     Url(url::Args),
     Sync(sync::Args),
     Scratch(scratch::Args),
+    #[command(aliases = ["s", "summary"])]
     Clusters(clusters::Args),
+    #[command(alias = "blame")]
     Nodes(nodes::Args),
     Config(config::Args),
     Doctor(doctor::Args),

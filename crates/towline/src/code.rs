@@ -1,7 +1,7 @@
 //! The code of a job: where it lies, what of it travels, and taking it.
 
 use crate::ahead::Ahead;
-use crate::context::{Context, SlurmCluster};
+use crate::context::Context;
 use crate::progress::Bar;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,6 +20,7 @@ use towline_snapshot::rules::Rules;
 use towline_snapshot::store::{BlobStore, FolderStore};
 use towline_snapshot::take::{Options, Taken, take_walked};
 use towline_snapshot::walk::{Limits, Walked, walk};
+use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 
 /// More than this is data, or a folder that nobody meant.
@@ -186,9 +187,9 @@ fn local_index(context: &Context) -> Result<PathBuf> {
 }
 
 /// Into the local store, and what is new of it to a far cluster at once.
-pub(crate) fn take_ahead(context: &Context, survey: Survey, store: &LocalStore, cluster: &SlurmCluster) -> Result<Taken> {
-    let (named, state) = (cluster.named.clone(), context.state()?.clone());
-    let ahead = Ahead::new(&store.store, Box::new(move || crate::machines::slurm(&named.name, &named.cluster, &state)));
+pub(crate) fn take_ahead(context: &Context, survey: Survey, store: &LocalStore, named: &NamedCluster) -> Result<Taken> {
+    let (named, state) = (named.clone(), context.state()?.clone());
+    let ahead = Ahead::new(&store.store, Box::new(move || crate::machines::far(&named, &state)));
     let taken = take(context, survey, &ahead, local_index(context)?);
     ahead.finish();
     taken

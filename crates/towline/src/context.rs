@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
+use towline_backends::azureml::backend::AzureBackend;
+use towline_backends::far::FarCluster;
 use towline_backends::local::LocalBackend;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::backend::{Backend, Facts};
@@ -16,6 +18,7 @@ use towline_engine::layers::{self, Layers, Sources};
 use towline_engine::surroundings;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
+use towline_wire::runner::Variables;
 
 pub(crate) struct Context {
     pub(crate) json: bool,
@@ -96,7 +99,15 @@ impl Context {
             ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine()))),
             ClusterKind::Slurm => {
                 let backend = crate::machines::slurm(name, &cluster, self.state()?)?;
-                Ok(AnyCluster::Slurm(Box::new(SlurmCluster { backend, named: NamedCluster { name: name.to_owned(), cluster } })))
+                Ok(AnyCluster::Slurm(Box::new(SlurmCluster {
+                    backend,
+                    named: NamedCluster { name: name.to_owned(), cluster, variables: Variables::default() },
+                })))
+            }
+            ClusterKind::Azureml => {
+                let named = crate::azure::settled(name, cluster, self.folder()?, self.environment())?;
+                let backend = crate::azure::backend(&named, self.state()?)?;
+                Ok(AnyCluster::Azure(Box::new(AzureCluster { backend, named })))
             }
             kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))
                 .hint("the local cluster is called `local`")),
@@ -116,6 +127,7 @@ impl Context {
 pub(crate) enum AnyCluster {
     Local(LocalBackend),
     Slurm(Box<SlurmCluster>),
+    Azure(Box<AzureCluster>),
 }
 
 pub(crate) struct SlurmCluster {
@@ -123,11 +135,26 @@ pub(crate) struct SlurmCluster {
     pub(crate) named: NamedCluster,
 }
 
+pub(crate) struct AzureCluster {
+    pub(crate) backend: AzureBackend,
+    pub(crate) named: NamedCluster,
+}
+
 impl AnyCluster {
+    /// As another machine than this, where it is one.
+    pub(crate) fn far(&self) -> Option<(&dyn FarCluster, &NamedCluster)> {
+        match self {
+            Self::Local(_) => None,
+            Self::Slurm(cluster) => Some((&cluster.backend, &cluster.named)),
+            Self::Azure(cluster) => Some((&cluster.backend, &cluster.named)),
+        }
+    }
+
     pub(crate) fn backend(&self) -> &dyn Backend {
         match self {
             Self::Local(backend) => backend,
             Self::Slurm(cluster) => &cluster.backend,
+            Self::Azure(cluster) => &cluster.backend,
         }
     }
 
@@ -136,6 +163,7 @@ impl AnyCluster {
         match self {
             Self::Local(backend) => Ok(backend.quick_facts()),
             Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, false).map(|site| site.facts),
+            Self::Azure(cluster) => crate::azure::site(context, &cluster.backend, false).map(|site| site.facts),
         }
     }
 
@@ -144,6 +172,7 @@ impl AnyCluster {
         match self {
             Self::Local(backend) => block_on(backend.probe()),
             Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, true).map(|site| site.facts),
+            Self::Azure(cluster) => crate::azure::site(context, &cluster.backend, true).map(|site| site.facts),
         }
     }
 

@@ -204,7 +204,7 @@ impl Carrier {
         let secrets = &self.order.secrets.0;
         let variable = |name: &str| secrets.get(&format!("env:{name}")).cloned().or_else(|| std::env::var(name).ok());
         let keyring = |name: &str| secrets.get(&format!("keyring:{name}")).map(|value| Secret::new(value.clone()));
-        act(&Lookup { variable: &variable, keyring: &keyring, home: None, reach: &crate::machines::way })
+        act(&Lookup { variable: &variable, keyring: &keyring, home: None, reach: &crate::machines::way, notice: &towline_io::credential::no_notice })
     }
 
     fn release(&mut self) {
@@ -229,7 +229,11 @@ fn here(place: &Path) -> Result<Side> {
 fn folder(path: &Path) -> Result<Arc<dyn Data>> {
     make_folder(path)?;
     let datastore = Datastore { kind: "folder".to_owned(), path: Some(path.display().to_string()), ..Datastore::default() };
-    towline_io::open::open("this machine", &datastore, &Lookup { variable: &|_| None, keyring: &|_| None, home: None, reach: &crate::machines::way })
+    towline_io::open::open(
+        "this machine",
+        &datastore,
+        &Lookup { variable: &|_| None, keyring: &|_| None, home: None, reach: &crate::machines::way, notice: &towline_io::credential::no_notice },
+    )
 }
 
 fn make_folder(path: &Path) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Runs on far clusters, as verbs see them: carried over, kept in sight, their logs brought here.
 
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::output;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use towline_backends::far::FarCluster;
 use towline_backends::local::client;
-use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::reason::Cause;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
@@ -16,7 +16,7 @@ use towline_engine::history::History;
 use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{Listed, SiteReply, SiteRequest};
+use towline_wire::site::{FarRun, Listed};
 
 /// How long logs may take to come before what is here is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,13 +28,16 @@ pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
     Ok(history.submission_of(run)?.is_some_and(|submission| !submission.plan.is_here()))
 }
 
-/// Where a far run lies on its cluster.
-pub(crate) fn folder(state: &StateFolder, history: &History, record: &RunRecord) -> Result<Option<String>> {
-    if !is_far(history, &record.id)? {
-        return Ok(None);
+/// Where a far run lies on its cluster: its folder, and its code where that is kept.
+pub(crate) fn places(state: &StateFolder, history: &History, record: &RunRecord) -> Result<Option<(String, Option<String>)>> {
+    let Some(plan) = history.submission_of(&record.id)?.map(|submission| submission.plan).filter(|plan| !plan.is_here()) else { return Ok(None) };
+    if plan.kind == "azureml" {
+        // Nodes come and go with the job; what it left lies in the workspace's datastore.
+        return Ok(Some((crate::azure::folder(state, record), None)));
     }
     let stage = crate::machines::known_stage(state, &record.cluster).unwrap_or_else(|| "~/.towline".to_owned());
-    Ok(Some(format!("{stage}/runs/{}", record.id)))
+    let folder = format!("{}:{stage}/runs/{}", record.cluster, record.id);
+    Ok(Some((folder.clone(), Some(format!("{folder}/code")))))
 }
 
 /// What is shown of a far run is as old as what was last heard of its cluster.
@@ -95,10 +98,12 @@ fn judged(state: &RunState) -> Result<()> {
 /// Brings files of a run's folder from its cluster: below where it started, else below its code,
 /// else below the folder itself.
 pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
-    let AnyCluster::Slurm(cluster) = context.cluster(&record.cluster)? else {
+    let cluster = context.cluster(&record.cluster)?;
+    let Some((backend, _)) = cluster.far() else {
         return Err(Error::refused(format!("cluster `{}` is not what it was", record.cluster)));
     };
-    crate::machines::connect(&cluster.backend)?;
+    let run = FarRun::known(&record.id, &record.state);
+    crate::machines::connect(backend)?;
     let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
     // All are found before any is brought.
     let mut found = Vec::new();
@@ -107,9 +112,7 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
         let mut listed = None;
         for root in &roots {
             let place = text(&root.join(path))?;
-            let SiteReply::Listed(entries) = cluster.backend.ask(&SiteRequest::List { run: record.id.clone(), path: place.clone() })? else {
-                return Err(Error::bug("an answer to another question"));
-            };
+            let entries = backend.list_files(&run, &place)?;
             if !entries.is_empty() {
                 listed = Some((place, entries));
                 break;
@@ -123,7 +126,7 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
         for entry in entries {
             let target = if entry.path.is_empty() { to.join(path) } else { to.join(path).join(&entry.path) };
             let source = if entry.path.is_empty() { place.clone() } else { format!("{place}/{}", entry.path) };
-            bring(&cluster.backend, &record.id, &source, &entry, &target)?;
+            bring(backend, &run, &source, &entry, &target)?;
             if !entry.is_folder && entry.link.is_none() {
                 copied.push(target);
             }
@@ -132,7 +135,7 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
     Ok(copied)
 }
 
-fn bring(backend: &SlurmBackend, run: &RunId, source: &str, entry: &Listed, target: &Path) -> Result<()> {
+fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, target: &Path) -> Result<()> {
     let failed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
     if entry.is_folder {
         return std::fs::create_dir_all(target).map_err(failed);
@@ -150,7 +153,7 @@ fn bring(backend: &SlurmBackend, run: &RunId, source: &str, entry: &Listed, targ
     let mut file = std::fs::File::create(target).map_err(failed)?;
     let mut offset = 0;
     loop {
-        let (bytes, _) = backend.fetch(&SiteRequest::Read { run: run.clone(), path: source.to_owned(), offset, most: 4 << 20 })?;
+        let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
         if bytes.is_empty() {
             break;
         }

@@ -62,11 +62,12 @@ pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPla
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
         reach: &crate::machines::way,
+        notice: &crate::output::warn_once,
     };
     for store in io.iter().map(|io| &io.store).chain(copy.iter().map(|copy| &copy.store)) {
         for (key, reference) in references(&store.datastore) {
             // One that travelled by value is a file of this machine.
-            let from = reference.strip_prefix("keyring:").filter(|file| file.starts_with("file:")).unwrap_or(reference);
+            let from = reference.strip_prefix("keyring:").filter(|file| is_in_file(file)).unwrap_or(reference);
             secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{}`", store.name), key, from)?);
         }
     }
@@ -110,6 +111,7 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
         reach: &crate::machines::way,
+        notice: &crate::output::warn_once,
     };
     // Opening finds every mistake that can be found without asking the store.
     if is_here || datastore.kind != "folder" {
@@ -127,8 +129,10 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
     if let (Some(Credential::Map(map)), Some(home)) = (&mut datastore.credential, &home) {
         // Whoever carries the data has no home of ours.
         for value in map.values_mut() {
-            if let Some(below) = value.strip_prefix("file:~/") {
-                *value = format!("file:{}", home.join(below).display());
+            for kind in ["file:", "yaml:"] {
+                if let Some(below) = value.strip_prefix(kind).and_then(|path| path.strip_prefix("~/")) {
+                    *value = format!("{kind}{}", home.join(below).display());
+                }
             }
         }
     }
@@ -145,12 +149,17 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
 /// Credentials in files of this machine travel by value, among the secrets.
 fn bring_files(name: &str, datastore: &mut Datastore, lookup: &Lookup<'_>, secrets: &mut SecretSet) -> Result<()> {
     let Some(Credential::Map(map)) = &mut datastore.credential else { return Ok(()) };
-    for (key, value) in map.iter_mut().filter(|(_, value)| value.starts_with("file:")) {
+    for (key, value) in map.iter_mut().filter(|(_, value)| is_in_file(value)) {
         let secret = lookup.secret(&format!("datastore `{name}`"), key, value)?;
         *value = format!("keyring:{value}");
         secrets.0.insert(format!("{STORE_SECRET}{value}"), secret);
     }
     Ok(())
+}
+
+/// Whether a reference leads to a file of this machine.
+fn is_in_file(reference: &str) -> bool {
+    reference.starts_with("file:") || reference.starts_with("yaml:")
 }
 
 /// References of a credential that lead somewhere only this process sees.

@@ -5,20 +5,32 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use towline_backends::far::FarCluster;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_backends::slurm::config::SlurmConfig;
-use towline_core::config::Cluster;
+use towline_core::config::{Cluster, ClusterKind};
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_io::far_folder::Way;
 use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
 use towline_snapshot::digest::Digest;
+use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
 use towline_wire::site::SiteFacts;
 
 /// What a site was found to have counts for this long.
 const FACTS_LAST: Duration = Duration::from_secs(600);
+
+/// The way to a cluster that is not this machine. Nothing is asked yet.
+pub(crate) fn far(named: &NamedCluster, state: &StateFolder) -> Result<Box<dyn FarCluster>> {
+    let NamedCluster { name, cluster, .. } = named;
+    match cluster.kind {
+        ClusterKind::Slurm => Ok(Box::new(slurm(name, cluster, state)?)),
+        ClusterKind::Azureml => Ok(Box::new(crate::azure::backend(named, state)?)),
+        kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))),
+    }
+}
 
 /// The way to a Slurm cluster. Nothing is asked yet.
 pub(crate) fn slurm(name: &str, cluster: &Cluster, state: &StateFolder) -> Result<SlurmBackend> {
@@ -140,8 +152,8 @@ pub(crate) fn keep_facts(state: &StateFolder, backend: &SlurmBackend, site: &Sit
 }
 
 /// Signs in where that is needed, asking the user if there is a terminal.
-pub(crate) fn connect(backend: &SlurmBackend) -> Result<()> {
-    backend.transport().connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
+pub(crate) fn connect(backend: &dyn FarCluster) -> Result<()> {
+    backend.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
 }
 
 /// What the site has: known, or asked now.

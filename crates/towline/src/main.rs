@@ -3,14 +3,18 @@
 mod ahead;
 mod aliases;
 mod arguments;
+mod azure;
 mod bar;
 mod cli;
+mod cloud;
 mod code;
 mod code_diff;
 mod commands;
 mod context;
+mod crew;
 mod data_process;
 mod diagnose;
+mod discover;
 mod far;
 mod follow;
 mod freshen;
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         (Some(towline_runner::RUNNER_VERB), Some(name)) => return plainly(towline_runner::runner_main(name)),
         (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
+        (Some(towline_wire::crew::CREW_VERB), Some(_)) => return beside(crew::main(&words[2..])),
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
         (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),

@@ -3,7 +3,9 @@
 #![expect(clippy::print_stderr, reason = "this is the owner of both streams")]
 
 use anstyle::{AnsiColor, Style};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 
 /// Writes to stdout. A reader that went away (`tow ps | head`) ends us quietly.
 pub(crate) fn data(bytes: &[u8]) {
@@ -17,6 +19,14 @@ pub(crate) fn data(bytes: &[u8]) {
 /// A line for people on stderr.
 pub(crate) fn status(line: &str) {
     eprintln!("{line}");
+}
+
+/// A warning on stderr; the same words only once in a call.
+pub(crate) fn warn_once(line: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().is_ok_and(|mut said| said.insert(line.to_owned())) {
+        status(&format!("warning: {line}"));
+    }
 }
 
 /// Draws one line over the last one on stderr; an empty one leaves nothing.

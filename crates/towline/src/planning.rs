@@ -6,10 +6,10 @@ use crate::context::{AnyCluster, Context};
 use crate::job_data::{job_data, same_data};
 use crate::sending::check_kept;
 use towline_core::backend::NodeFacts;
-use towline_core::job::Job;
+use towline_core::job::{Job, Launch};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, Surroundings};
+use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::{flow, surroundings};
@@ -56,17 +56,40 @@ pub(crate) fn can_start_now(context: &Context, prepared: &Prepared) -> bool {
     facts.nodes.iter().filter(fits).count() >= nodes as usize
 }
 
+/// The job over what jobs have on that cluster. What the job or the command line says counts.
+pub(crate) fn with_defaults(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>) -> Result<Job> {
+    let Some(usual) = context.layers()?.cluster(cluster).ok().and_then(|cluster| cluster.job) else { return Ok(job) };
+    let mut usual = *usual;
+    if total_gpus.is_some() {
+        // `-n` says how many; the usual number of nodes is not asked for then.
+        usual.resources.nodes = None;
+    }
+    let own = job.launch;
+    let mut job = job.over(&usual);
+    let none = total_gpus.or(job.resources.gpus_per_node).unwrap_or(0) == 0;
+    if own.is_none() && none && job.launch == Some(Launch::PerGpu) {
+        // One rank per GPU is the cluster's habit, not this job's wish.
+        job.launch = None;
+    }
+    Ok(job)
+}
+
 /// Makes the plan; the code is only looked at.
 pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
     let target = context.cluster(cluster)?;
     let facts = target.quick_facts(context)?;
     let Origin { place, environment, resubmits, code, data } = origin;
     let mut notes = Vec::new();
-    let (survey, frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
-    let data = match data {
-        Some((io, copy)) => same_data(context, io, copy)?,
-        None => job_data(context, &job, target.is_here())?,
+    let (survey, mut frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
+    let data = match (&target, data) {
+        (_, Some((io, copy))) => same_data(context, io, copy)?,
+        (AnyCluster::Azure(_), None) => crate::azure::job_data(context, cluster, &job, &mut frozen)?,
+        (_, None) => job_data(context, &job, target.is_here())?,
     };
+    if let (false, Some(frozen)) = (matches!(target, AnyCluster::Azure(_)), &mut frozen) {
+        // Mounts of another kind of cluster mean nothing here.
+        frozen.mapped.retain(|_, place| !place.starts_with(MOUNTED));
+    }
     let around = Surroundings {
         git,
         code: frozen,
@@ -74,6 +97,8 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
         copy: data.copy,
         container: match &target {
             AnyCluster::Local(_) => crate::image::container(&job, &facts, &environment, &place.workdir)?,
+            // The service itself puts the job into its image.
+            AnyCluster::Azure(_) => None,
             AnyCluster::Slurm(_) if job.environment.image.is_none() => None,
             AnyCluster::Slurm(far) => crate::image::far_container(&job, &facts, cluster, &crate::machines::facts(context, &far.backend, false)?.runtimes)?,
         },
@@ -89,7 +114,13 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     };
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    let request = flow::Request { job, total_gpus, around, epoch_seconds: towline_host::clock::now().seconds(), random: u32::from_le_bytes(random), resubmits };
+    let machine = match &target {
+        AnyCluster::Azure(far) => crate::azure::gpus(context, &far.backend, &job)?,
+        _ => None,
+    };
+    let gpus_per_node = machine.or_else(|| context.layers().ok()?.cluster(cluster).ok()?.gpus_per_node);
+    let epoch_seconds = towline_host::clock::now().seconds();
+    let request = flow::Request { job, total_gpus, gpus_per_node, around, epoch_seconds, random: u32::from_le_bytes(random), resubmits };
     let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);

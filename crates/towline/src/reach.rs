@@ -21,7 +21,7 @@ pub(crate) struct Reached {
 pub(crate) fn reach(context: &Context, run: &RunId) -> Result<Reached> {
     let record = current(context, run)?;
     let AnyCluster::Slurm(cluster) = context.cluster(&record.cluster)? else {
-        return Err(Error::refused(format!("{run} is on this machine")));
+        return Err(Error::refused(format!("{run} is on this machine, or where ports cannot be reached")));
     };
     let short = run.short();
     let refuse = |why: String, hint: String| Err(Error::refused(why).hint(hint));

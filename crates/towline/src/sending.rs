@@ -1,7 +1,7 @@
 //! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs happen.
 
 use crate::code::{self, LocalStore, Survey};
-use crate::context::{AnyCluster, Context, SlurmCluster, block_on};
+use crate::context::{AnyCluster, Context, block_on};
 use crate::planning::Prepared;
 use towline_backends::local::client;
 use towline_core::backend::{Backend, Staged};
@@ -10,13 +10,14 @@ use towline_core::{Error, Result};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};
+use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
 /// Freezes the code, then sends the plan. When this returns, the runs happen.
 pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
-    if let AnyCluster::Slurm(cluster) = &prepared.cluster {
+    if let Some((cluster, _)) = prepared.cluster.far() {
         // What cannot be reached now is refused while nothing is written yet.
-        crate::machines::connect(&cluster.backend).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
+        crate::machines::connect(cluster).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
     }
     // Held until the history names the snapshot: nobody prunes it in between.
     let _store = match &mut prepared.plan.resolved.code {
@@ -29,20 +30,17 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
         AnyCluster::Local(backend) => {
             block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
         }
-        AnyCluster::Slurm(cluster) => send_far(context, cluster, prepared).map_err(failed)?,
+        AnyCluster::Slurm(cluster) => send_far(context, &cluster.named, prepared).map_err(failed)?,
+        AnyCluster::Azure(cluster) => send_far(context, &cluster.named, prepared).map_err(failed)?,
     }
     crash::pass("client.submit.answered");
     Ok(())
 }
 
 /// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
-fn send_far(context: &Context, cluster: &SlurmCluster, prepared: &Prepared) -> Result<()> {
-    let submit = || Submit {
-        plan: prepared.plan.clone(),
-        secrets: PrivateSecrets(prepared.secrets.clone()),
-        limits: Limits::default(),
-        cluster: Some(cluster.named.clone()),
-    };
+fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Result<()> {
+    let submit =
+        || Submit { plan: prepared.plan.clone(), secrets: PrivateSecrets(prepared.secrets.clone()), limits: Limits::default(), cluster: Some(named.clone()) };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
     crate::far::carried_over(context, run)?;
@@ -57,7 +55,8 @@ fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cl
         Some(survey) => {
             let taken = match cluster {
                 AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
-                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, cluster)?,
+                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, &cluster.named)?,
+                AnyCluster::Azure(cluster) => code::take_ahead(context, survey, &store, &cluster.named)?,
             };
             frozen.snapshot = Some(taken.id.to_string());
         }

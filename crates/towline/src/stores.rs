@@ -78,6 +78,7 @@ impl<'c> Stores<'c> {
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
             reach: &crate::machines::way,
+            notice: &crate::output::warn_once,
         };
         let store = towline_io::open::open(name, datastore, &lookup)?;
         self.opened.borrow_mut().insert(name.to_owned(), store.clone());
@@ -114,7 +115,8 @@ impl<'c> Stores<'c> {
     fn cluster(&self, named: Option<&str>) -> Result<Option<String>> {
         let layers = self.context.layers()?;
         match named {
-            Some(name) if layers.config.datastores.contains_key(name) || layers.cluster(name).is_ok() => Ok(Some(name.to_owned())),
+            Some(name) if layers.config.datastores.contains_key(name) => Ok(Some(name.to_owned())),
+            Some(name) if layers.has_cluster(name) => layers.cluster(name).map(|_| Some(name.to_owned())),
             Some(name) => {
                 let known = layers.cluster_names().into_iter().chain(layers.config.datastores.keys().map(String::as_str));
                 Err(Error::not_found(format!("no cluster or datastore is called `{name}`")).maybe_hint(did_you_mean(name, known)))
@@ -135,7 +137,7 @@ fn no_store(config: &Config, name: &str) -> Error {
 
 /// Which store and path a folder has on a cluster: what the cluster says of the folder, else the
 /// cluster's store with the folder's path, else the folder's own. A datastore's name is itself.
-fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> Result<(String, String)> {
+pub(crate) fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> Result<(String, String)> {
     let own = config.folders.get(folder);
     let path = own.map(|own| own.path.clone()).unwrap_or_default();
     if let Some(cluster) = cluster {

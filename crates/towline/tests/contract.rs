@@ -28,7 +28,7 @@ fn plan(backend: &dyn Backend, workdir: &str, script: &str, runs: u32) -> Plan {
     let environment = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
     let around = Surroundings { environment, workdir: workdir.to_owned(), umask: 0o022, inherit: true, ..Surroundings::default() };
     let random = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let request = flow::Request { job, total_gpus: None, around, epoch_seconds: 1_700_000_000, random, resubmits: None };
+    let request = flow::Request { job, total_gpus: None, gpus_per_node: None, around, epoch_seconds: 1_700_000_000, random, resubmits: None };
     let facts = now(backend.probe()).unwrap();
     flow::make_plan(request, backend, &facts).unwrap().0
 }

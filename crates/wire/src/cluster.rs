@@ -1,8 +1,10 @@
 //! What is kept of far clusters in the state folder.
 
+use crate::runner::Variables;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use towline_core::config::Cluster;
+use towline_core::redact::looks_like_credential;
 use towline_core::time::Moment;
 
 /// A cluster as the configuration last had it.
@@ -10,6 +12,26 @@ use towline_core::time::Moment;
 pub struct NamedCluster {
     pub name: String,
     pub cluster: Cluster,
+    /// Of the caller's environment, what signing in there needs.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub variables: Variables,
+}
+
+fn is_empty(variables: &Variables) -> bool {
+    variables.0.is_empty()
+}
+
+/// What a platform gives a machine to be somebody: of no use elsewhere.
+const OF_THE_PLATFORM: [&str; 2] = ["IDENTITY_HEADER", "MSI_SECRET"];
+
+impl NamedCluster {
+    /// What may be kept on disk after its runs: no secret of the user's.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        let stays = |name: &str| OF_THE_PLATFORM.contains(&name) || !looks_like_credential(name);
+        let variables = self.variables.0.iter().filter(|(name, _)| stays(name)).map(|(name, value)| (name.clone(), value.clone()));
+        Self { name: self.name.clone(), cluster: self.cluster.clone(), variables: Variables(variables.collect()) }
+    }
 }
 
 /// When it was last heard of.

@@ -9,9 +9,11 @@
 //! | `snapshots/…` | code, as everywhere |
 //! | `submissions/ID.json` | a [`CrewOrder`] |
 //! | `news/RUN.json` | a [`News`], written anew by the leader whenever something changes |
+//! | `runs/RUN/news.draft` | the same, written just before: one of the two is whole, whenever the leader is killed |
 //! | `runs/RUN/news.json` | the same, when it is the last |
 //! | `runs/RUN/cancel` | the run is to end; looked for when a signal comes |
 //! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`PART`] bytes |
+//! | `runs/RUN/outputs/…` | what node 0 left in `outputs`, below where it started |
 
 use crate::site::AttemptReport;
 use serde::{Deserialize, Serialize};
@@ -105,6 +107,9 @@ pub enum ToNode {
 pub mod keys {
     use super::LogSource;
     use towline_core::RunId;
+
+    /// The folder of a run whose files are kept.
+    pub const OUTPUTS: &str = "outputs";
 
     pub fn program(digest: &str) -> String {
         format!("bin/tow-{digest}")

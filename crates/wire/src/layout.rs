@@ -74,6 +74,10 @@ impl StateFolder {
     pub fn ssh(&self) -> PathBuf {
         self.0.join("ssh")
     }
+    /// Tokens of Azure and what is known of its clouds, mode 0700.
+    pub fn azure(&self) -> PathBuf {
+        self.0.join("azure")
+    }
     pub fn tunnels(&self) -> PathBuf {
         self.0.join("tunnels")
     }

@@ -34,6 +34,9 @@ pub struct Run {
     pub started: Option<String>,
     pub ended: Option<String>,
     pub resubmits: Option<String>,
+    /// Its page in the cluster's portal, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Absent when fresh.
     pub stale_since: Option<String>,
 }
@@ -66,6 +69,7 @@ impl From<&RunRecord> for Run {
             started: record.started.map(|moment| moment.to_string()),
             ended: record.ended.map(|moment| moment.to_string()),
             resubmits: record.resubmits.as_ref().map(ToString::to_string),
+            url: state.native.as_ref().and_then(|native| native.url.clone()),
             stale_since: match &record.freshness {
                 Freshness::Fresh => None,
                 Freshness::Stale { since, .. } => Some(since.to_string()),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use towline_core::RunId;
 use towline_core::backend::{Facts, LogSource};
 use towline_core::resolve::Runtime;
-use towline_core::state::Native;
+use towline_core::state::{Native, RunState};
 use towline_core::time::Moment;
 
 /// `tow __site STAGE`, on the host where the scheduler's commands are.
@@ -49,6 +49,11 @@ impl FarRun {
             Some((submission, task)) => Self { run: run.clone(), submission, task: Some(task), native: None },
             None => Self { run: run.clone(), submission: run.clone(), task: None, native: None },
         }
+    }
+
+    /// With what the cluster calls it, as far as that is known.
+    pub fn known(run: &RunId, state: &RunState) -> Self {
+        Self { native: state.native.as_ref().map(|native| native.id.clone()).filter(|id| !id.is_empty()), ..Self::of(run) }
     }
 }
 
@@ -195,6 +200,9 @@ pub struct RunReport {
     pub run: RunId,
     /// There is neither a folder nor a job of it.
     pub is_unknown: bool,
+    /// It was there, and for long enough the cluster says that it never heard of it.
+    #[serde(default)]
+    pub is_lost: bool,
     pub cancelled: bool,
     pub attempts: Vec<AttemptReport>,
     pub native: Option<Native>,

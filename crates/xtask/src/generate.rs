@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 55] = [
+const VERBS: [&str; 56] = [
     "submit",
     "run",
     "ps",
@@ -22,6 +22,7 @@ const VERBS: [&str; 55] = [
     "wait",
     "diff",
     "history",
+    "import",
     "init",
     "snapshot ls",
     "snapshot check",

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 /// Suites on clusters of hosts: they wait more than they work, so more of them run at once than there are cores.
-const WAITING: [&str; 4] = ["slurm", "slurm_once", "tunnel", "scratch"];
+const WAITING: [&str; 6] = ["slurm", "slurm_once", "tunnel", "scratch", "azureml", "azureml_once"];
 
 /// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against it.
 fn test() -> Outcome {

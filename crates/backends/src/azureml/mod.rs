@@ -1,4 +1,40 @@
 //! Azure ML: computes of a workspace, Kubernetes attached to it (ITP), and virtual clusters of
 //! Singularity. REST only; one code path, three flavours.
+//!
+//! A job is put under its run's id, so that putting it twice is putting it once. What it runs is
+//! `tow __crew`, brought with code and order through the workspace's own datastore; what becomes of
+//! it comes back the same way. See `towline_wire::crew`.
+//!
+//! What is asked of the service, for however many runs (`towline/tests/azureml/polite.rs` counts):
+//! a submission puts each job once, and what else it needs does not grow with its runs; the daemon asks
+//! every 4 to 20 s, each job by itself up to 20 of them, else the pages of one list (50 jobs each), and
+//! between that lists the news of all runs in one listing of blobs; `tow ps` asks nothing, `tow ps
+//! --remote` the pages of one list; who follows a run adds one listing of that run's logs to each look.
+//! An abort is one call and one word in the stage for each job, and one call for why each ended.
 
-pub mod seams;
+pub mod backend;
+mod cancel;
+mod clear;
+mod client;
+pub mod config;
+mod data;
+pub mod discover;
+mod explain;
+mod far;
+mod identity;
+mod image;
+mod known;
+mod logs;
+mod memory;
+mod observe;
+mod payload;
+mod probe;
+mod report;
+pub mod site;
+mod stage;
+mod state;
+mod submit;
+mod vault;
+mod words;
+
+pub use data::WORKSPACE_STORE;

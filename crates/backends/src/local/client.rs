@@ -13,7 +13,20 @@ use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 /// How long a daemon may take to be there.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What the daemon keeps of the environment it is started from: never a secret.
-const KEPT: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH"];
+const KEPT: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "TZ",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
 
 /// A conversation with the daemon: one request, one or more replies.
 #[derive(Debug)]

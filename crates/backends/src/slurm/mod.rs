@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod commands;
 pub mod config;
+mod far;
 pub mod link;
 pub mod parse;
 pub mod reasons;

@@ -1,6 +1,6 @@
 //! The tree: scalars keep their spelling, every node its place.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +51,18 @@ pub struct YamlError {
 impl Node {
     pub fn scalar(text: impl Into<String>, at: Position) -> Self {
         Self { content: Content::Scalar { text: text.into(), plain: true }, at }
+    }
+    pub fn sequence(items: Vec<Self>, at: Position) -> Self {
+        Self { content: Content::Sequence(items), at }
+    }
+    pub fn mapping(at: Position) -> Self {
+        Self { content: Content::Mapping(Vec::new()), at }
+    }
+    /// Puts a value at a path of keys, over what is there.
+    pub fn put(&mut self, path: &[&str], value: Self) {
+        let at = value.at.clone();
+        let layer = path.iter().rev().fold(value, |node, key| Self { content: Content::Mapping(vec![(Self::scalar(*key, at.clone()), node)]), at: at.clone() });
+        self.overlay(layer);
     }
     pub fn empty_mapping(source: &str) -> Self {
         Self { content: Content::Mapping(Vec::new()), at: Position { source: source.into(), line: 0, column: 0 } }
@@ -148,6 +160,9 @@ impl Builder {
         self.count(1, span)?;
         let before = self.nodes;
         let at = self.position(span);
+        if let Event::Scalar(.., Some(tag)) | Event::SequenceStart(_, Some(tag)) | Event::MappingStart(_, Some(tag)) = &event {
+            self.plain_tag(tag, span)?;
+        }
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => (Content::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }, anchor),
             Event::SequenceStart(anchor, _) => (Content::Sequence(self.items(events, depth)?), anchor),
@@ -164,6 +179,13 @@ impl Builder {
             self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
         }
         Ok(node)
+    }
+
+    /// A tag may only say what is a plain value anyway; one that would make an object is refused.
+    fn plain_tag(&self, tag: &Tag, span: Span) -> Result<(), YamlError> {
+        let is_plain = tag.is_yaml_core_schema() && matches!(tag.suffix.as_str(), "str" | "int" | "float" | "bool" | "null" | "map" | "seq");
+        let shown = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
+        if is_plain { Ok(()) } else { Err(self.error(span, format!("a value with the tag `{shown}`: only plain values are read, nothing is made from them"))) }
     }
 
     /// Counts nodes with aliases expanded, so that ten lines cannot grow to gigabytes.

@@ -44,6 +44,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
         request: Request { text: String::new() },
         notes: Vec::new(),
         resubmits: None,
+        adopted: None,
     }
 }
 

@@ -1,13 +1,17 @@
 //! One call to the blob service: signed for each try, and a refusal explained.
 
 use super::address::{Endpoint, query};
+use super::cloud::{Audience, Cloud};
 use super::sas::Sas;
 use crate::web::{Answer, AskError, Web, said};
+use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
-use object_store::azure::{AzureAuthorizer, AzureCredentialProvider, MicrosoftAzure};
+use object_store::CredentialProvider;
+use object_store::azure::{AzureAuthorizer, AzureCredential, AzureCredentialProvider, MicrosoftAzure};
 use object_store::client::{HttpRequest, HttpRequestBody};
+use std::sync::Arc;
 use towline_core::redact::Secret;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};
@@ -32,6 +36,20 @@ pub(super) struct Service {
     pub(super) provider: AzureCredentialProvider,
     /// Makes addresses to hand out where we have no key to sign with.
     pub(super) signer: MicrosoftAzure,
+}
+
+/// The bearer token of whoever is signed in to a cloud.
+#[derive(Debug)]
+pub(super) struct SignedIn(pub(super) Arc<Cloud>);
+
+#[async_trait]
+impl CredentialProvider for SignedIn {
+    type Credential = AzureCredential;
+    async fn get_credential(&self) -> object_store::Result<Arc<AzureCredential>> {
+        let token = self.0.token(Audience::Storage).await;
+        let token = token.map_err(|error| object_store::Error::Generic { store: "azure_blob", source: Box::new(error) })?;
+        Ok(Arc::new(AzureCredential::BearerToken(token.expose().to_owned())))
+    }
 }
 
 /// One call. `letter` is the permission it needs.
@@ -101,6 +119,13 @@ impl Service {
             Means::Token(word) => word,
             _ => "its credential",
         };
+        // One of ours knows more.
+        if let object_store::Error::Generic { source, .. } = error
+            && let Some(ours) = source.downcast_ref::<Error>()
+        {
+            let again = Error::new(ours.kind(), format!("{}: {}", self.place, ours.message()));
+            return ours.hints().iter().fold(again, Error::hint);
+        }
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         let error = Error::unreachable(format!("{}: no token from {word}: {first}", self.place));

@@ -5,9 +5,14 @@
 
 pub mod address;
 mod call;
+pub mod cloud;
 mod copy;
+pub mod endpoints;
+pub mod identity;
 pub(crate) mod listing;
+mod part;
 pub mod sas;
+pub mod seam;
 
 use crate::credential::AzureCredential;
 use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
@@ -19,13 +24,15 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use call::{Call, Means, Service};
+use call::{Call, Means, Service, SignedIn};
+use cloud::Cloud;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::signer::Signer;
 use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use towline_core::{Error, Result};
 
@@ -39,7 +46,16 @@ pub struct Place {
     /// Everything lies below this; empty, or ending in `/`.
     pub root: String,
     pub endpoint: Option<String>,
-    pub credential: AzureCredential,
+    pub access: Access,
+}
+
+/// What lets in.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// As the configuration of a datastore has it.
+    Credential(AzureCredential),
+    /// The token of whoever is signed in to a cloud.
+    SignedIn(Arc<Cloud>),
 }
 
 #[derive(Debug)]
@@ -58,21 +74,21 @@ impl Azure {
             .with_endpoint(endpoint.as_str().to_owned())
             .with_allow_http(endpoint.as_str().starts_with("http://"))
             .with_http_connector(crate::web::Connector(web.clone()));
-        let means = match place.credential {
-            AzureCredential::Sas(secret) => {
+        let means = match place.access {
+            Access::Credential(AzureCredential::Sas(secret)) => {
                 let sas = sas::Sas::parse(&secret).map_err(|error| error.while_doing(&shown))?;
                 builder = builder.with_sas_authorization(sas.pairs());
                 Means::Sas(sas)
             }
-            AzureCredential::Key(key) => {
+            Access::Credential(AzureCredential::Key(key)) => {
                 builder = builder.with_access_key(key.expose().trim());
                 Means::Key(key)
             }
-            AzureCredential::Cli => {
+            Access::Credential(AzureCredential::Cli) => {
                 builder = builder.with_use_azure_cli(true);
                 Means::Token("azure_cli")
             }
-            AzureCredential::Managed(client) => {
+            Access::Credential(AzureCredential::Managed(client)) => {
                 builder = builder.with_credential_type("managed_identity");
                 // App Service, Functions and Container Apps say where their identity answers.
                 if let Some(address) = client.endpoint {
@@ -83,9 +99,13 @@ impl Azure {
                 }
                 Means::Token("managed_identity")
             }
-            AzureCredential::Principal { tenant_id, client_id, client_secret } => {
+            Access::Credential(AzureCredential::Principal { tenant_id, client_id, client_secret }) => {
                 builder = builder.with_client_secret_authorization(client_id, client_secret.expose().trim(), tenant_id);
                 Means::Token("the service principal")
+            }
+            Access::SignedIn(cloud) => {
+                builder = builder.with_credentials(Arc::new(SignedIn(cloud)));
+                Means::Token("whoever is signed in")
             }
         };
         let signer = builder.build().map_err(|error| match means {

@@ -11,7 +11,7 @@ mod scheduler;
 
 pub use head::head_main;
 pub use lease::is_lapsed;
-pub use node::{NodeTask, node_main};
+pub use node::{NodeTask, local_disk, node_main};
 
 /// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
 pub const NODE_VERB: &str = "__node";

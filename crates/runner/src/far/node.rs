@@ -4,7 +4,7 @@
 use super::image;
 use super::lease::Lease;
 use super::records::{self, Records};
-use crate::assemble::{self, Grounds, Wanted};
+use crate::assemble::{self, Given, Grounds, Wanted};
 use crate::attempt::{Attempt, Change};
 use crate::word::{Giver, Word};
 use std::fs;
@@ -128,6 +128,7 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         grace_millis: order.grace_millis,
         collect_every: order.collect_every,
         intent_is_durable: true,
+        given: Given::default(),
     })?;
     // The head has laid it out for all nodes, watches the clock, and keeps the nodes after a failure.
     assignment.code = None;
@@ -159,7 +160,7 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
 }
 
 /// A folder on this node's own disk that runs of this user share.
-fn local_disk() -> PathBuf {
+pub fn local_disk() -> PathBuf {
     let base = std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
     Path::new(&base).join(format!("towline-{}", rustix::process::getuid().as_raw()))
 }

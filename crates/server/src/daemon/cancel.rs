@@ -10,7 +10,6 @@ use towline_core::state::cancelled;
 use towline_core::{Result, RunId};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
-use towline_wire::site::FarRun;
 
 impl Daemon {
     /// The wish is on disk before anything is signalled: a crash in between does not lose it.
@@ -25,7 +24,7 @@ impl Daemon {
             sorted.asked.push(id.clone());
             sorted.events.extend(self.apply(key, RunEvent::CancelIntent, now()));
             if let Some(cluster) = self.run_of(key).and_then(|run| run.far.clone()) {
-                sorted.far.entry(cluster).or_default().push(FarRun::of(&id));
+                sorted.far.entry(cluster).or_default().push(self.far_run(&id));
                 continue;
             }
             if self.run_of(key).is_some_and(|run| run.state.runner.is_some()) {

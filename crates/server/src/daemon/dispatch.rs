@@ -11,7 +11,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
 use towline_host::crash;
-use towline_runner::assemble::{self, Grounds, Wanted};
+use towline_runner::assemble::{self, Given, Grounds, Wanted};
 use towline_wire::runner::{Assignment, Stop, ToRunner};
 
 impl Daemon {
@@ -121,6 +121,7 @@ impl Daemon {
             grace_millis: self.grace_millis,
             collect_every: self.collect_seconds,
             intent_is_durable: run.state.claim_may_be_lost,
+            given: Given::default(),
         })
     }
 

@@ -8,14 +8,13 @@ use towline_core::RunId;
 use towline_core::backend::{Facts, NodeFacts};
 use towline_core::quantity::Memory;
 use towline_wire::daemon::{Explanation, RefusalKind, Reply};
-use towline_wire::site::FarRun;
 
 impl Daemon {
     pub(super) fn explain(&mut self, run: &RunId, replies: Replies) {
         match self.queue.key(run).and_then(|key| self.run_of(key)) {
             None => refuse(&replies, RefusalKind::NotFound, "the run does not wait"),
             Some(found) if found.far.is_some() => {
-                let far = FarRun::of(run);
+                let far = self.far_run(run);
                 self.ask_far(run, None, replies, |replies| Order::Explain { run: far, replies });
             }
             Some(found) => self.explain_here(found, &replies),

@@ -16,7 +16,7 @@ mod tunnels;
 mod watch;
 mod workspaces;
 
-pub use far::Opener;
+pub use far::{Opener, bring_code};
 pub use startup::daemon_main;
 
 use crate::ledger::{Ledger, Write, Written};

@@ -9,6 +9,7 @@ use towline_core::state::RunState;
 use towline_core::{Result, RunId};
 use towline_engine::history::RunKey;
 use towline_wire::daemon::Reply;
+use towline_wire::site::FarRun;
 
 #[derive(Default)]
 pub(super) struct Watchers {
@@ -89,13 +90,14 @@ impl Daemon {
     /// Brings what is new of the logs of a run, wherever it is, ended or not.
     pub(super) fn bring_logs(&mut self, run: &RunId, replies: Replies) {
         let cluster = self.ledger.history().run(run).ok().flatten().map(|record| record.cluster);
-        let order_run = run.clone();
-        self.ask_far(run, cluster, replies, |replies| Order::Logs { run: order_run, replies });
+        let far = self.far_run(run);
+        self.ask_far(run, cluster, replies, |replies| Order::Logs { run: far, replies });
     }
 
     /// Far runs whose logs somebody follows, or has ceased to.
     fn follow_far(&mut self, keys: &[RunKey], on: bool) {
-        let far: Vec<(String, RunId)> = keys.iter().filter_map(|key| self.run_of(*key)).filter_map(|run| Some((run.far.clone()?, run.id.clone()))).collect();
+        let runs = keys.iter().filter_map(|key| self.run_of(*key));
+        let far: Vec<(String, FarRun)> = runs.filter_map(|run| Some((run.far.clone()?, FarRun::known(&run.id, &run.state)))).collect();
         for (cluster, run) in far {
             self.order(&cluster, Order::Follow { run, on });
         }

@@ -246,7 +246,7 @@ impl Site {
         // What the scheduler remembers of an ended job is no run: its records were dropped.
         let lives = native.as_ref().is_some_and(|native| !matches!(state::native(&native.word), state::Native::Ended(_)));
         let is_unknown = attempts.is_empty() && jobs.0.is_empty() && !lives;
-        Ok(RunReport { run: far.run.clone(), is_unknown, cancelled: records.cancelled, attempts, native })
+        Ok(RunReport { run: far.run.clone(), is_unknown, is_lost: false, cancelled: records.cancelled, attempts, native })
     }
 
     /// The lines of one run: by the number that its job was given, if that is still the one that waits.

@@ -7,6 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// What one append may carry.
@@ -30,7 +31,8 @@ impl Blobs {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        let client = Client::builder().tls_backend_preconfigured(config).no_proxy().build().unwrap();
+        // It ends connections that are idle for five seconds; one that is used just then breaks.
+        let client = Client::builder().tls_backend_preconfigured(config).no_proxy().pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
         Self { account: azurite.first().clone(), port: azurite.port(), client, handle }
     }
 
@@ -95,6 +97,20 @@ impl Blobs {
         }
     }
 
+    /// A request to another service of the same cloud: status and answer.
+    pub(super) fn ask(&self, method: Method, url: &str, token: &str, body: Option<&serde_json::Value>) -> Outcome<(u16, serde_json::Value)> {
+        let mut request = self.client.request(method, url).bearer_auth(token);
+        if let Some(body) = body {
+            request = request.header("Content-Type", "application/json").body(body.to_string());
+        }
+        self.handle.block_on(async {
+            let answer = request.send().await.map_err(|error| format!("{url}: {error:?}"))?;
+            let status = answer.status().as_u16();
+            let bytes = answer.bytes().await.map_err(|error| format!("{url}: {error:?}"))?;
+            Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+        })
+    }
+
     fn send(&self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>, fine: &[StatusCode]) -> Outcome<(StatusCode, Vec<u8>)> {
         let mark = if target.contains('?') { '&' } else { '?' };
         let url = format!("{}/{target}{mark}{}", self.account.endpoint, self.account.sas("rwdlac", 3600));
@@ -103,7 +119,13 @@ impl Blobs {
             request = request.header(*name, *value);
         }
         let (status, bytes) = self.handle.block_on(async {
-            let answer = request.send().await.map_err(|error| format!("{target}: {error:?}"))?;
+            // Azurite closes connections that are idle; one that is just taken up again is tried once more.
+            let again = request.try_clone().filter(|_| !target.contains("comp=appendblock"));
+            let answer = match (request.send().await, again) {
+                (Err(error), Some(again)) if error.is_request() => again.send().await,
+                (answer, _) => answer,
+            };
+            let answer = answer.map_err(|error| format!("{target}: {error:?}"))?;
             let status = answer.status();
             Ok::<_, String>((status, answer.bytes().await.map_err(|error| format!("{target}: {error:?}"))?.to_vec()))
         })?;

@@ -23,6 +23,21 @@ pub(super) fn first(scope: &Scope) -> BTreeMap<String, Entry> {
     BTreeMap::from([("cpu", nodes), ("k8s", pods)].map(|(name, properties)| (name.to_owned(), Entry::new(properties))))
 }
 
+/// Kinds of machines that computes may have.
+pub(super) fn sizes() -> Value {
+    let size = |name: &str, family: &str, cpus: u32, gpus: u32, memory: u32| {
+        json!({
+            "name": name, "family": family, "vCPUs": cpus, "gpus": gpus, "osVhdSizeMB": 1_047_552, "maxResourceVolumeMB": 2_970_000, "memoryGB": memory,
+            "lowPriorityCapable": true, "premiumIO": true, "supportedComputeTypes": ["AmlCompute", "ComputeInstance"],
+        })
+    };
+    json!({"value": [
+        size("Standard_ND96amsr_A100_v4", "standardNDAMSA100v4Family", 96, 8, 1900),
+        size("Standard_NC24rs_v3", "standardNCSv3Family", 24, 4, 448),
+        size("Standard_D3_v2", "standardDv2Family", 4, 0, 14),
+    ]})
+}
+
 pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -> Outcome {
     let mut workspaces = world.workspaces();
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;

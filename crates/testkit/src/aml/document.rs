@@ -30,6 +30,8 @@ pub(super) struct Job {
     pub cancelled: bool,
     pub cancel_polls: usize,
     pub preempted: bool,
+    /// Nothing lives it: it waits until it is cancelled.
+    pub asleep: bool,
     pub groups: Vec<i32>,
 }
 
@@ -52,6 +54,7 @@ impl Job {
             cancelled: false,
             cancel_polls: conditions.cancel_polls,
             preempted: false,
+            asleep: conditions.asleep,
             groups: Vec::new(),
         }
     }

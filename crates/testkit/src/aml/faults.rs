@@ -33,6 +33,20 @@ pub struct Quota {
     pub used: u32,
 }
 
+/// Somebody who is to enter a code in a browser, and what the login service says meanwhile.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// Seconds between questions, as the service wants it.
+    pub interval: u32,
+    /// So many questions are told to come slower, and then so many that nobody has entered the code yet.
+    pub slow_downs: usize,
+    pub pending: usize,
+    /// How it ends, where not with a token: `expired_token`, `authorization_declined`.
+    pub refusal: Option<String>,
+    /// Who has signed in must do so again.
+    pub ended: bool,
+}
+
 /// How the service behaves; a test changes it as it goes.
 #[derive(Debug, Clone)]
 pub struct Conditions {
@@ -40,6 +54,10 @@ pub struct Conditions {
     pub pause: Duration,
     /// Jobs stay in this state until it is none.
     pub hold_in: Option<String>,
+    /// Jobs that are put from now on wait for ever, without a thread of their own, and bodies are not recorded: thousands of them cost little.
+    pub asleep: bool,
+    /// Nothing starts: every job that comes to its nodes fails with these words.
+    pub broken_start: Option<String>,
     /// From asking processes to end to killing them.
     pub grace: Duration,
     /// How long something new is not seen yet by reads; what is less from now on is seen at once.
@@ -52,8 +70,9 @@ pub struct Conditions {
     pub empty_pages: usize,
     /// Entries on a page of jobs.
     pub page: usize,
-    /// Lifetime of tokens from the identity endpoint, in seconds.
+    /// Lifetime of tokens, in seconds.
     pub token_lifetime: i64,
+    pub device: Device,
     /// Whether a job names its artifacts as an output `default`, as newer services do.
     pub default_output: bool,
     /// Whether datastores give signatures that expire where they are asked for such, or their key all the same.
@@ -64,6 +83,8 @@ pub struct Conditions {
     pub poll_after: Option<u32>,
     /// Of the virtual cluster.
     pub quotas: Vec<Quota>,
+    /// What processes of jobs have in their environment besides: the beginning of the job's name, and a variable with its value.
+    pub variables: Vec<(String, [String; 2])>,
 }
 
 impl Default for Conditions {
@@ -71,6 +92,8 @@ impl Default for Conditions {
         Self {
             pause: Duration::from_millis(5),
             hold_in: None,
+            asleep: false,
+            broken_start: None,
             grace: Duration::from_secs(5),
             unseen: Duration::ZERO,
             expired_logs: false,
@@ -78,11 +101,13 @@ impl Default for Conditions {
             empty_pages: 0,
             page: 50,
             token_lifetime: 3600,
+            device: Device { interval: 5, slow_downs: 0, pending: 1, refusal: None, ended: false },
             default_output: true,
             expirable_secrets: false,
             cancel_polls: 1,
             poll_after: Some(10),
             quotas: clusters::quotas(),
+            variables: Vec::new(),
         }
     }
 }

@@ -45,11 +45,16 @@ fn put(world: &Arc<World>, call: &Call, scope: &Scope, name: &str) -> Outcome {
         return good(job.resource(scope, &world.endpoint, conditions.default_output));
     }
     check_references(workspace, &asked)?;
-    let job = Job::new(name, asked, &conditions);
+    let mut job = Job::new(name, asked, &conditions);
     let shown = job.resource(scope, &world.endpoint, conditions.default_output);
+    if conditions.asleep {
+        job.turn("Queued");
+    }
     workspace.jobs.insert(name.to_owned(), job);
     drop(workspaces);
-    life::begin(world, scope, name);
+    if !conditions.asleep {
+        life::begin(world, scope, name);
+    }
     Ok(Answer::json(201, shown))
 }
 
@@ -132,7 +137,7 @@ fn cancel(world: &World, scope: &Scope, name: &str) -> Outcome {
     let done = seen(world, scope, name, |job| {
         if !job.is_final() {
             job.cancelled = true;
-            job.turn("CancelRequested");
+            job.turn(if job.asleep { "Canceled" } else { "CancelRequested" });
         }
         Ok(job.is_final())
     })?;

@@ -51,6 +51,10 @@ impl Life {
             if !self.stay("Queued") {
                 return End::Cancelled;
             }
+            let broken = self.world.conditions().broken_start.clone();
+            if let Some(message) = broken {
+                return End::Failed(user_error(&message));
+            }
             let mut attempt = match Attempt::prepare(self, number) {
                 Ok(attempt) => attempt,
                 Err(message) => return End::Failed(user_error(&message)),

@@ -49,7 +49,7 @@ pub(super) fn discovery(world: &World) -> Value {
 pub(super) fn identity(world: &Arc<World>, call: &Call) -> Option<Answer> {
     let trouble = world.faults.take(call);
     let answer = trouble.map_or_else(|| Some(token(world, call).unwrap_or_else(|refusal| refusal)), |(trouble, _)| super::faults::answer(trouble));
-    world.recorder.add(call, answer.as_ref());
+    world.recorder.add(call, answer.as_ref(), true);
     answer
 }
 
@@ -57,14 +57,16 @@ fn token(world: &World, call: &Call) -> Outcome {
     if call.path.join("/") != "msi/token" || call.method != "GET" {
         return Err(refusal(404, "NotFound", "There is nothing else here."));
     }
-    if !call.header("x-identity-header").is_some_and(|secret| world.tokens.knows(secret)) {
+    // Compute of Azure ML has the older form.
+    let header = if call.query("api-version") == Some("2017-09-01") { "secret" } else { "x-identity-header" };
+    if !call.header(header).is_some_and(|secret| world.tokens.knows(secret)) {
         return Err(refusal(401, "Unauthorized", "The X-IDENTITY-HEADER is missing or wrong."));
     }
     let Some(resource) = call.query("resource") else {
         return Err(refusal(400, "invalid_request", "Required query variable 'resource' is missing."));
     };
     let lifetime = world.conditions().token_lifetime;
-    let client = call.query("client_id").map_or_else(|| uuid_of("client"), ToOwned::to_owned);
+    let client = call.query("client_id").or_else(|| call.query("clientid")).map_or_else(|| uuid_of("client"), ToOwned::to_owned);
     good(json!({
         "access_token": world.tokens.mint_for(resource, lifetime, &client),
         "expires_on": (clock::now().seconds() + lifetime).to_string(),

@@ -20,16 +20,21 @@ mod history;
 mod ids;
 mod inputs;
 mod jobs;
+pub mod judge;
 mod life;
 mod list;
+mod login;
 mod logs;
 mod metadata;
 mod node;
 mod outputs;
+mod outsider;
+mod programs;
 mod ranks;
 mod recorder;
 mod routes;
 mod run;
+mod schema;
 mod server;
 mod signed;
 mod tokens;
@@ -44,9 +49,12 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use world::World;
 
-pub use faults::{Conditions, Quota, Trouble, When};
+pub use faults::{Conditions, Device, Quota, Trouble, When};
 pub use ids::Scope;
-pub use recorder::Pair;
+pub use login::Principal;
+pub use programs::said;
+pub use recorder::{Pair, Traffic};
+pub use schema::JobSchema;
 
 /// The emulator and its blob service; gone, with every process of every job, when dropped.
 #[derive(Debug)]
@@ -100,6 +108,14 @@ impl Aml {
     pub fn identity(&self) -> [(String, String); 2] {
         self.world.tokens.identity()
     }
+    /// An application that may sign in.
+    pub fn principal(&self) -> Principal {
+        self.world.tokens.principal()
+    }
+    /// What proves to the login service that a workload is that application; less than 0 is expired.
+    pub fn assertion(&self, seconds: i64) -> String {
+        self.world.tokens.mint(login::EXCHANGE, seconds)
+    }
     /// A token for an audience, good for so many seconds; less than 0 is expired.
     pub fn token(&self, audience: &str, seconds: i64) -> String {
         self.world.tokens.mint(audience, seconds)
@@ -118,6 +134,10 @@ impl Aml {
         self.world.faults.left()
     }
 
+    /// Every job that the service has, with its state.
+    pub fn jobs(&self) -> Vec<(String, String)> {
+        self.world.workspaces().values().flat_map(|workspace| workspace.jobs.iter()).map(|(name, job)| (name.clone(), job.status.clone())).collect()
+    }
     /// What the service calls a job's state now, whatever it shows; none if there is no such job.
     pub fn status(&self, job: &str) -> Option<String> {
         self.world.with_job(job, |job| job.status.clone())
@@ -125,6 +145,17 @@ impl Aml {
     /// Every state a job has been in, in order.
     pub fn states(&self, job: &str) -> Vec<String> {
         self.world.with_job(job, |job| job.states.clone()).unwrap_or_default()
+    }
+    /// What a failed job says of itself: the service's error, and what its processes wrote.
+    pub fn last_words(&self, job: &str) -> String {
+        let error = self.world.with_job(job, |job| job.error.clone()).flatten();
+        let (blobs, begin) = (&self.world.blobs, format!("{}user_logs/", document::Job::artifacts(job)));
+        let logs = blobs.list(document::CONTAINER, &begin).unwrap_or_default().into_iter();
+        let text = |name: String| {
+            let bytes = blobs.get(document::CONTAINER, &name).ok().flatten().unwrap_or_default();
+            format!("{name}:\n{}", String::from_utf8_lossy(&bytes))
+        };
+        logs.map(|(name, _)| text(name)).fold(format!("{error:?}\n"), |all, one| all + &one)
     }
     /// The state that is shown for a job, whatever it is in; none shows the truth again.
     pub fn show_status(&self, job: &str, status: Option<&str>) {
@@ -147,7 +178,31 @@ impl Aml {
     pub fn recorded(&self) -> Vec<Pair> {
         self.world.recorder.pairs()
     }
-    /// The same as lines of JSON.
+    /// Of each its method and target alone, where there are many.
+    pub fn asked(&self) -> Vec<(String, String)> {
+        self.world.recorder.asked()
+    }
+    /// The same with everything in them: who sent what, and got what.
+    pub fn traffic(&self) -> Vec<Traffic> {
+        self.world.recorder.traffic()
+    }
+    /// Names of secrets that the vault has.
+    pub fn kept_secrets(&self) -> Vec<String> {
+        self.world.vault.names()
+    }
+    /// Blobs of the workspace that hold these bytes.
+    #[track_caller]
+    pub fn blobs_holding(&self, bytes: &[u8]) -> Vec<String> {
+        let blobs = &self.world.blobs;
+        let containers = [format!("azureml-blobstore-{}", self.scope().workspace), datastores::ARTIFACTS.to_owned()];
+        let all = containers.iter().flat_map(|container| blobs.list(container, "").unwrap().into_iter().map(move |(name, _)| (container, name)));
+        let holds = |(container, name): &(&String, String)| {
+            let found = blobs.get(container, name).unwrap().unwrap_or_default();
+            found.windows(bytes.len()).any(|window| window == bytes)
+        };
+        all.filter(holds).map(|(container, name)| format!("{container}/{name}")).collect()
+    }
+    /// All of it as lines of JSON.
     pub fn write_recorded(&self, file: &Path) -> std::io::Result<()> {
         self.world.recorder.write(file)
     }

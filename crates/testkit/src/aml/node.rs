@@ -12,12 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long what a job has left may take to die.
+const LAST: Duration = Duration::from_secs(5);
+
 /// A process and whatever it started, in a group of its own.
 pub(super) struct Running {
     child: Child,
     /// Where its output is to be found.
     pub log: String,
     code: Option<i32>,
+    job: String,
 }
 
 impl Running {
@@ -52,7 +56,7 @@ pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec
         let file = attempt.folder.join(format!("log-{}", process.rank));
         let started = launch(attempt, process, &common, &file).map_err(|error| format!("bash: {error}"));
         let made = started.and_then(|child| {
-            running.push(Running { child, log: process.log.clone(), code: None });
+            running.push(Running { child, log: process.log.clone(), code: None, job: life.name.clone() });
             Log::new(&life.world.blobs, &format!("{}{}", Job::artifacts(&life.name), process.log), &file)
         });
         match made {
@@ -102,6 +106,7 @@ fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
+    pairs.push(("SSL_CERT_FILE".to_owned(), world.authority.display().to_string()));
     let variables = asked["environmentVariables"].as_object();
     // A virtual cluster takes the identity by a variable, other computes by the job itself.
     let named =
@@ -112,6 +117,7 @@ fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
             pairs.push(("DEFAULT_IDENTITY_CLIENT_ID".to_owned(), client.to_owned()));
         }
     }
+    pairs.extend(world.conditions().variables.iter().filter(|(begin, _)| name.starts_with(begin)).map(|(_, [name, value])| (name.clone(), value.clone())));
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     pairs.extend(variables.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))));
     Ok(pairs)
@@ -126,8 +132,23 @@ pub(super) fn end(running: &mut [Running], grace: Duration) {
             std::thread::sleep(super::life::LOOK);
         }
     }
-    for process in running {
+    for process in running.iter_mut() {
         process.signal(Signal::KILL);
         let _ = process.child.wait();
     }
+    // As a container that is taken away: whatever was started in it ends, in its group or not.
+    if let Some(first) = running.first() {
+        let begun = Instant::now();
+        while begun.elapsed() < LAST && started_by(&first.job).into_iter().map(|pid| towline_host::process::signal(pid, Signal::KILL)).count() > 0 {
+            std::thread::sleep(super::life::LOOK);
+        }
+    }
+}
+
+/// Processes that have the job's name in their environment.
+fn started_by(job: &str) -> Vec<i32> {
+    let mark = format!("AZUREML_RUN_ID={job}");
+    let is_marked =
+        |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()));
+    towline_host::process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid).filter(is_marked).collect()
 }

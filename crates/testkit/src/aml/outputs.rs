@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// The bytes of a file, where it is, and how long and new it was.
+pub(super) type Changed = (Vec<u8>, PathBuf, (u64, SystemTime));
+
 #[derive(Debug)]
 pub(super) struct Output {
     pub name: String,
@@ -62,13 +65,15 @@ pub(super) fn artifacts(job: &str, attempt: &Path, nodes: usize) -> Vec<Output> 
 }
 
 impl Output {
-    /// Sends every file that is new or has changed. Where the store fails, it is sent the next time.
-    pub(super) fn upload(&mut self, blobs: &Blobs) {
-        for (file, facts) in self.files() {
-            if self.sent.get(&file) == Some(&facts) {
-                continue;
-            }
-            let Ok(bytes) = fs::read(&file) else { continue };
+    /// Every file that is new or has changed, with what is in it.
+    pub(super) fn changed(&self) -> Vec<Changed> {
+        let new = self.files().into_iter().filter(|(file, facts)| self.sent.get(file) != Some(facts));
+        new.filter_map(|(file, facts)| Some((fs::read(&file).ok()?, file, facts))).collect()
+    }
+
+    /// Sends what has changed. Where the store fails, it is sent the next time.
+    pub(super) fn send(&mut self, blobs: &Blobs, changed: Vec<Changed>) {
+        for (bytes, file, facts) in changed {
             let inner = file.strip_prefix(&self.folder).unwrap_or(&file).to_string_lossy().into_owned();
             if blobs.put(&self.container, &format!("{}{inner}", self.prefix), bytes).is_ok() {
                 self.sent.insert(file, facts);

@@ -19,17 +19,30 @@ pub struct Pair {
     pub status: Option<u16>,
 }
 
+/// A request and its answer as they were, for those who look for what should not be there.
+#[derive(Debug, Clone)]
+pub struct Traffic {
+    pub method: String,
+    pub target: String,
+    /// Headers and body.
+    pub sent: String,
+    pub got: String,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Recorder(Mutex<Vec<Pair>>);
+pub(super) struct Recorder(Mutex<(Vec<Pair>, Vec<Traffic>)>);
 
 /// Names whose values are secrets, in a header or a body.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 13] = [
     "authorization",
     "x-azureml-token",
     "x-identity-header",
     "key",
     "sastoken",
     "access_token",
+    "refresh_token",
+    "device_code",
+    "secret",
     "userstoragekey",
     "clientsecret",
     "adminuserpassword",
@@ -37,15 +50,16 @@ const SECRETS: [&str; 10] = [
 ];
 
 impl Recorder {
-    pub(super) fn add(&self, call: &Call, answer: Option<&Answer>) {
+    /// Without bodies where there are too many to keep.
+    pub(super) fn add(&self, call: &Call, answer: Option<&Answer>, bodies: bool) {
         let request = json!({
             "method": call.method,
             "url": without_signature(&call.target),
             "headers": headers(&call.headers),
-            "body": of_vault(call, without_secrets(call.json_or_empty())),
+            "body": if bodies { of_vault(call, without_secrets(call.json_or_empty())) } else { Value::Null },
         });
         let response = answer.map(|answer| {
-            let body = if let Body::Json(value) = &answer.body { of_vault(call, without_secrets(value.clone())) } else { Value::Null };
+            let body = if let (true, Body::Json(value)) = (bodies, &answer.body) { of_vault(call, without_secrets(value.clone())) } else { Value::Null };
             json!({"statusCode": answer.status.to_string(), "headers": headers(&answer.headers), "body": body})
         });
         let pair = Pair {
@@ -54,11 +68,30 @@ impl Recorder {
             json: json!({"liveRequest": request, "liveResponse": response}),
             status: answer.map(|answer| answer.status),
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+        let got = match answer.map(|answer| (&answer.headers, &answer.body)) {
+            Some((headers, Body::Json(value))) => format!("{headers:?} {value}"),
+            Some((headers, Body::Bytes(bytes))) => format!("{headers:?} {}", String::from_utf8_lossy(bytes)),
+            Some((headers, Body::Empty)) => format!("{headers:?}"),
+            None => String::new(),
+        };
+        let sent = format!("{:?} {}", call.headers, String::from_utf8_lossy(&call.body));
+        let traffic = Traffic { method: call.method.clone(), target: call.target.clone(), sent, got };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.0.push(pair);
+        if bodies {
+            all.1.push(traffic);
+        }
     }
 
     pub(super) fn pairs(&self) -> Vec<Pair> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+    pub(super) fn traffic(&self) -> Vec<Traffic> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+    /// Methods and targets.
+    pub(super) fn asked(&self) -> Vec<(String, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.iter().map(|pair| (pair.method.clone(), pair.target.clone())).collect()
     }
     pub(super) fn write(&self, file: &Path) -> std::io::Result<()> {
         let mut writer = BufWriter::new(File::create(file)?);

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::faults::{self, When};
 use super::ids::{PROVIDER, Scope};
 use super::world::World;
-use super::{artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, metadata, signed, vault, workspace};
+use super::{artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, login, metadata, signed, vault, workspace};
 use std::sync::Arc;
 
 /// Troubles come first and last; whatever is said is recorded.
@@ -19,7 +19,8 @@ pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
         }
         None => Some(route(world, call).unwrap_or_else(|refusal| refusal)),
     };
-    world.recorder.add(call, answer.as_ref());
+    let bodies = !world.conditions().asleep;
+    world.recorder.add(call, answer.as_ref(), bodies);
     answer
 }
 
@@ -28,6 +29,8 @@ fn route(world: &Arc<World>, call: &Call) -> Outcome {
     match words.as_slice() {
         ["metadata", "endpoints"] => metadata::endpoints(world, call),
         ["discovery", ..] => good(metadata::discovery(world)),
+        [tenant, "oauth2", "v2.0", what] => login::route(world, call, tenant, what),
+        [tenant, "v2.0", ".well-known", "openid-configuration"] => login::discovery(world, tenant),
         ["signed", rest @ ..] => signed::route(world, call, rest),
         ["history", "v1.0", rest @ ..] => {
             world.tokens.check_workspace(call)?;
@@ -67,6 +70,8 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
         ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", location, "instancetypeseries"] => {
             return good(clusters::instance_types(location));
         }
+        ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", _, "vmsizes"] => return good(computes::sizes()),
+        ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.keyvault", "vaults", name] => return vault::get(world, call, name),
         ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
         ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "virtualclusters", name] => {
             return clusters::get(world, call, subscription, group, name);

@@ -67,8 +67,13 @@ impl Attempt {
     fn ship(&mut self, life: &Life) {
         self.logs.iter_mut().for_each(|log| log.ship(&life.world.blobs));
     }
+    /// A mount carries files away in the order in which they were closed: what was written into a later output, after
+    /// something in an earlier one, must not be there before it. So the later are read first and sent last.
     fn upload(&mut self, life: &Life, last: bool) {
-        self.outputs.iter_mut().chain(&mut self.artifacts).filter(|output| last || output.while_running).for_each(|output| output.upload(&life.world.blobs));
+        let mut wanted: Vec<&mut Output> = self.outputs.iter_mut().chain(&mut self.artifacts).filter(|output| last || output.while_running).collect();
+        let mut changed: Vec<_> = wanted.iter().rev().map(|output| output.changed()).collect();
+        changed.reverse();
+        wanted.iter_mut().zip(changed).for_each(|(output, changed)| output.send(&life.world.blobs, changed));
     }
 }
 

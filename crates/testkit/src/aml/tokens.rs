@@ -3,12 +3,14 @@
 use super::answer::{Answer, unauthorized};
 use super::call::Call;
 use super::ids::{SUBSCRIPTION, TENANT, uuid_of};
+use super::login::Principal;
 use super::server::Server;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde_json::{Value, json};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use towline_host::clock;
 
 /// For whom tokens of the resource manager are.
@@ -16,6 +18,12 @@ const MANAGEMENT: [&str; 2] = ["https://management.azure.com", "https://manageme
 /// For whom tokens of the workspace's own services are.
 const WORKSPACES: &str = "https://ml.azure.com";
 const VAULTS: &str = "https://vault.azure.net";
+
+/// No two tokens are the same, also of one second.
+fn unique() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
 
 pub(super) struct Tokens {
     endpoint: String,
@@ -45,6 +53,14 @@ impl Tokens {
         secret == self.secret
     }
 
+    pub(super) fn principal(&self) -> Principal {
+        Principal { tenant: TENANT.to_owned(), client: uuid_of("principal"), secret: format!("s3cr3t~{}", uuid_of(&self.secret)) }
+    }
+    /// What a token of ours for that audience says, while it is good.
+    pub(super) fn claims(&self, token: &str, audience: &str) -> Option<Value> {
+        self.read(token).filter(|says| says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds())
+    }
+
     pub(super) fn mint(&self, audience: &str, seconds: i64) -> String {
         self.mint_for(audience, seconds, &uuid_of("client"))
     }
@@ -54,7 +70,7 @@ impl Tokens {
         let identity = format!("/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow");
         let says = json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{TENANT}/"), "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client),
-            "appid": client, "idtyp": "app", "xms_mirid": identity, "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
+            "appid": client, "uti": unique(), "idtyp": "app", "xms_mirid": identity, "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
         });
         let text = [json!({"typ": "JWT", "alg": "HS256"}), says].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, text.as_bytes()));

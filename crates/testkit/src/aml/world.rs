@@ -4,6 +4,7 @@ use super::blobs::Blobs;
 use super::document::Job;
 use super::faults::{Conditions, Faults};
 use super::ids::Scope;
+use super::login::Codes;
 use super::recorder::Recorder;
 use super::server::Server;
 use super::tokens::Tokens;
@@ -24,6 +25,9 @@ pub(super) struct World {
     pub faults: Faults,
     pub recorder: Recorder,
     pub vault: Vault,
+    pub codes: Codes,
+    /// Whom nodes trust, as machines of the real cloud trust its services.
+    pub authority: PathBuf,
     /// Nodes' folders.
     pub folder: PathBuf,
     conditions: Mutex<Conditions>,
@@ -41,6 +45,8 @@ impl World {
             faults: Faults::default(),
             recorder: Recorder::default(),
             vault: Vault::default(),
+            codes: Codes::default(),
+            authority: azurite.authority().unwrap(),
             folder: folder.to_owned(),
             conditions: Mutex::default(),
             workspaces: Mutex::default(),

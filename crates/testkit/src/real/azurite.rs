@@ -19,6 +19,7 @@ const ACCOUNTS: [(&str, &str); 2] = [
 const CUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
 
 const IN_MEMORY: [&str; 1] = ["--inMemoryPersistence"];
+const SILENT: &str = "--silent";
 
 #[derive(Debug)]
 pub struct Azurite {
@@ -28,10 +29,13 @@ pub struct Azurite {
     in_memory: bool,
 }
 
+/// The file with the next trouble.
+const RULE: &str = "trouble";
+
 impl Azurite {
     /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with containers of its own.
     pub fn start() -> Self {
-        Self::launch(IN_MEMORY.map(Into::into).into(), None)
+        Self::launch([IN_MEMORY[0], SILENT].map(Into::into).into(), None)
     }
 
     /// The one of this test program, in memory.
@@ -42,7 +46,7 @@ impl Azurite {
 
     /// With its data in a folder, which outlives it.
     pub fn start_in(folder: &Path) -> Self {
-        Self::launch(["--location".into(), folder.into()].into(), None)
+        Self::launch([SILENT.into(), "--location".into(), folder.into()].into(), None)
     }
 
     /// By TLS with a throw-away authority (see [`Self::authority`]), where bearer tokens are taken too. In memory.
@@ -50,6 +54,7 @@ impl Azurite {
         let folder = tempfile::Builder::new().prefix("tow-tls-").tempdir().unwrap();
         let made = Certificate::make(folder.path());
         let mut words: Vec<OsString> = IN_MEMORY.map(Into::into).into();
+        // Not silent: see [`Self::seen`].
         words.extend(["--oauth", "basic", "--cert"].map(Into::into));
         words.extend([made.certificate.clone().into(), "--key".into(), made.key.clone().into()]);
         Self::launch(words, Some((made, folder)))
@@ -62,7 +67,7 @@ impl Azurite {
         let words = move |port: u16| {
             let mut words: Vec<OsString> = vec!["node".into(), "--require".into(), CUT.into(), program.clone().into()];
             // Newer clients name versions it does not know, and by default it reports home.
-            words.extend(["--blobHost", "127.0.0.1", "--skipApiVersionCheck", "--silent", "--disableTelemetry", "--blobPort"].map(Into::into));
+            words.extend(["--blobHost", "127.0.0.1", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort"].map(Into::into));
             words.push(port.to_string().into());
             words.extend(options.clone());
             words
@@ -71,6 +76,7 @@ impl Azurite {
         let mut variables = vec![("AZURITE_ACCOUNTS".to_owned(), OsString::from(listed))];
         // It asks itself, by TLS, for the source of a copy.
         variables.extend(secured.iter().map(|(made, _)| ("NODE_EXTRA_CA_CERTS".to_owned(), made.authority.clone().into())));
+        variables.extend(secured.iter().map(|(_, folder)| ("TOW_CUT_RULE".to_owned(), folder.path().join(RULE).into())));
         let server = Server::start(Recipe { words: Box::new(words), variables, says_ready: "successfully listens" });
         let scheme = if secured.is_some() { "https" } else { "http" };
         let accounts = ACCOUNTS.map(|(name, key)| Account {
@@ -79,6 +85,18 @@ impl Azurite {
             endpoint: format!("{scheme}://127.0.0.1:{}/{name}", server.port()),
         });
         Self { server, accounts, secured, in_memory }
+    }
+
+    /// The next such request has a trouble: `cut`, `busy` or `lost` (it takes effect). Of the TLS service only.
+    pub fn trouble(&self, method: &str, part: &str, what: &str) {
+        let (_, folder) = self.secured.as_ref().unwrap();
+        let path = folder.path().join(RULE);
+        std::fs::write(path.with_extension("new"), format!("{method}\t{part}\t{what}")).unwrap();
+        std::fs::rename(path.with_extension("new"), path).unwrap();
+    }
+    /// Takes back a trouble; whether it had not happened yet.
+    pub fn heal(&self) -> bool {
+        self.secured.as_ref().is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE)).is_ok())
     }
 
     /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, less a slash at the end.
@@ -108,6 +126,15 @@ impl Azurite {
     /// Whom a client of the TLS service must trust, as PEM.
     pub fn authority(&self) -> Option<PathBuf> {
         self.secured.as_ref().map(|(made, _)| made.authority.clone())
+    }
+
+    /// What [`Self::start_tls`] was asked so far: `METHOD PATH?QUERY`, without signatures.
+    pub fn seen(&self) -> Vec<String> {
+        let asked = |line: &str| {
+            let words = line.split('"').nth(1)?.strip_suffix(" HTTP/1.1")?;
+            Some(words.split("&sig=").next().unwrap_or_default().to_owned())
+        };
+        self.server.said().lines().filter_map(asked).collect()
     }
 
     /// What it proves itself with, where it speaks TLS: another server may as well.

@@ -57,6 +57,11 @@ impl Server {
         self.child.as_ref().map(Child::id)
     }
 
+    /// All that it wrote.
+    pub(super) fn said(&self) -> String {
+        said(&self.log)
+    }
+
     /// Gone when this returns, by a signal that makes it leave.
     pub(super) fn end_by(&mut self, signal: Signal) {
         if let Some(mut child) = self.child.take() {

@@ -1,16 +1,8 @@
 //! Others' programs against the emulator.
 
-use crate::judge;
 use serde_json::json;
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use towline_testkit::aml::{Aml, Pair};
-use towline_testkit::real::{self, Said};
+use towline_testkit::aml::{Aml, Pair, judge, said};
 use towline_testkit::until;
-
-/// The folder of drivers.
-const DRIVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
 
 /// Jobs on a page, fewer than the clients make.
 const PAGE: usize = 7;
@@ -24,45 +16,13 @@ fn started() -> Aml {
     aml
 }
 
-/// A program that knows the emulator and nothing else of its surroundings.
-fn program(aml: &Aml, file: &Path, home: &Path) -> Command {
-    let mut command = Command::new(file);
-    let scope = aml.scope();
-    command
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", home)
-        .env("TMPDIR", home)
-        .env("PYTHONUTF8", "1")
-        .current_dir(home);
-    command.envs(aml.identity()).env("REQUESTS_CA_BUNDLE", aml.authority()).env("AZUREML_RUN_POLLING_INTERVAL_MIN", "1");
-    command.env("AML_ENDPOINT", aml.endpoint()).env("AML_STORAGE", aml.storage_suffix()).env("AML_KEY", aml.azurite().key());
-    command.env("AML_SUBSCRIPTION", scope.subscription).env("AML_GROUP", scope.group).env("AML_WORKSPACE", scope.workspace);
-    command.env("AML_CLUSTER", aml.cluster()).env("AML_PAGE", PAGE.to_string()).env("AML_EXPIRED", aml.token(aml.endpoint(), -10));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// What it said, a line each.
-#[track_caller]
-fn run(mut command: Command) -> Vec<String> {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let said = String::from_utf8_lossy(&stdout).into_owned();
-    assert!(status.success(), "{command:?}\n{said}\n{}", String::from_utf8_lossy(&stderr));
-    said.lines().map(ToOwned::to_owned).collect()
-}
-
-fn driver(name: &str) -> OsString {
-    Path::new(DRIVERS).join(name).into()
-}
-
 #[test]
 fn microsofts_client_does_everything_and_the_validator_agrees() {
     let aml = started();
     let home = tempfile::tempdir().unwrap();
-    let mut command = program(&aml, &real::part("azureml/bin/python"), home.path());
-    command.args([OsString::from("-B"), driver("client.py")]);
-    let said = run(command);
+    let mut command = aml.client("client.py", home.path(), &[]);
+    command.env("AML_PAGE", PAGE.to_string());
+    let said = said(command);
     assert_eq!(said.len(), 46, "{said:#?}");
     // Who asks in the user's own name sends a token for the workspace's services along.
     let with_token = |pair: &&Pair| pair.json["liveRequest"]["headers"]["x-azureml-token"] == "removed";
@@ -83,21 +43,26 @@ fn microsofts_client_follows_logs_by_run_history() {
         conditions.expirable_secrets = true;
     });
     let home = tempfile::tempdir().unwrap();
-    let mut command = program(&aml, &real::part("azureml/bin/python"), home.path());
-    command.args([OsString::from("-B"), driver("client.py")]).args(["job_plain", "job_log", "job_stream", "job_distributed", "job_failing"]);
-    assert_eq!(run(command).len(), 5);
+    let command = aml.client("client.py", home.path(), &["job_plain", "job_log", "job_stream", "job_distributed", "job_failing"]);
+    assert_eq!(said(command).len(), 5);
     let details = aml.recorded().iter().filter(|pair| pair.target.contains("/details")).count();
     assert!(details >= 2, "{details}");
 }
 
-/// The real `az`, signed in as a managed identity, with a home of its own.
-fn az(aml: &Aml, home: &Path, words: &[&str]) -> Said {
-    let mut command = program(aml, &real::part("az/bin/python"), home);
-    command.args(["-B", "-m", "azure.cli"]).args(words).args(["--output", "json", "--only-show-errors"]);
-    command.env("AZURE_CONFIG_DIR", home.join("az")).env("AZURE_CORE_COLLECT_TELEMETRY", "false").env("AZURE_CORE_INSTANCE_DISCOVERY", "false");
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Said { good: status.success(), stdout: text(&stdout), stderr: text(&stderr) }
+#[test]
+fn microsofts_library_signs_in_by_the_login_service() {
+    let aml = started();
+    aml.conditions(|conditions| conditions.device.interval = 1);
+    let home = tempfile::tempdir().unwrap();
+    let proof = home.path().join("proof");
+    std::fs::write(&proof, aml.assertion(600)).unwrap();
+    let known = aml.principal();
+    let mut command = aml.client("login.py", home.path(), &[]);
+    command.env("AML_PROOF", proof);
+    command.env("AML_TENANT", known.tenant).env("AML_CLIENT", known.client).env("AML_SECRET", &known.secret);
+    assert_eq!(said(command), ["secret", "workload", "device", "wrong_secret"]);
+    let recorded = serde_json::to_string(&aml.recorded().into_iter().map(|pair| pair.json).collect::<Vec<_>>()).unwrap();
+    assert!(!recorded.contains(&known.secret));
 }
 
 #[test]
@@ -106,7 +71,7 @@ fn az_signs_in_and_drives_a_job() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let good = |words: &[&str]| {
-        let said = az(&aml, home, words);
+        let said = aml.az(home, words);
         assert!(said.good, "{words:?}: {said:?}");
         said
     };
@@ -127,9 +92,9 @@ fn az_signs_in_and_drives_a_job() {
         (found["properties"]["status"] == "Completed").then_some(found)
     });
     assert_eq!(ended["name"], "by-az");
-    let other = az(&aml, home, &["rest", "--url", &job.replace("by-az", "nothing")]);
+    let other = aml.az(home, &["rest", "--url", &job.replace("by-az", "nothing")]);
     assert!(!other.good && other.stderr.contains("Job nothing not found"), "{other:?}");
-    let another = az(&aml, home, &["rest", "--method", "put", "--url", &job, "--body", &body.replace("echo", "print")]);
+    let another = aml.az(home, &["rest", "--method", "put", "--url", &job, "--body", &body.replace("echo", "print")]);
     assert!(!another.good && another.stderr.contains("JobPropertyImmutable"), "{another:?}");
     let listed = good(&["rest", "--url", &job.replace("/by-az", "")]).json();
     assert_eq!(listed["value"].as_array().unwrap().len(), 1);

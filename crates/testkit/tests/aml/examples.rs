@@ -1,10 +1,10 @@
 //! The examples of the published description: all can be read, and what they put is taken.
 
 use crate::ask::Asker;
-use crate::judge;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use towline_testkit::aml::judge;
 use towline_testkit::until;
 
 const PLACE: &str = "specification/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01/examples";

@@ -1,9 +1,9 @@
 //! What becomes of jobs.
 
 use crate::ask::Asker;
-use crate::judge;
 use serde_json::{Value, json};
 use std::path::Path;
+use towline_testkit::aml::judge;
 use towline_testkit::until;
 
 /// Whether any process of a group is left.

@@ -9,4 +9,3 @@ mod cloud;
 mod examples;
 mod faults;
 mod jobs;
-mod judge;

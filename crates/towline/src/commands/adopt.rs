@@ -6,7 +6,7 @@ use crate::far;
 use towline_backends::local::client;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
-use towline_wire::site::{FarRun, SiteReply, SiteRequest};
+use towline_wire::site::FarRun;
 
 /// Take a run that another machine of mine submitted into the history here.
 ///
@@ -29,30 +29,36 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(name) => name.clone(),
         None => context.layers()?.default_cluster().to_owned(),
     };
-    let AnyCluster::Slurm(cluster) = context.cluster(&name)? else {
+    let cluster = context.cluster(&name)?;
+    let Some((backend, named)) = cluster.far() else {
         return Err(Error::refused(format!("runs of `{name}` are all in the history here")));
     };
-    let whole = |_| {
-        Error::not_found(format!("`{}` is no id of a run", args.id))
-            .hint(format!("`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay Slurm's"))
-    };
-    let id = RunId::try_from(args.id.clone()).map_err(whole)?;
-    crate::machines::connect(&cluster.backend)?;
-    let submission = FarRun::of(&id).submission;
-    let SiteReply::Plan(plan) = cluster.backend.ask(&SiteRequest::Plan { submission: submission.clone() })? else {
-        return Err(Error::bug("an answer to another question"));
-    };
-    let mut plan = *plan.ok_or_else(|| {
-        Error::not_found(format!("cluster `{name}` knows no run {id} of yours")).hint(format!("`tow ps --remote -c {name}` lists what it knows"))
+    let (id, native) = wanted(&args.id, &name, &cluster)?;
+    crate::machines::connect(backend)?;
+    let plan = backend.plan_of(&FarRun::of(&id).submission, native.as_deref())?;
+    let mut plan = plan.ok_or_else(|| {
+        Error::not_found(format!("cluster `{name}` knows no run {} that you may take", args.id))
+            .hint(format!("`tow ps --remote -c {name}` lists what it knows"))
     })?;
+    let submission = plan.id.clone();
     // It may have another name on the machine that submitted it.
     plan.cluster.clone_from(&name);
     let runs: Vec<RunId> = plan.runs.iter().map(|run| run.id.clone()).collect();
-    let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets::default(), limits: Limits::default(), cluster: Some(cluster.named.clone()) };
+    let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets::default(), limits: Limits::default(), cluster: Some(named.clone()) };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
         far::carried_over(context, first)?;
     }
     let report = Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs }));
     Ok(report.hint(format!("it is yours here too: tow logs -f {}", submission.short())))
+}
+
+/// An id of ours; where jobs of other tools can be taken too, what the cluster calls one.
+fn wanted(text: &str, name: &str, cluster: &AnyCluster) -> Result<(RunId, Option<String>)> {
+    match (RunId::try_from(text.to_owned()), cluster) {
+        (Ok(id), _) => Ok((id, None)),
+        (Err(_), AnyCluster::Azure(_)) => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
+        (Err(_), _) => Err(Error::not_found(format!("`{text}` is no id of a run"))
+            .hint(format!("`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay Slurm's"))),
+    }
 }

@@ -11,8 +11,23 @@ use towline_core::Result;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow clusters
+  tow clusters --discover                      what Azure ML has for me
+  tow clusters --create-workspace lab2 -c aml  a workspace beside that of cluster aml
   tow clusters --json")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Ask Azure what I may use: workspaces, computes, virtual clusters and quotas, images, identities.
+    #[arg(long)]
+    discover: bool,
+    /// Signed in as this cluster says [default: the configured one, else the Azure CLI's login].
+    #[arg(short, long)]
+    cluster: Option<String>,
+    /// Make a workspace of this name beside that of the cluster, with its storage and vault.
+    #[arg(long, value_name = "NAME")]
+    create_workspace: Option<String>,
+    /// Where the new workspace is to be [default: where the other is].
+    #[arg(long, requires = "create_workspace")]
+    location: Option<String>,
+}
 
 #[derive(Serialize)]
 struct Cluster {
@@ -27,7 +42,13 @@ struct Cluster {
     gpus_free: usize,
 }
 
-pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    if let Some(name) = &args.create_workspace {
+        return crate::discover::create_workspace(context, args.cluster.as_deref(), name, args.location.as_deref());
+    }
+    if args.discover {
+        return crate::discover::discover(context, args.cluster.as_deref());
+    }
     let layers = context.layers()?;
     let mut clusters = Vec::new();
     for name in layers.cluster_names() {

@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 None => context.state()?.clone(),
             };
             let folder = state.clone();
-            let opener: towline_server::Opener = std::sync::Arc::new(move |name, cluster| crate::machines::slurm(name, cluster, &folder));
+            let opener: towline_server::Opener = std::sync::Arc::new(move |named| crate::machines::far(named, &folder));
             towline_server::daemon_main(&state, opener)?;
             Ok(Report::default())
         }

@@ -87,6 +87,19 @@ fn clusters(context: &Context) -> Vec<Check> {
             });
             Some(check(format!("cluster {name}"), answer))
         }
+        Ok(AnyCluster::Azure(cluster)) => {
+            let answer = crate::azure::site(context, &cluster.backend, true).map(|site| {
+                format!(
+                    "{} in workspace {} ({}), {} kind(s) of machines; stage {}",
+                    site.flavour.word(),
+                    site.scope.workspace,
+                    site.location,
+                    site.instances.len(),
+                    cluster.backend.config().stage
+                )
+            });
+            Some(check(format!("cluster {name}"), answer))
+        }
         Err(error) => Some(check(format!("cluster {name}"), Err(error))),
     });
     asked.collect()

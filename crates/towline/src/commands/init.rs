@@ -3,7 +3,8 @@
 use super::Report;
 use crate::code::{self, Survey, Wish};
 use crate::context::Context;
-use crate::output::Paint;
+use crate::output::{self, Paint};
+use crate::planning::with_defaults;
 use crate::remote::remote_store;
 use crate::stores::Stores;
 use crate::table::Table;
@@ -16,16 +17,22 @@ use towline_snapshot::take::Taken;
 
 /// Snapshot the code now, so that the next submission has nothing left to send.
 ///
+/// Where the cluster is another machine or a service, it goes there too.
+///
 /// A submission takes its own snapshot in any case; runs that are queued keep theirs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow init                     into this machine's store
+  tow init                     into this machine's store, and to the default cluster
+  tow init -c lab              to another cluster
   tow init --to research       into a datastore
   tow init --explain           what would travel, what not, and why")]
 pub(crate) struct Args {
     /// A datastore to keep it in [default: this machine].
     #[arg(long, value_name = "DATASTORE[:PATH]")]
     to: Option<String>,
+    /// For the runs of this cluster [default: the configured one].
+    #[arg(short, long, conflicts_with = "to")]
+    cluster: Option<String>,
     /// Say what is left out and why; take nothing.
     #[arg(long)]
     explain: bool,
@@ -64,14 +71,26 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
     // What is too large is to be explained, too.
-    let wish = Wish { ignore: &args.ignore, large: args.any_size || args.explain };
+    let cluster = args.cluster.as_deref().map_or_else(|| Ok(context.layers()?.default_cluster().to_owned()), |name| Ok::<_, Error>(name.to_owned()))?;
+    let usual = with_defaults(context, Job::default(), &cluster, None)?.code.ignore;
+    let ignore = [usual, args.ignore.clone()].concat();
+    let wish = Wish { ignore: &ignore, large: args.any_size || args.explain };
     let survey = code::survey(context, &place, &wish)?;
     if args.explain {
         return Ok(explain(&survey));
     }
     let root = survey.root.display().to_string();
     let taken = match &args.to {
-        None => code::take_here(context, survey, &code::local_store(context.state()?)?)?,
+        None => {
+            // Held until it is sent: a prune cannot come in between.
+            let store = code::local_store(context.state()?)?;
+            let taken = code::take_here(context, survey, &store)?;
+            match send(context, &cluster, &taken) {
+                Err(error) if args.cluster.is_none() => output::status(&format!("warning: not sent to `{cluster}`: {error}; a submission brings it")),
+                outcome => outcome?,
+            }
+            taken
+        }
         Some(name) => {
             let store = remote_store(&Stores::new(context), name)?;
             let index = store.index(context.state()?);
@@ -79,6 +98,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     };
     Ok(made(root, &taken))
+}
+
+/// To where its runs will be, if that is not here.
+fn send(context: &Context, cluster: &str, taken: &Taken) -> Result<()> {
+    let target = context.cluster(cluster)?;
+    let Some((backend, _)) = target.far() else { return Ok(()) };
+    crate::machines::connect(backend)?;
+    towline_server::bring_code(backend, context.state()?, taken.id)
 }
 
 fn made(root: String, taken: &Taken) -> Report {

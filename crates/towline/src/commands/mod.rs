@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
@@ -90,7 +91,10 @@ impl Report {
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    let words = arguments::normalise(words);
+    let (words, notes) = arguments::normalise(words);
+    for note in &notes {
+        output::hint(note);
+    }
     let cli = match cli::parse_quickly(&words) {
         Some(cli) => cli,
         None => match Cli::try_parse_from(words) {
@@ -126,6 +130,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Wait(args) => wait::run(context, &args),
         Verb::Diff(args) => diff::run(context, &args),
         Verb::History(args) => history::run(context, &args),
+        Verb::Import(args) => import::run(context, &args),
         Verb::Init(args) => init::run(context, &args),
         Verb::Snapshot(args) => snapshot::run(context, &args),
         Verb::Prune(args) => prune::run(context, &args),

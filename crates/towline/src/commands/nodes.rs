@@ -4,6 +4,7 @@ use super::Report;
 use crate::context::{AnyCluster, Context};
 use crate::output::Paint;
 use crate::table::Table;
+use towline_backends::azureml::site::AzureSite;
 use towline_core::Result;
 use towline_core::backend::Facts;
 use towline_core::quantity::{Memory, Span};
@@ -29,6 +30,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         AnyCluster::Slurm(cluster) => {
             let site = crate::machines::facts(context, &cluster.backend, true)?;
             Ok(Report::new(far_page(&site), &site))
+        }
+        AnyCluster::Azure(cluster) => {
+            let site = crate::azure::site(context, &cluster.backend, true)?;
+            Ok(Report::new(azure_page(&site), &site))
         }
         local @ AnyCluster::Local(_) => {
             let facts = local.facts(context)?;
@@ -67,6 +72,45 @@ fn far_page(site: &SiteFacts) -> String {
     }
     site.fair_share.iter().for_each(|share| text += &format!("{share}\n"));
     site.maintenance.iter().for_each(|window| text += &format!("maintenance {window}\n"));
+    site.facts.notes.iter().for_each(|note| text += &format!("{note}\n"));
+    text
+}
+
+/// Kinds of machines and what each tier may have of them; of a compute, its nodes.
+fn azure_page(site: &AzureSite) -> String {
+    let plain = |text: String| (text, Paint::Plain);
+    let mut table = Table::new(&["MACHINE", "SERIES", "GPUS", "CPUS", "MEMORY", "STATE"]);
+    for node in &site.facts.nodes {
+        let kind = site.instance(&node.name).or_else(|| site.vm_size.as_deref().and_then(|size| site.instance(size)));
+        let paint = if node.state == "running" { Paint::Busy } else { Paint::Good };
+        table.row(vec![
+            (node.name.clone(), Paint::Bold),
+            plain(kind.map(|kind| kind.series.clone()).unwrap_or_default()),
+            plain(node.gpus.len().to_string()),
+            plain(node.cpus.to_string()),
+            plain(Memory(node.memory).to_string()),
+            (node.state.clone(), paint),
+        ]);
+    }
+    let mut text = format!("{} in workspace {} ({})\n", site.flavour.word(), site.scope.workspace, site.location) + &table.render();
+    if !site.quotas.is_empty() {
+        let mut table = Table::new(&["REGION", "SERIES", "TIER", "GPUS FREE", "LIMIT"]);
+        for quota in &site.quotas {
+            let free = quota.limit.saturating_sub(quota.used);
+            let paint = if free > 0 { Paint::Good } else { Paint::Busy };
+            table.row(vec![
+                plain(quota.region.clone()),
+                plain(quota.series.clone()),
+                plain(quota.tier.to_lowercase()),
+                (free.to_string(), paint),
+                plain(quota.limit.to_string()),
+            ]);
+        }
+        text += &table.render();
+    }
+    if !site.identities.is_empty() {
+        text += &format!("identities: {}\n", site.identities.keys().cloned().collect::<Vec<_>>().join(", "));
+    }
     site.facts.notes.iter().for_each(|note| text += &format!("{note}\n"));
     text
 }

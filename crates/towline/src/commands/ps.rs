@@ -1,7 +1,7 @@
 //! `tow ps`: runs, newest first.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::freshen::freshen;
 use crate::output::{Paint, state_paint};
 use crate::table::Table;
@@ -12,7 +12,6 @@ use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, Target};
 use towline_wire::report::{Run, Runs};
-use towline_wire::site::{SiteReply, SiteRequest};
 
 /// List runs, newest first.
 #[derive(Debug, Clone, clap::Args)]
@@ -66,11 +65,12 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
         Some(name) => name.clone(),
         None => context.layers()?.default_cluster().to_owned(),
     };
-    let AnyCluster::Slurm(cluster) = context.cluster(&name)? else {
+    let cluster = context.cluster(&name)?;
+    let Some((backend, _)) = cluster.far() else {
         return Err(Error::refused(format!("cluster `{name}` is this machine: `tow ps` has all of it")).hint("name another with `-c`"));
     };
-    crate::machines::connect(&cluster.backend)?;
-    let SiteReply::Known(jobs) = cluster.backend.ask(&SiteRequest::Known)? else { return Err(Error::bug("an answer to another question")) };
+    crate::machines::connect(backend)?;
+    let jobs = backend.known_jobs()?;
     let history = context.maybe_history()?;
     let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "HERE"]);
     for job in jobs.iter().filter(|job| args.all || !job.ended) {

@@ -91,6 +91,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     line("start_time", &record.started.map(|moment| moment.to_string()).unwrap_or_default());
     line("end_time", &record.ended.map(|moment| moment.to_string()).unwrap_or_default());
     line("elapsedTime", &elapsed.unwrap_or_default());
+    let queued = record.started.filter(|_| record.state.attempt == 1).map(|started| human_millis(started.since(record.created)));
+    line("queuedTime", &queued.unwrap_or_default());
+    line("portal_url", record.state.native.as_ref().and_then(|native| native.url.as_deref()).unwrap_or_default());
     if let Some(ending) = record.state.ending.as_ref().filter(|ending| ending.cause.is_some()) {
         line("result", &ending.to_string());
     }

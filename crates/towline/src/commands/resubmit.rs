@@ -2,7 +2,7 @@
 
 use super::{Report, abort};
 use crate::context::Context;
-use crate::planning::{CodeChoice, Origin, plan_for};
+use crate::planning::{CodeChoice, Origin, plan_for, with_defaults};
 use crate::sending::send;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -59,16 +59,27 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let again = chosen(&target, args.all)?;
         let submission = history.submission_of(&again[0].id)?.ok_or_else(|| Error::not_found(format!("the job of {} is not in the history", target.id())))?;
         let plan = submission.plan;
+        if let Some(native) = plan.foreign() {
+            return Err(Error::refused(format!("{} was submitted by another tool, as {native}: its code and its data were never here", target.id()))
+                .hint("submit it once with `tow submit`; from then on it can be done again"));
+        }
         let mut job: Job = plan.job;
         job.sweep = sweep_of(&again);
         if matches!(target, Target::Run(_)) {
             // One run of a sweep keeps its values and its name.
             job.name.get_or_insert_with(|| again[0].name.clone());
         }
-        let cluster = args.to.clone().unwrap_or(plan.cluster);
+        let cluster = args.to.clone().unwrap_or_else(|| plan.cluster.clone());
         let total = args.gpus;
         if args.to.is_some() {
             job.cluster = towline_core::job::Words::One(cluster.clone());
+        }
+        if cluster != plan.cluster {
+            // Its old cluster's habits are part of the job by now; the new one's fill what is open.
+            let sweep = std::mem::take(&mut job.sweep);
+            leave(context, &mut job, &plan.cluster)?;
+            job = with_defaults(context, job, &cluster, total)?;
+            job.sweep = sweep;
         }
         let origin = origin(context, &target, &plan.resolved, args.latest_code)?;
         let new = plan_for(context, job, &cluster, total, origin)?;
@@ -92,6 +103,25 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         None => String::new(),
     };
     Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint))
+}
+
+/// Takes out words of its old cluster's own that are only there because all its jobs have them.
+fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
+    let Some(usual) = context.layers()?.cluster(old).ok().and_then(|cluster| cluster.job) else { return Ok(()) };
+    let (own, usual) = (&mut job.resources, &usual.resources);
+    if own.instance_type == usual.instance_type {
+        own.instance_type = None;
+    }
+    if own.location == usual.location {
+        own.location = towline_core::job::Words::None;
+    }
+    if own.account == usual.account {
+        own.account = None;
+    }
+    if own.native == usual.native {
+        own.native.clear();
+    }
+    Ok(())
 }
 
 /// Where the same run comes from: its own frozen code, or what lies in its folder now.

@@ -55,12 +55,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let resolved = submission.as_ref().map(|submission| &submission.plan.resolved);
     let frozen = resolved.and_then(|resolved| resolved.code.as_ref());
     let state = context.state()?;
-    let there = crate::far::folder(state, &history, &record)?;
+    let there = crate::far::places(state, &history, &record)?;
     let shown = Shown {
         run: Run::from(&record),
-        folder: there.as_ref().map_or_else(|| state.run(&record.id).display().to_string(), |folder| format!("{}:{folder}", record.cluster)),
+        folder: there.as_ref().map_or_else(|| state.run(&record.id).display().to_string(), |(folder, _)| folder.clone()),
         workdir: resolved.map(|resolved| resolved.workdir.clone()),
-        code: frozen.map(|_| there.as_ref().map_or_else(|| state.code(&record.id).display().to_string(), |folder| format!("{}:{folder}/code", record.cluster))),
+        code: frozen.and_then(|_| there.as_ref().map_or_else(|| Some(state.code(&record.id).display().to_string()), |(_, code)| code.clone())),
         native: record.state.native.clone(),
         snapshot: frozen.and_then(|code| code.snapshot.clone()),
         dirty: resolved.and_then(|resolved| resolved.git.as_ref()).and_then(|git| git.dirty),
@@ -99,7 +99,12 @@ fn page(shown: &Shown, state: &str) -> String {
     line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
     if let Some(native) = &shown.native {
         let reason = if native.reason.is_empty() || native.reason == "None" { String::new() } else { format!(" ({})", native.reason) };
-        line("job", format!("{} {}{reason} {}", native.id, native.word, native.hosts.join(",")).trim_end());
+        // Once it has ended, the word is that of the last look before.
+        let word = if run.ended.is_some() { String::new() } else { format!("{}{reason} ", native.word) };
+        line("job", format!("{} {word}{}", native.id, native.hosts.join(",")).trim_end());
+        if let Some(url) = &native.url {
+            line("page", url);
+        }
     }
     line("size", &format!("{} rank(s) on {} node(s), {} GPU(s)", run.ranks, run.nodes, run.gpus));
     line("experiment", run.experiment.as_deref().unwrap_or_default());
@@ -110,7 +115,7 @@ fn page(shown: &Shown, state: &str) -> String {
     line("created", &run.created);
     line("started", run.started.as_deref().unwrap_or_default());
     line("ended", run.ended.as_deref().unwrap_or_default());
-    line(if shown.code.is_some() { "from" } else { "starts in" }, shown.workdir.as_deref().unwrap_or_default());
+    line(if shown.snapshot.is_some() { "from" } else { "starts in" }, shown.workdir.as_deref().unwrap_or_default());
     line("code", shown.code.as_deref().unwrap_or_default());
     line("snapshot", shown.snapshot.as_deref().unwrap_or_default());
     let dirty = if shown.dirty == Some(true) { " and changes on top" } else { "" };

@@ -1,7 +1,7 @@
 //! `tow ssh`: a shell in a run's folder, with its environment.
 
 use super::{Report, logs};
-use crate::context::Context;
+use crate::context::{AnyCluster, AzureCluster, Context};
 use crate::reach;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -13,6 +13,7 @@ use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
+use towline_wire::site::FarRun;
 
 /// Open a shell where a run is, with the environment of one of its ranks.
 #[derive(Debug, clap::Args)]
@@ -75,6 +76,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 /// Through the scheduler, beside the ranks: a node that takes no ssh lets us in this way too.
 fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Report> {
+    if let AnyCluster::Azure(cluster) = context.cluster(&record.cluster)? {
+        return enter_azure(context, &cluster, record, args);
+    }
     let reached = reach::reach(context, &record.id)?;
     let host = reach::host_of(record, &reached.hosts, args.rank)?;
     crate::machines::connect(&reached.cluster.backend)?;
@@ -103,6 +107,39 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
         None => Command::new(words[0]).args(&words[1..]).exec(),
     };
     Err(Error::refused("ssh cannot be started").source_error(error))
+}
+
+/// By the address that an interactive job of Azure ML has while it runs.
+fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, args: &Args) -> Result<Report> {
+    let backend = &cluster.backend;
+    crate::machines::connect(backend)?;
+    let per_node = (record.world / record.nodes.max(1)).max(1);
+    let address = backend.ssh_endpoint(&FarRun::known(&record.id, &record.state), args.rank / per_node)?;
+    let (login, port) = address.strip_prefix("ssh://").map(|rest| rest.trim_end_matches('/')).map_or((None, None), |rest| match rest.rsplit_once(':') {
+        Some((login, port)) => (Some(login), port.parse::<u16>().ok()),
+        None => (Some(rest), Some(22)),
+    });
+    let (Some(login), Some(port)) = (login.filter(|login| !login.starts_with('-') && !login.is_empty()), port) else {
+        let url = record.state.native.as_ref().and_then(|native| native.url.clone()).unwrap_or_default();
+        return Err(Error::refused(format!("the way into {} is a relay that only Azure's own client speaks", record.id))
+            .hint(format!("az ml job connect-ssh --name {}", record.state.native.as_ref().map_or(record.id.as_str(), |native| native.id.as_str())))
+            .hint(format!("its page has a terminal too: {url}")));
+    };
+    let folder = context.state()?.ssh();
+    towline_host::filesystem::private_folder(&folder).map_err(|error| Error::refused(format!("{} cannot be used", folder.display())).source_error(error))?;
+    // Each job is another host, often at an address that one before had.
+    let known = format!("UserKnownHostsFile={}", folder.join(format!("known_hosts-{}", record.id)).display());
+    let mut command = Command::new("ssh");
+    if let Some(config) = &cluster.named.cluster.ssh_config {
+        command.arg("-F").arg(crate::machines::expand(config)?);
+    }
+    command.args(["-p", &port.to_string(), "-o", "StrictHostKeyChecking=accept-new", "-o", &known, login]);
+    if !args.command.is_empty() {
+        // A shell over there reads the line.
+        let words = args.command.iter().map(|word| crate::text(word.clone())).collect::<Result<Vec<_>>>()?;
+        command.arg("--").arg(towline_io::machine::quote::line(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    Err(Error::refused("ssh cannot be started").source_error(command.exec()))
 }
 
 /// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a rank is.

@@ -4,7 +4,7 @@ use super::{Report, logs};
 use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::output;
-use crate::planning::{CodeChoice, Origin, Prepared, can_start_now, plan_for};
+use crate::planning::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
 use crate::sending::send;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -277,6 +277,7 @@ pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce
 }
 
 fn prepare_on(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, in_place: bool, any_size: bool) -> Result<Prepared> {
+    let job = crate::azure::with_way_in(context, with_defaults(context, job, cluster, total_gpus)?, cluster)?;
     let place = flow::code_place(&job, context.folder()?)?;
     let here = context.cluster(cluster)?.is_here();
     if in_place && !here {

@@ -87,6 +87,7 @@ pub(crate) fn backups(state: &StateFolder, name: &str, to: &Destination, secrets
                 keyring: &|name| found(format!("keyring:{name}")).map(Secret::new),
                 home: home.as_deref(),
                 reach: &crate::machines::way,
+                notice: &crate::output::warn_once,
             };
             let data = towline_io::open::open(&store.name, &store.datastore, &lookup)?;
             let prefix = [path.trim_matches('/'), name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");

@@ -1,6 +1,7 @@
 //! The data verbs on the real program: against a folder, Microsoft's blob service and an S3 server.
 #![allow(clippy::unwrap_used)]
 
+mod act;
 mod azure;
 mod faults;
 mod folder;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use towline_backends::far::FarCluster;
 use towline_backends::slurm::backend::SlurmBackend;
 use towline_backends::slurm::config::SlurmConfig;
 use towline_core::RunId;
@@ -59,7 +60,7 @@ impl Stage for Far {
         }
         let around = Surroundings { workdir: "/".to_owned(), umask: 0o022, ..Surroundings::default() };
         let random = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let request = flow::Request { job, total_gpus: None, around, epoch_seconds: 1_700_000_000, random, resubmits: None };
+        let request = flow::Request { job, total_gpus: None, gpus_per_node: None, around, epoch_seconds: 1_700_000_000, random, resubmits: None };
         let facts = now(self.backend.probe()).unwrap();
         flow::make_plan(request, &self.backend, &facts).unwrap().0
     }

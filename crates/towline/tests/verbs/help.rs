@@ -28,6 +28,7 @@ fn every_verb_of_the_contract_is_listed() {
         "wait",
         "diff",
         "history",
+        "import",
         "init",
         "snapshot",
         "prune",

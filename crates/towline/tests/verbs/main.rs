@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod abort;
+mod act;
 mod clusters;
 mod completions;
 mod config;
@@ -13,6 +14,8 @@ mod get;
 mod help;
 mod history;
 mod ids;
+mod import;
+mod import_jobs;
 mod logs;
 mod nodes;
 mod prune;

@@ -4,18 +4,17 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use towline_backends::slurm::backend::SlurmBackend;
-use towline_core::{Error, Result, RunId};
+use towline_backends::far::FarCluster;
+use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{SiteReply, SiteRequest};
+use towline_wire::site::FarRun;
 
 const CHUNK: u64 = 4 << 20;
 
 /// Appends what is new of every log of a run.
-pub(super) fn bring(backend: &SlurmBackend, state: &StateFolder, run: &RunId) -> Result<()> {
-    let SiteReply::Logs(logs) = backend.ask(&SiteRequest::Logs { run: run.clone() })? else {
-        return Err(Error::bug("the far side gave an answer to another question"));
-    };
+pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun) -> Result<()> {
+    let logs = backend.log_lengths(far)?;
+    let run = &far.run;
     if logs.is_empty() {
         return Ok(());
     }
@@ -37,8 +36,7 @@ pub(super) fn bring(backend: &SlurmBackend, state: &StateFolder, run: &RunId) ->
         }
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
         while have < log.length {
-            let request = SiteRequest::Log { run: run.clone(), attempt: log.attempt, source: log.source, offset: have, most: CHUNK };
-            let (bytes, _) = backend.fetch(&request)?;
+            let (bytes, _) = backend.log_bytes(far, log.attempt, log.source, have, CHUNK)?;
             if bytes.is_empty() {
                 break;
             }

@@ -5,14 +5,15 @@ mod stage;
 mod status;
 mod worker;
 
+pub use stage::bring_code;
 pub(super) use worker::{Order, Word};
 
 use super::{Daemon, Replies, Then, log, now};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use towline_backends::slurm::backend::{SlurmBackend, events};
-use towline_core::config::Cluster;
+use towline_backends::far::FarCluster;
+use towline_backends::far::events::events;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::{Phase, cancelled};
@@ -25,17 +26,19 @@ use towline_wire::daemon::{RefusalKind, Reply};
 use towline_wire::site::{FarRun, RunReport};
 
 /// Makes the way to a cluster from its configuration: what only the program as a whole can.
-pub type Opener = Arc<dyn Fn(&str, &Cluster) -> Result<SlurmBackend> + Send + Sync>;
+pub type Opener = Arc<dyn Fn(&NamedCluster) -> Result<Box<dyn FarCluster>> + Send + Sync>;
 
 /// The threads of the clusters that have runs.
 pub(super) struct FarClusters {
     opener: Opener,
+    /// As callers last described them, with what signing in needs.
+    known: HashMap<String, NamedCluster>,
     threads: HashMap<String, Sender<Order>>,
 }
 
 impl FarClusters {
     pub(super) fn new(opener: Opener) -> Self {
-        Self { opener, threads: HashMap::new() }
+        Self { opener, known: HashMap::new(), threads: HashMap::new() }
     }
 }
 
@@ -43,13 +46,15 @@ impl Daemon {
     /// Keeps what the configuration says of a cluster, for this daemon and the next.
     pub(super) fn keep_cluster(&mut self, named: &NamedCluster) -> Result<()> {
         let path = self.state.cluster(&named.name, "definition");
-        let bytes = serde_json::to_vec(named).map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
-        if std::fs::read(&path).is_ok_and(|known| known == bytes) {
+        if self.far.known.insert(named.name.clone(), named.clone()).as_ref() == Some(named) {
             return Ok(());
         }
+        let bytes = serde_json::to_vec(&named.lasting()).map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
         let failed = |error| Error::refused("what is known of the cluster cannot be kept").source_error(error);
-        towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
-        towline_host::once::replace(&path, &bytes).map_err(failed)?;
+        if std::fs::read(&path).map_or(true, |known| known != bytes) {
+            towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
+            towline_host::once::replace(&path, &bytes).map_err(failed)?;
+        }
         // One that goes by the old definition makes room.
         if let Some(thread) = self.far.threads.remove(&named.name) {
             let _ = thread.send(Order::Leave);
@@ -81,12 +86,15 @@ impl Daemon {
     }
 
     fn start_thread(&self, name: &str) -> Result<Sender<Order>> {
-        let path = self.state.cluster(name, "definition");
-        let named: NamedCluster = std::fs::read(&path)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        let stored = || std::fs::read(self.state.cluster(name, "definition")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let named: NamedCluster = self
+            .far
+            .known
+            .get(name)
+            .cloned()
+            .or_else(stored)
             .ok_or_else(|| Error::not_found(format!("cluster `{name}` is not known here any more")).hint("name it in the configuration again"))?;
-        let backend = (self.far.opener)(name, &named.cluster)?;
+        let backend = (self.far.opener)(&named)?;
         let (orders, received) = channel();
         let worker = worker::Worker {
             cluster: name.to_owned(),
@@ -114,8 +122,8 @@ impl Daemon {
     fn take_up_far(&mut self, cluster: &str) {
         let mine = || self.queue.all().filter(|run| run.far.as_deref() == Some(cluster));
         // Any of them may be there: whoever carried it may have died before writing that down.
-        let all: Vec<FarRun> = mine().map(|run| FarRun::of(&run.id)).collect();
-        let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::of(&run.id)).collect();
+        let all: Vec<FarRun> = mine().map(|run| FarRun::known(&run.id, &run.state)).collect();
+        let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::known(&run.id, &run.state)).collect();
         let mut to_submit: Vec<RunId> = mine().filter(|run| !is_there(run.state.phase)).map(|run| run.submission.clone()).collect();
         to_submit.sort_unstable();
         to_submit.dedup();
@@ -165,11 +173,11 @@ impl Daemon {
     pub(super) fn far_said(&mut self, cluster: &str, word: Word) {
         match word {
             Word::Staged { submission } => self.for_each_of(&submission, |_| RunEvent::SubmitIntent),
-            Word::Submitted { submission, result: Ok(job) } => {
+            Word::Submitted { submission, result: Ok(natives) } => {
                 crash::pass("daemon.far.submitted");
                 self.for_each_of(&submission, |run| {
-                    let native = FarRun::of(run).task.map_or_else(|| job.clone(), |task| format!("{job}_{task}"));
-                    RunEvent::Submitted { native: Some(native) }
+                    let native = natives.iter().find(|far| far.run == *run).and_then(|far| far.native.clone());
+                    RunEvent::Submitted { native }
                 });
                 // They are over there now.
                 self.drop_secrets(&submission);
@@ -244,12 +252,21 @@ impl Daemon {
         for run in runs {
             let Ok(Some(submission)) = self.ledger.history().submission_of(run) else { continue };
             if !submission.plan.is_here() {
-                by_cluster.entry(submission.plan.cluster).or_default().push(FarRun::of(run));
+                by_cluster.entry(submission.plan.cluster).or_default().push(self.far_run(run));
             }
         }
         for (cluster, runs) in by_cluster {
             self.order(&cluster, Order::Forget { runs });
         }
+    }
+
+    /// A run with what its cluster calls it, ended or not.
+    pub(super) fn far_run(&self, run: &RunId) -> FarRun {
+        if let Some(live) = self.queue.key(run).and_then(|key| self.run_of(key)) {
+            return FarRun::known(run, &live.state);
+        }
+        let stored = self.ledger.history().run(run).ok().flatten();
+        stored.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))
     }
 
     /// Asks the cluster of a run something, if it has one.

@@ -1,20 +1,23 @@
 //! The code of a submission on its way to a cluster: what is not there yet, and nothing else.
 
-use towline_backends::slurm::backend::SlurmBackend;
+use towline_backends::far::FarCluster;
 use towline_core::plan::Plan;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::root::read_root;
 use towline_snapshot::store::{Blob, BlobStore, FolderStore};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{SiteReply, SiteRequest};
+
+pub(super) fn stage(backend: &dyn FarCluster, state: &StateFolder, plan: &Plan) -> Result<()> {
+    let Some(code) = plan.resolved.code.as_ref().filter(|_| plan.adopted.is_none()) else { return Ok(()) };
+    let id = code.snapshot.as_deref().and_then(Digest::parse).ok_or_else(|| Error::bug("the plan names no snapshot"))?;
+    bring_code(backend, state, id)
+}
 
 /// Packs first, their root last: a root that is there is whole.
-pub(super) fn stage(backend: &SlurmBackend, state: &StateFolder, plan: &Plan) -> Result<()> {
-    let Some(code) = &plan.resolved.code else { return Ok(()) };
-    let id = code.snapshot.as_deref().and_then(Digest::parse).ok_or_else(|| Error::bug("the plan names no snapshot"))?;
+pub fn bring_code(backend: &dyn FarCluster, state: &StateFolder, id: Digest) -> Result<()> {
     // A root that is there says that its packs are.
-    if missing(backend, vec![Blob::Root(id).path()])?.is_empty() {
+    if backend.missing(vec![Blob::Root(id).path()])?.is_empty() {
         return Ok(());
     }
     let store = FolderStore::new(state.snapshots());
@@ -22,18 +25,11 @@ pub(super) fn stage(backend: &SlurmBackend, state: &StateFolder, plan: &Plan) ->
     let mut blobs: Vec<Blob> = root.packs.iter().copied().map(Blob::Pack).collect();
     blobs.push(Blob::Root(id));
     let names: Vec<String> = blobs.iter().map(Blob::path).collect();
-    let missing = missing(backend, names)?;
+    let missing = backend.missing(names)?;
     let gone = || Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder");
     let mut todo = blobs.iter().filter(|blob| missing.contains(&blob.path())).peekable();
     if todo.peek().is_none() {
         return Ok(());
     }
-    backend.keep_all(todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
-}
-
-fn missing(backend: &SlurmBackend, blobs: Vec<String>) -> Result<Vec<String>> {
-    match backend.ask(&SiteRequest::Missing { blobs })? {
-        SiteReply::Missing { blobs } => Ok(blobs),
-        _ => Err(Error::bug("the far side gave an answer to another question")),
-    }
+    backend.keep(&mut todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
 }

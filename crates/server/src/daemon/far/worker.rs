@@ -4,12 +4,12 @@
 use super::super::Message;
 use super::logs;
 use super::status::Status;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
-use towline_backends::slurm::backend::SlurmBackend;
+use towline_backends::far::FarCluster;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::state::Native;
@@ -17,7 +17,7 @@ use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{FarRun, RunReport, SiteReply, SiteRequest};
+use towline_wire::site::{FarRun, RunReport};
 
 /// How often the records of a run that somebody watches are looked at.
 const WATCHED: Duration = Duration::from_millis(400);
@@ -55,12 +55,12 @@ pub(in super::super) enum Order {
     },
     /// Its logs are kept up to date here while somebody follows it.
     Follow {
-        run: RunId,
+        run: FarRun,
         on: bool,
     },
     /// Brings what is new of a run's logs, then answers.
     Logs {
-        run: RunId,
+        run: FarRun,
         replies: Replies,
     },
     /// Looks now, whatever the time.
@@ -85,7 +85,8 @@ pub(in super::super) enum Word {
     },
     Submitted {
         submission: RunId,
-        result: Result<String>,
+        /// Its runs, with what the cluster calls them.
+        result: Result<Vec<FarRun>>,
     },
     /// It never reached the cluster, and will not.
     Withdrawn {
@@ -102,7 +103,7 @@ pub(in super::super) enum Word {
 
 pub(super) struct Worker {
     pub(super) cluster: String,
-    pub(super) backend: SlurmBackend,
+    pub(super) backend: Box<dyn FarCluster>,
     pub(super) state: StateFolder,
     pub(super) orders: Receiver<Order>,
     pub(super) inbox: UnboundedSender<Message>,
@@ -114,7 +115,7 @@ struct Agenda {
     submissions: VecDeque<(Arc<Plan>, SecretSet)>,
     cancels: Vec<FarRun>,
     watched: HashMap<RunId, FarRun>,
-    followed: HashSet<RunId>,
+    followed: HashMap<RunId, FarRun>,
     looked: Instant,
     asked: Instant,
     ask_every: Duration,
@@ -135,7 +136,7 @@ impl Worker {
             submissions: VecDeque::new(),
             cancels: Vec::new(),
             watched: HashMap::new(),
-            followed: HashSet::new(),
+            followed: HashMap::new(),
             looked: now,
             asked: now.checked_sub(ASK.1).unwrap_or(now),
             ask_every: ASK.0,
@@ -183,14 +184,14 @@ impl Worker {
             }
             Order::Follow { run, on: true } => {
                 agenda.pause = None;
-                agenda.followed.insert(run);
+                agenda.followed.insert(run.run.clone(), run);
             }
             Order::Follow { run, on: false } => {
-                agenda.followed.remove(&run);
+                agenda.followed.remove(&run.run);
             }
             Order::Logs { run, replies } => {
                 self.status.waits();
-                let brought = logs::bring(&self.backend, &self.state, &run);
+                let brought = logs::bring(self.backend.as_ref(), &self.state, &run);
                 self.note(brought.as_ref().err());
                 let _ = replies.send(match brought {
                     Ok(()) => Reply::LogsBrought,
@@ -210,16 +211,15 @@ impl Worker {
             }
             Order::Explain { run, replies } => {
                 self.status.waits();
-                let answer = self.backend.ask(&SiteRequest::Explain { run });
+                let answer = self.backend.explain(&run);
                 self.note(answer.as_ref().err());
                 let _ = replies.send(match answer {
-                    Ok(SiteReply::Explained(explained)) => Reply::FarExplained(explained),
-                    Ok(_) => Reply::Refused(towline_wire::daemon::Refusal::from(&Error::bug("an answer to another question"))),
+                    Ok(explained) => Reply::FarExplained(explained),
                     Err(error) => Reply::Refused(towline_wire::daemon::Refusal::from(&error)),
                 });
             }
             Order::Forget { runs } => {
-                let _ = self.backend.ask(&SiteRequest::Forget { runs });
+                let _ = self.backend.forget_runs(&runs);
             }
             Order::Leave => {}
         }
@@ -276,8 +276,9 @@ impl Worker {
         while let Some((plan, secrets)) = agenda.submissions.front() {
             let submission = plan.id.clone();
             // From here on it may be there, whatever becomes of us.
-            agenda.watched.extend(plan.runs.iter().map(|run| (run.id.clone(), FarRun::of(&run.id))));
-            let result = super::stage::stage(&self.backend, &self.state, plan).and_then(|()| {
+            let mut runs: Vec<FarRun> = plan.runs.iter().map(|run| FarRun { native: plan.native_of(&run.id), ..FarRun::of(&run.id) }).collect();
+            agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
+            let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
                 self.tell(Word::Staged { submission: submission.clone() });
                 crash::pass("daemon.far.staged");
                 self.backend.submit_plan(plan, secrets)
@@ -286,6 +287,11 @@ impl Worker {
             match result {
                 Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
                 result => {
+                    let result = result.map(|natives| {
+                        runs.iter_mut().zip(natives).for_each(|(far, native)| far.native = Some(native));
+                        agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
+                        runs
+                    });
                     agenda.submissions.pop_front();
                     agenda.ask_soon();
                     *heard = true;
@@ -327,6 +333,9 @@ impl Worker {
             agenda.ask_every = (agenda.ask_every * 3 / 2).min(ASK.1);
             agenda.is_answered = observed.unasked.is_none();
             agenda.ask_by = observed.settles_in.map(|millis| agenda.asked + Duration::from_millis(millis).max(AT_ONCE));
+        } else if let Some(millis) = observed.settles_in {
+            // Only the scheduler can say more.
+            agenda.ask_by = Some(Instant::now() + Duration::from_millis(millis).max(AT_ONCE));
         }
         // While the scheduler keeps silent, records alone are not all there is to know.
         *heard |= agenda.is_answered;
@@ -343,8 +352,8 @@ impl Worker {
             agenda.ask_soon();
         }
         // Whoever follows has all of the logs before hearing of the end. What was not told for want of them is told at the next look.
-        for run in agenda.followed.clone() {
-            logs::bring(&self.backend, &self.state, &run)?;
+        for run in agenda.followed.values() {
+            logs::bring(self.backend.as_ref(), &self.state, run)?;
         }
         agenda.last.extend(changed.iter().map(|report| (report.run.clone(), report.clone())));
         if !changed.is_empty() {

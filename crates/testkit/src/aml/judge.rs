@@ -1,11 +1,11 @@
 //! Microsoft's validator of traffic, where the published description is given.
 
+use super::Aml;
+use crate::ability::not_run;
+use crate::real;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use towline_testkit::ability::not_run;
-use towline_testkit::aml::Aml;
-use towline_testkit::real;
 
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
 
@@ -31,7 +31,7 @@ const NEWER: [&str; 14] = [
 ];
 
 /// Where the published description is: no copy of it is kept here.
-pub(crate) fn published() -> Option<PathBuf> {
+pub fn published() -> Option<PathBuf> {
     let folder = std::env::var_os("TOW_AZUREML_SPEC").map(PathBuf::from);
     if folder.is_none() {
         not_run("holding against the published description of Azure ML: TOW_AZUREML_SPEC does not say where it is");
@@ -41,7 +41,7 @@ pub(crate) fn published() -> Option<PathBuf> {
 
 /// The recorded traffic, held against the published description; how much of what was judged.
 #[track_caller]
-pub(crate) fn judge(aml: &Aml, spec: &Path) -> Value {
+pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let home = tempfile::tempdir().unwrap();
     let pairs = home.path().join("pairs.jsonl");
     aml.write_recorded(&pairs).unwrap();

@@ -1,7 +1,9 @@
 //! What the daemon and the verbs ask of a cluster that is not this machine, whatever its kind. Calls
 //! block; whoever must not wait calls from a thread of their own. All may be repeated.
 
-use towline_core::backend::LogSource;
+pub mod events;
+
+use towline_core::backend::{Backend, LogSource};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Result, RunId};
@@ -11,7 +13,7 @@ use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observe
 pub type BlobBytes<'a> = dyn Iterator<Item = Result<(String, Vec<u8>)>> + 'a;
 
 /// An error of kind `Unreachable` means that nothing is known of what was asked: it may have been done.
-pub trait FarCluster: Send + Sync + std::fmt::Debug {
+pub trait FarCluster: Backend + std::fmt::Debug {
     /// Makes sure that it can be reached, signing in where that is needed; with `may_ask` the user
     /// may be asked on the terminal.
     fn connect(&self, may_ask: bool) -> Result<()>;
@@ -25,8 +27,8 @@ pub trait FarCluster: Send + Sync + std::fmt::Debug {
     /// Keeps blobs of a snapshot, in this order.
     fn keep(&self, blobs: &mut BlobBytes<'_>) -> Result<()>;
 
-    /// Submits every run of a plan; the cluster's id for it.
-    fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<String>;
+    /// Submits every run of a plan; the cluster's name for each, in their order.
+    fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>>;
     /// With `ask`, the scheduler is asked too; else only what is quick to know.
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
     fn cancel_runs(&self, runs: &[FarRun]) -> Result<()>;

@@ -1,10 +1,10 @@
-//! What this kind of cluster needs of the outside: calls to the cloud's services, signed in, and
-//! objects of a blob container. Whoever makes the backend brings both. Calls block.
+//! The seam to Azure's services: calls, as whoever is signed in, and objects of a blob container.
+//! No runtime is named: calls block, and whoever must not wait calls from a thread of their own.
 
+use crate::Result;
+use crate::redact::Secret;
 use std::fmt::Debug;
 use std::ops::Range;
-use towline_core::Result;
-use towline_core::redact::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
@@ -57,8 +57,9 @@ impl Call {
     pub fn put(url: impl Into<String>, body: serde_json::Value) -> Self {
         Self { method: Method::Put, body: Some(body), ..Self::get(url) }
     }
+    /// With a body, unless it is null.
     pub fn post(url: impl Into<String>, body: serde_json::Value) -> Self {
-        Self { method: Method::Post, body: Some(body), repeatable: false, ..Self::get(url) }
+        Self { method: Method::Post, body: Some(body).filter(|body| !body.is_null()), repeatable: false, ..Self::get(url) }
     }
     pub fn delete(url: impl Into<String>) -> Self {
         Self { method: Method::Delete, ..Self::get(url) }
@@ -114,6 +115,8 @@ pub trait Cloud: Send + Sync + Debug {
     fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>>;
     /// A token for a header of its own.
     fn token(&self, audience: Audience) -> Result<Secret>;
+    /// A signature that lets into one container for so many days, made with the account's key.
+    fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret>;
     /// Objects of a container, below a path.
     fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>>;
 }

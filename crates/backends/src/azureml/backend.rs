@@ -1,0 +1,161 @@
+//! A cluster of Azure ML, and the seam every cluster has.
+
+use super::config::AzureConfig;
+use super::memory::Memory;
+use super::payload::Payload;
+use super::probe;
+use super::site::AzureSite;
+use super::stage::Stage;
+use crate::far::FarCluster;
+use crate::far::events::observation;
+use async_trait::async_trait;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
+use towline_core::caps::Caps;
+use towline_core::cloud::Cloud;
+use towline_core::plan::{Plan, Request};
+use towline_core::redact::SecretSet;
+use towline_core::{Error, Result, RunId};
+use towline_wire::line::OwnProgram;
+use towline_wire::site::FarRun;
+
+/// Calls block; whoever must not wait calls from a thread of their own.
+#[derive(Debug)]
+pub struct AzureBackend {
+    pub(super) config: AzureConfig,
+    pub(super) cloud: Arc<dyn Cloud>,
+    pub(super) program: OwnProgram,
+    site: Mutex<Option<AzureSite>>,
+    stage: Mutex<Option<Arc<Stage>>>,
+    memory: Mutex<Memory>,
+}
+
+impl AzureBackend {
+    /// `known` is what was learnt of the workspace before.
+    pub fn new(config: AzureConfig, cloud: Arc<dyn Cloud>, program: OwnProgram, known: Option<AzureSite>) -> Self {
+        Self { config, cloud, program, site: Mutex::new(known), stage: Mutex::new(None), memory: Mutex::new(Memory::default()) }
+    }
+
+    pub const fn config(&self) -> &AzureConfig {
+        &self.config
+    }
+    pub fn cloud(&self) -> &dyn Cloud {
+        self.cloud.as_ref()
+    }
+
+    /// What is known of the workspace; asked where nothing is yet.
+    pub fn site(&self) -> Result<AzureSite> {
+        let known = self.site.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.map_or_else(|| self.look(), Ok)
+    }
+
+    /// Asks anew.
+    pub fn look(&self) -> Result<AzureSite> {
+        let site = probe::probe(self.cloud.as_ref(), &self.config)?;
+        *self.site.lock().unwrap_or_else(PoisonError::into_inner) = Some(site.clone());
+        Ok(site)
+    }
+
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acts on the objects of the workspace's datastore. What let us in may have ended: then it is asked for once more.
+    pub(super) fn with_stage<T>(&self, act: impl Fn(&Stage) -> Result<T>) -> Result<T> {
+        let held = self.stage.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|stage| !stage.is_old());
+        if let Some(stage) = held {
+            match act(&stage) {
+                Err(error) if error.kind() == towline_core::ErrorKind::Refused => {}
+                outcome => return outcome,
+            }
+        }
+        let stage = Arc::new(Stage::open(self.cloud.as_ref(), &self.site()?)?);
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&stage));
+        act(&stage)
+    }
+
+    pub(super) fn drop_stage(&self) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(super) fn payload<'a>(&'a self, asked: &Asked<'a>, site: &'a AzureSite) -> Result<Payload<'a>> {
+        Payload::new(asked, &self.config, site, &self.program.digest)
+    }
+}
+
+#[async_trait]
+impl Backend for AzureBackend {
+    fn kind(&self) -> &'static str {
+        "azureml"
+    }
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+    fn caps(&self) -> Caps {
+        Caps {
+            preempts: true,
+            time_limit: true,
+            several_nodes: true,
+            containers: true,
+            io: true,
+            snapshots: true,
+            secrets: true,
+            hold: true,
+            connect: true,
+            live_logs: true,
+            native_words: true,
+            locations: true,
+            identity: true,
+            ..Caps::default()
+        }
+    }
+
+    async fn probe(&self) -> Result<Facts> {
+        Ok(self.look()?.facts)
+    }
+
+    fn render(&self, asked: &Asked<'_>, _: &Facts) -> Result<Request> {
+        let site = self.site()?;
+        let payload = self.payload(asked, &site)?;
+        let first = asked.runs.first().ok_or_else(|| Error::bug("a plan without runs"))?;
+        let body = serde_json::to_string_pretty(&payload.body(first)).map_err(|error| Error::bug("a request cannot be written").source_error(error))?;
+        let path = format!("{}/jobs/{}?api-version={}", site.scope.id(), first.id, super::config::API);
+        let others = match asked.runs.len() {
+            1 => String::new(),
+            many => format!("and {} more, each with its own name\n", many - 1),
+        };
+        Ok(Request { text: format!("PUT {path}\n{body}\n{others}") })
+    }
+
+    async fn submit(&self, plan: &Plan, secrets: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
+        let natives = self.submit_plan(plan, secrets)?;
+        Ok(plan.runs.iter().zip(natives).map(|(run, native)| Handle { run: run.id.clone(), native }).collect())
+    }
+
+    async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
+        let found = self.job(&FarRun::of(run))?;
+        Ok(found.map(|job| Handle { run: run.clone(), native: job.name }))
+    }
+
+    async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {
+        let observed = self.observe_runs(&handles.iter().map(far).collect::<Vec<_>>(), true)?;
+        Ok(observed.runs.iter().map(observation).collect())
+    }
+
+    async fn logs(&self, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
+        let (bytes, length) = self.log_bytes(&far(handle), from.attempt, from.source, from.offset, most as u64)?;
+        Ok(LogChunk { bytes, truncated_to: length.filter(|length| *length < from.offset) })
+    }
+
+    async fn cancel(&self, handles: &[Handle]) -> Result<()> {
+        self.cancel_runs(&handles.iter().map(far).collect::<Vec<_>>())
+    }
+
+    async fn forget(&self, handle: &Handle) -> Result<()> {
+        self.forget_runs(&[far(handle)])
+    }
+}
+
+fn far(handle: &Handle) -> FarRun {
+    FarRun { native: Some(handle.native.clone()).filter(|native| !native.is_empty()), ..FarRun::of(&handle.run) }
+}

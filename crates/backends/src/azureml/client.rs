@@ -1,0 +1,117 @@
+//! Questions to the resource manager and to run history, and what their refusals mean.
+
+use super::config::API;
+use serde_json::Value;
+use towline_core::cloud::{Audience, Call, Cloud, Reply};
+use towline_core::{Error, ErrorKind, Result};
+
+/// Pages of a list that are read at most: more is a service that leads in circles.
+const MOST_PAGES: usize = 2_000;
+/// Calls that are made, and whose answers are held, at once: a sweep may have thousands.
+pub(super) const BATCH: usize = 64;
+
+/// An address below the resource manager.
+pub(super) fn url(cloud: &dyn Cloud, path: &str) -> String {
+    versioned(cloud, path, API)
+}
+
+pub(super) fn versioned(cloud: &dyn Cloud, path: &str, version: &str) -> String {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{}{path}{mark}api-version={version}", cloud.endpoint())
+}
+
+/// A thing that is there; `None` where the service says that it is not.
+pub(super) fn get(cloud: &dyn Cloud, what: &str, call: &Call) -> Result<Option<Value>> {
+    let reply = cloud.call(call)?;
+    found(what, &reply)
+}
+
+/// The same of an answer that came.
+pub(super) fn found(what: &str, reply: &Reply) -> Result<Option<Value>> {
+    match reply.status {
+        404 => Ok(None),
+        _ => good(what, reply).map(Some),
+    }
+}
+
+/// The body of a good answer.
+pub(super) fn good(what: &str, reply: &Reply) -> Result<Value> {
+    if !reply.is_good() {
+        return Err(refusal(what, reply));
+    }
+    if reply.body.is_empty() {
+        return Ok(Value::Null);
+    }
+    reply.json().ok_or_else(|| Error::unreachable(format!("{what}: the service gave an answer that is no JSON")))
+}
+
+/// Everything on all pages.
+pub(super) fn list(cloud: &dyn Cloud, what: &str, first: Call) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    pages(cloud, what, first, |page| {
+        all.extend(page);
+        false
+    })?;
+    Ok(all)
+}
+
+/// Each page by itself, until `take` has enough: of thousands of jobs only what is wanted of each is kept.
+pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl FnMut(Vec<Value>) -> bool) -> Result<()> {
+    let audience = first.audience;
+    let mut next = Some(first);
+    for _ in 0..MOST_PAGES {
+        let Some(call) = next.take() else { return Ok(()) };
+        let mut page = good(what, &cloud.call(&call)?)?;
+        // A page may be empty and lead on all the same. It leads nowhere else than the service itself.
+        next = page["nextLink"]
+            .as_str()
+            .filter(|link| link.starts_with(cloud.endpoint()) || audience != Audience::Management)
+            .map(|link| Call::get(link).audience(audience));
+        let items = match page.get_mut("value").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        if take(items) {
+            return Ok(());
+        }
+    }
+    Err(Error::unreachable(format!("{what}: the list has no end")))
+}
+
+/// The service's no, as an error. What a status means is the same everywhere.
+pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
+    let body = reply.json().unwrap_or(Value::Null);
+    let error = body.get("error").unwrap_or(&body);
+    let code = error["code"].as_str().unwrap_or_default();
+    let said = error["message"].as_str().map_or_else(|| format!("status {}", reply.status), |text| text.trim().to_owned());
+    let kind = match reply.status {
+        404 => ErrorKind::NotFound,
+        408 | 429 | 500..=599 => ErrorKind::Unreachable,
+        _ => ErrorKind::Refused,
+    };
+    let text = if code.is_empty() || said.contains(code) { format!("{what}: {said}") } else { format!("{what}: {said} ({code})") };
+    let told = Error::new(kind, text);
+    match (reply.status, code) {
+        (401, _) => told.hint("sign in again: az login"),
+        (403, _) => told.hint("ask who owns the workspace for a role that allows it, such as AzureML Data Scientist; a role from PIM must be active"),
+        (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => {
+            told.hint("check `subscription`, `resource_group` and `workspace` of the cluster; `tow clusters --discover` lists what you may use")
+        }
+        _ => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_service_said() {
+        let reply = |status, body: &str| Reply { status, body: body.as_bytes().to_vec(), ..Reply::default() };
+        let error = refusal("the job", &reply(400, r#"{"error": {"code": "UserError", "message": "The Command field is required."}}"#));
+        assert_eq!((error.to_string().as_str(), error.kind()), ("the job: The Command field is required. (UserError)", ErrorKind::Refused));
+        assert_eq!(refusal("x", &reply(503, "busy")).kind(), ErrorKind::Unreachable);
+        assert_eq!(refusal("x", &reply(404, "{}")).kind(), ErrorKind::NotFound);
+        assert!(!refusal("x", &reply(403, "{}")).hints().is_empty());
+    }
+}

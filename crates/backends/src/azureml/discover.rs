@@ -1,0 +1,144 @@
+//! What the user may use: workspaces and their computes, virtual clusters and their quotas, images,
+//! identities. What one part of the service refuses is left out and said.
+
+use super::client::{found, good, url, versioned};
+use super::config::Scope;
+use super::probe::{CLUSTERS, quotas, workspaces};
+use super::site::QuotaFacts;
+use serde::Serialize;
+use serde_json::{Value, json};
+use towline_core::cloud::{Call, Cloud};
+use towline_core::{Error, Result};
+
+const GRAPH: &str = "2021-03-01";
+const IMAGES: &str = "2020-12-01-preview";
+const IDENTITIES: &str = "2023-01-31";
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComputeFacts {
+    pub name: String,
+    /// `AmlCompute`, `Kubernetes`, …
+    pub kind: String,
+    pub vm_size: Option<String>,
+    pub most_nodes: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkspaceFacts {
+    #[serde(flatten)]
+    pub scope: Scope,
+    pub computes: Vec<ComputeFacts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VirtualClusterFacts {
+    pub id: String,
+    pub name: String,
+    pub location: String,
+    pub quotas: Vec<QuotaFacts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Discovered {
+    pub workspaces: Vec<WorkspaceFacts>,
+    pub virtual_clusters: Vec<VirtualClusterFacts>,
+    /// Curated images of virtual clusters.
+    pub images: Vec<String>,
+    /// Ids of user-assigned identities.
+    pub identities: Vec<String>,
+    /// What could not be asked.
+    pub notes: Vec<String>,
+}
+
+pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
+    let scopes = workspaces(cloud)?;
+    let mut discovered = Discovered::default();
+    let calls: Vec<Call> = scopes.iter().map(|scope| Call::get(url(cloud, &format!("{}/computes", scope.id())))).collect();
+    for (scope, reply) in scopes.iter().zip(cloud.call_all(&calls)) {
+        let what = format!("computes of {}", scope.workspace);
+        let computes = match reply.and_then(|reply| good(&what, &reply)) {
+            Ok(answer) => computes(&answer),
+            Err(error) => {
+                discovered.notes.push(error.to_string());
+                Vec::new()
+            }
+        };
+        discovered.workspaces.push(WorkspaceFacts { scope: scope.clone(), computes });
+    }
+    let mut subscriptions: Vec<&str> = scopes.iter().map(|scope| scope.subscription.as_str()).collect();
+    subscriptions.sort_unstable();
+    subscriptions.dedup();
+    match virtual_clusters(cloud, &subscriptions) {
+        Ok(found) => discovered.virtual_clusters = found,
+        Err(error) => discovered.notes.push(error.to_string()),
+    }
+    for subscription in subscriptions {
+        let base = format!("/subscriptions/{subscription}/providers");
+        let names = |answer: &Value, key: &str| -> Vec<String> {
+            answer["value"].as_array().into_iter().flatten().filter_map(|entry| entry[key].as_str()).map(ToOwned::to_owned).collect()
+        };
+        let images = cloud.call(&Call::get(versioned(cloud, &format!("{base}/Microsoft.Singularity/images"), IMAGES)))?;
+        discovered.images.extend(found("images", &images).ok().flatten().map(|answer| names(&answer, "name")).unwrap_or_default());
+        let known = cloud.call(&Call::get(versioned(cloud, &format!("{base}/Microsoft.ManagedIdentity/userAssignedIdentities"), IDENTITIES)))?;
+        discovered.identities.extend(found("identities", &known).ok().flatten().map(|answer| names(&answer, "id")).unwrap_or_default());
+    }
+    Ok(discovered)
+}
+
+fn computes(answer: &Value) -> Vec<ComputeFacts> {
+    let compute = |compute: &Value| {
+        let own = &compute["properties"]["properties"];
+        Some(ComputeFacts {
+            name: compute["name"].as_str()?.to_owned(),
+            kind: compute["properties"]["computeType"].as_str().unwrap_or_default().to_owned(),
+            vm_size: own["vmSize"].as_str().map(ToOwned::to_owned),
+            most_nodes: own["scaleSettings"]["maxNodeCount"].as_u64(),
+        })
+    };
+    answer["value"].as_array().into_iter().flatten().filter_map(compute).collect()
+}
+
+fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
+    let question = json!({
+        "subscriptions": subscriptions,
+        "query": "resources | where type == 'microsoft.machinelearningservices/virtualclusters' | order by name asc",
+        "options": {"resultFormat": "objectArray"},
+    });
+    let at = versioned(cloud, "/providers/Microsoft.ResourceGraph/resources", GRAPH);
+    let answer = good("virtual clusters", &cloud.call(&Call::post(at, question).repeatable())?)?;
+    let ids: Vec<(String, Value)> =
+        answer["data"].as_array().into_iter().flatten().filter_map(|entry| Some((entry["id"].as_str()?.to_owned(), entry.clone()))).collect();
+    // The graph may be hours old: what is used is asked of the cluster itself.
+    let calls: Vec<Call> = ids.iter().map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS))).collect();
+    let fresh = cloud.call_all(&calls).into_iter().map(|reply| reply.ok().and_then(|reply| found("a virtual cluster", &reply).ok().flatten()));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(ids
+        .into_iter()
+        .zip(fresh)
+        .map(|((id, known), fresh)| {
+            let entry = fresh.unwrap_or(known);
+            VirtualClusterFacts { id, name: text(&entry["name"]), location: text(&entry["location"]), quotas: quotas(&entry) }
+        })
+        .collect())
+}
+
+/// A new workspace beside one that is there: same storage, vault and telemetry, another name. The same again is the same workspace.
+pub fn create_workspace(cloud: &dyn Cloud, like: &Scope, name: &str, location: Option<&str>) -> Result<Scope> {
+    let what = format!("workspace `{}`", like.workspace);
+    let model = good(&what, &cloud.call(&Call::get(url(cloud, &like.id())))?)?;
+    let scope = Scope { workspace: name.to_owned(), ..like.clone() };
+    if cloud.call(&Call::get(url(cloud, &scope.id())))?.is_good() {
+        return Err(Error::refused(format!("workspace `{name}` is there already")).hint("name it as `workspace` of a cluster"));
+    }
+    let mut properties = json!({"friendlyName": name, "description": "made by tow"});
+    for key in ["storageAccount", "keyVault", "applicationInsights", "containerRegistry"] {
+        if let Some(id) = model["properties"][key].as_str() {
+            properties[key] = json!(id);
+        }
+    }
+    let body = json!({
+        "location": location.or_else(|| model["location"].as_str()), "identity": {"type": "SystemAssigned"}, "properties": properties,
+    });
+    good(&format!("workspace `{name}`"), &cloud.call(&Call::put(url(cloud, &scope.id()), body))?)?;
+    Ok(scope)
+}

@@ -1,0 +1,91 @@
+//! As whom a job runs, in the words of each flavour.
+
+use super::site::{AzureSite, Flavour, IdentityFacts};
+use serde_json::{Map, Value, json};
+use towline_core::{Error, Result, suggest};
+
+/// The variable by which a virtual cluster is told the identity.
+const SINGULARITY_IDENTITY: &str = "_AZUREML_SINGULARITY_JOB_UAI";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum JobIdentity {
+    None,
+    /// Whoever submitted it.
+    User,
+    Managed(IdentityFacts),
+}
+
+/// `managed:NAME`, `managed:CLIENT_ID`, `managed:/subscriptions/…`, `user`, `none`.
+pub(super) fn identity(text: Option<&str>, site: &AzureSite) -> Result<JobIdentity> {
+    match text {
+        None | Some("none") => Ok(JobIdentity::None),
+        Some("user") if site.flavour == Flavour::Singularity => {
+            Err(Error::refused("a virtual cluster does not run jobs as their user").hint("name a managed identity: `identity: managed:NAME`"))
+        }
+        Some("user") => Ok(JobIdentity::User),
+        Some(text) => {
+            let Some(name) = text.strip_prefix("managed:").map(str::trim).filter(|name| !name.is_empty()) else {
+                return Err(Error::config(format!("`identity: {text}` is none of managed:NAME, user, none")));
+            };
+            managed(name, site).map(JobIdentity::Managed)
+        }
+    }
+}
+
+fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
+    if let Some(known) = site.identities.get(name) {
+        return Ok(known.clone());
+    }
+    if let Some(known) = site.identities.values().find(|known| known.client_id.eq_ignore_ascii_case(name) || known.id.eq_ignore_ascii_case(name)) {
+        return Ok(known.clone());
+    }
+    if name.starts_with("/subscriptions/") {
+        return Ok(IdentityFacts { id: name.to_owned(), client_id: String::new() });
+    }
+    if is_uuid(name) && site.flavour != Flavour::Singularity {
+        return Ok(IdentityFacts { id: String::new(), client_id: name.to_owned() });
+    }
+    let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
+    let has = if known.is_empty() { "it has none".to_owned() } else { format!("it has: {}", known.join(", ")) };
+    Err(Error::refused(format!("workspace `{}` has no identity `{name}`", site.scope.workspace))
+        .maybe_hint(suggest::did_you_mean(name, known))
+        .hint(format!("{has}; give the whole id of one that is not the workspace's")))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+impl JobIdentity {
+    /// The part of the job's document; a virtual cluster takes none.
+    pub(super) fn document(&self, flavour: Flavour) -> Option<Value> {
+        match self {
+            Self::None => None,
+            _ if flavour == Flavour::Singularity => None,
+            Self::User => Some(json!({"identityType": "UserIdentity"})),
+            Self::Managed(facts) if facts.client_id.is_empty() => Some(json!({"identityType": "Managed", "resourceId": facts.id})),
+            Self::Managed(facts) => Some(json!({"identityType": "Managed", "clientId": facts.client_id})),
+        }
+    }
+
+    /// Variables that tell the job and its libraries.
+    pub(super) fn variables(&self, flavour: Flavour, variables: &mut Map<String, Value>) {
+        let Self::Managed(facts) = self else { return };
+        if flavour == Flavour::Singularity {
+            variables.insert(SINGULARITY_IDENTITY.to_owned(), json!(facts.id));
+        }
+        if !facts.client_id.is_empty() {
+            for name in ["DEFAULT_IDENTITY_CLIENT_ID", "AZURE_CLIENT_ID"] {
+                variables.insert(name.to_owned(), json!(facts.client_id));
+            }
+        }
+    }
+
+    pub(super) fn client_id(&self) -> Option<String> {
+        match self {
+            Self::Managed(facts) if !facts.client_id.is_empty() => Some(facts.client_id.clone()),
+            _ => None,
+        }
+    }
+}

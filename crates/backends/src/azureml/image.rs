@@ -1,0 +1,78 @@
+//! The image of a job, as Azure ML wants it: an environment of the workspace, or the platform's own.
+
+use super::config::Scope;
+use super::site::Flavour;
+use serde_json::{Value, json};
+
+/// Without an image of the job's: one that any command finds its feet in.
+const USUAL: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04";
+const USUAL_GPU: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-cuda11.8-cudnn8-ubuntu22.04";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Environment {
+    /// What goes into `environmentId`.
+    pub id: String,
+    /// The image to register under that id, where it is ours.
+    pub register: Option<String>,
+    /// The platform's name for a curated image of a virtual cluster.
+    pub image_version: Option<String>,
+}
+
+/// `image` is a curated environment of Azure ML (`AzureML-…`, `azureml:NAME:VERSION`, an id), a
+/// curated image of a virtual cluster (no `/` in its name), or an image of a registry.
+pub(super) fn environment(image: Option<&str>, has_gpus: bool, flavour: Flavour, scope: &Scope, image_version: Option<String>) -> Environment {
+    let usual = if has_gpus { USUAL_GPU } else { USUAL };
+    if let Some(version) = image_version {
+        return Environment { image_version: Some(version), ..ours(image.unwrap_or(USUAL), scope) };
+    }
+    match image {
+        None => ours(usual, scope),
+        Some(id) if id.starts_with("azureml:") || id.starts_with("azureml://") || id.starts_with("/subscriptions/") => {
+            Environment { id: id.to_owned(), register: None, image_version: None }
+        }
+        Some(name) if name.starts_with("AzureML-") => {
+            let (name, version) = name.split_once(':').unwrap_or((name, "labels/latest"));
+            let version = if version.contains('/') { version.to_owned() } else { format!("versions/{version}") };
+            Environment { id: format!("azureml://registries/azureml/environments/{name}/{version}"), register: None, image_version: None }
+        }
+        // The service wants an environment all the same.
+        Some(curated) if flavour == Flavour::Singularity && !curated.contains('/') => {
+            Environment { image_version: Some(curated.to_owned()), ..ours(USUAL, scope) }
+        }
+        Some(image) => ours(image, scope),
+    }
+}
+
+/// An environment of ours, named by its image: who registers it again registers the same.
+fn ours(image: &str, scope: &Scope) -> Environment {
+    Environment { id: format!("{}/environments/tow-{:016x}/versions/1", scope.id(), hash(image)), register: Some(image.to_owned()), image_version: None }
+}
+
+/// What is put under its id.
+pub(super) fn document(image: &str) -> Value {
+    json!({"properties": {"image": image, "osType": "Linux", "description": "an image of a run of tow"}})
+}
+
+/// FNV-1a: a name for a text, the same on every machine.
+pub(super) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_image_has_its_place() {
+        let scope = Scope { subscription: "s".into(), resource_group: "g".into(), workspace: "w".into() };
+        let of = |image: &str, flavour| environment(Some(image), true, flavour, &scope, None);
+        let own = of("amsword/setup:py36pt16", Flavour::Aml);
+        assert!(own.id.contains("/workspaces/w/environments/tow-") && own.register.as_deref() == Some("amsword/setup:py36pt16"));
+        assert_eq!(own, of("amsword/setup:py36pt16", Flavour::Aml));
+        assert_eq!(of("AzureML-pytorch-1.7:3", Flavour::Itp).id, "azureml://registries/azureml/environments/AzureML-pytorch-1.7/versions/3");
+        assert_eq!(of("azureml:mine:2", Flavour::Aml).register, None);
+        assert_eq!(of("acpt-torch2.7-cuda12.6", Flavour::Singularity).image_version.as_deref(), Some("acpt-torch2.7-cuda12.6"));
+        assert_eq!(of("lab.azurecr.io/x:1", Flavour::Singularity).image_version, None);
+        assert_eq!(environment(None, true, Flavour::Aml, &scope, None).register.as_deref(), Some(USUAL_GPU));
+    }
+}

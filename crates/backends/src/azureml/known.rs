@@ -1,0 +1,132 @@
+//! What a workspace knows of jobs that this machine, or this tool, did not submit.
+
+use super::backend::AzureBackend;
+use super::client::{pages, url};
+use super::image::hash;
+use super::memory::Grounds;
+use super::observe::job_name;
+use super::report::JobView;
+use serde_json::Value;
+use towline_core::cloud::Call;
+use towline_core::job::{Job, Resources, Words};
+use towline_core::plan::{PLAN_VERSION, Plan, PlannedRun, Request};
+use towline_core::resolve::{Surroundings, resolve};
+use towline_core::{Error, Result, RunId};
+use towline_wire::crew::{CrewOrder, keys};
+use towline_wire::site::{FarRun, KnownJob};
+
+/// The newest so many are shown: a workspace keeps every job it ever had.
+const MOST: usize = 5_000;
+
+impl AzureBackend {
+    pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
+        let site = self.site()?;
+        let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=ActiveOnly", site.scope.id())));
+        let known = |job: JobView| KnownJob {
+            run: job.run.as_ref().and_then(|run| RunId::try_from(run.clone()).ok()),
+            ended: job.state.is_final(),
+            job: Some(job.name),
+            name: job.display_name,
+            user: job.user,
+            word: Some(job.word),
+            reason: None,
+            nodes: job.nodes,
+        };
+        let mut jobs = Vec::new();
+        pages(self.cloud(), "the jobs of the workspace", first, |page| {
+            jobs.extend(page.iter().filter_map(JobView::read).map(known));
+            jobs.len() >= MOST
+        })?;
+        Ok(jobs)
+    }
+
+    /// By its own order, where a run of ours has one; else made from what the service shows.
+    pub(super) fn plan_for(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>> {
+        if native.is_none() {
+            let own = self.staged(&keys::order(submission));
+            if let Some(order) = self.with_stage(|stage| stage.json::<CrewOrder>(&own))? {
+                return Ok(Some(followed(order)));
+            }
+        }
+        let far = FarRun { native: native.map(ToOwned::to_owned), ..FarRun::of(submission) };
+        let site = self.site()?;
+        let at = url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), job_name(&far)));
+        let Some(document) = super::client::get(self.cloud(), "the job", &Call::get(at))? else { return Ok(None) };
+        let Some(job) = JobView::read(&document) else { return Ok(None) };
+        match (self.job(&far)?.map(|_| self.grounds(&far)).transpose()?, &job.run) {
+            // A colleague's, with a stage of their own.
+            (Some(Grounds::Stage(stage)), Some(run)) => {
+                let run = RunId::try_from(run.clone()).map_err(|_| Error::not_found(format!("`{}` has no run id of ours", job.name)))?;
+                let submission = FarRun::of(&run).submission;
+                let order = self.with_stage(|objects| objects.json::<CrewOrder>(&format!("{stage}/{}", keys::order(&submission))))?;
+                Ok(order.map(followed))
+            }
+            _ => foreign(&self.config.name, &document, &job).map(Some),
+        }
+    }
+}
+
+/// The plan of a run of ours that is there already.
+fn followed(order: CrewOrder) -> Plan {
+    Plan { adopted: Some(order.plan.id.to_string()), ..order.plan }
+}
+
+/// A plan that says what another tool submitted, so that it can be shown, followed and ended; never submitted by it.
+fn foreign(cluster: &str, document: &Value, job: &JobView) -> Result<Plan> {
+    let properties = &document["properties"];
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let command = text(&properties["command"]).unwrap_or_else(|| job.name.clone());
+    let ranks =
+        properties["distribution"]["processCountPerInstance"].as_u64().and_then(|ranks| u32::try_from(ranks).ok()).filter(|ranks| (1..=4096).contains(ranks));
+    let asked = Job {
+        name: Some(job.display_name.clone()),
+        experiment: text(&properties["experimentName"]),
+        cluster: Words::One(cluster.to_owned()),
+        resources: Resources { nodes: (job.nodes > 1).then_some(job.nodes), ..Resources::default() },
+        launch: ranks.map(towline_core::job::Launch::Ranks),
+        script: Some(command.replace("${{", "$${{")),
+        ..Job::default()
+    };
+    let (resolved, _) = resolve(&asked, None, 0, Surroundings { workdir: "/".to_owned(), ..Surroundings::default() })?;
+    let created = job.created.map_or(0, towline_core::time::Moment::seconds);
+    let id = id_of(&job.name, created);
+    let request = Request { text: serde_json::to_string_pretty(&document["properties"]).unwrap_or_default() };
+    let run = PlannedRun { id: id.clone(), name: job.display_name.clone(), parameters: Vec::new() };
+    Ok(Plan {
+        version: PLAN_VERSION,
+        id,
+        cluster: cluster.to_owned(),
+        kind: "azureml".to_owned(),
+        runs: vec![run],
+        job: asked,
+        resolved,
+        request,
+        notes: vec![format!("submitted by another tool, as {}", job.name)],
+        resubmits: None,
+        adopted: Some(job.name.clone()),
+    })
+}
+
+/// ACT's ids are ours but for a sign; others get one that is always the same.
+pub(super) fn id_of(name: &str, created: i64) -> RunId {
+    let like_ours = name.to_ascii_lowercase().replace('_', "-");
+    let tail = like_ours.rsplit('-').next().unwrap_or_default();
+    let fits = tail.len() == 8 && tail.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match RunId::try_from(like_ours) {
+        Ok(id) if fits => id,
+        _ => RunId::new(name, created, u32::try_from(hash(name) >> 32).unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_another_tool_has_one_id() {
+        assert_eq!(id_of("jianfw_1563257309_60ce2fc7", 1).as_str(), "jianfw-1563257309-60ce2fc7");
+        let odd = id_of("gifted_bear_x12", 1_700_000_000);
+        assert!(odd.as_str().starts_with("gifted-bear-x12-1700000000-"));
+        assert_eq!(odd, id_of("gifted_bear_x12", 1_700_000_000));
+    }
+}

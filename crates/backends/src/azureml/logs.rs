@@ -1,0 +1,221 @@
+//! Logs: parts in the stage, of runs of ours; files of run history, of jobs that another tool made.
+
+use super::backend::AzureBackend;
+use super::memory::{Ends, Grounds};
+use super::observe::job_name;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use towline_core::backend::LogSource;
+use towline_core::cloud::{Audience, Call, Reply};
+use towline_core::redact::Secret;
+use towline_core::{Error, Result};
+use towline_wire::crew::{PART, keys};
+use towline_wire::site::{FarRun, LogLength};
+
+/// A log that ends elsewhere every time it is asked grows faster than it is read: the next look goes on.
+const MOST_ENDS: usize = 64;
+
+impl AzureBackend {
+    pub(super) fn lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
+        match self.grounds(far)? {
+            Grounds::Stage(stage) => self.staged_lengths(&stage, far, ""),
+            Grounds::Foreign => self.foreign_lengths(far),
+        }
+    }
+
+    pub(super) fn bytes(&self, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+        match self.grounds(far)? {
+            Grounds::Stage(stage) => self.staged_bytes(&stage, far, attempt, source, offset, most),
+            Grounds::Foreign => self.foreign_bytes(far, attempt, source, offset, most),
+        }
+    }
+
+    /// Every part but a log's last has the same size.
+    fn staged_lengths(&self, stage: &str, far: &FarRun, below: &str) -> Result<Vec<LogLength>> {
+        let folder = format!("{stage}/{}", keys::logs(&far.run));
+        let mut lengths: BTreeMap<(u32, LogSource), u64> = BTreeMap::new();
+        for item in self.with_stage(|objects| objects.list(&format!("{folder}{below}")))? {
+            let Some((attempt, source, index)) = item.key.strip_prefix(&folder).and_then(keys::parse_part) else { continue };
+            let length = lengths.entry((attempt, source)).or_default();
+            *length = (*length).max(index.saturating_mul(PART).saturating_add(item.size));
+        }
+        Ok(lengths.into_iter().map(|((attempt, source), length)| LogLength { attempt, source, length }).collect())
+    }
+
+    fn staged_bytes(&self, stage: &str, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+        let log = keys::log(attempt, source);
+        let folder = format!("{stage}/{}/{log}", keys::run(&far.run));
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < most {
+            let at = offset + bytes.len() as u64;
+            let (index, within) = (at / PART, at % PART);
+            let end = PART.min(within + (most - bytes.len() as u64));
+            let key = format!("{folder}/{}", keys::part(index));
+            let Some(part) = self.with_stage(|objects| objects.range(&key, within..end))? else { break };
+            let is_whole = part.len() as u64 == end - within;
+            bytes.extend(part);
+            if !is_whole {
+                break;
+            }
+        }
+        if !bytes.is_empty() {
+            return Ok((bytes, None));
+        }
+        let below = format!("{}/", log.strip_prefix("logs/").unwrap_or(&log));
+        let length = self.staged_lengths(stage, far, &below)?.first().map(|log| log.length);
+        Ok((bytes, length))
+    }
+
+    /// Addresses of the logs that run history has, by what they are logs of.
+    fn addresses(&self, far: &FarRun) -> Result<BTreeMap<(u32, LogSource), String>> {
+        let site = self.site()?;
+        let details = self.history(&site, job_name(far), "/details")?.unwrap_or(Value::Null);
+        let files = details["logFiles"].as_object().into_iter().flatten();
+        Ok(files.filter_map(|(name, address)| Some((which(name)?, address.as_str()?.to_owned()))).collect())
+    }
+
+    /// Asked from where the last look ended: one question for a log that has not grown. What an answer
+    /// calls the length may be that of a copy which ended early, so only where nothing follows is the end.
+    fn foreign_lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
+        let known = self.memory().ends.get(&far.run).cloned().unwrap_or_default();
+        let addresses = self.addresses(far)?;
+        let mut ends: Ends = addresses.keys().map(|log| (*log, known.get(log).copied().unwrap_or(0))).collect();
+        let mut open: Vec<(u32, LogSource)> = addresses.keys().copied().collect();
+        for _ in 0..MOST_ENDS {
+            let calls: Vec<Call> = open.iter().map(|log| ranged(&addresses[log], ends[log], 1)).collect();
+            let replies = self.cloud.call_all(&calls);
+            let mut grown = Vec::new();
+            for (log, reply) in std::mem::take(&mut open).into_iter().zip(replies) {
+                let (reply, before) = (reply?, ends[&log]);
+                let end = end(&reply, before)?;
+                if reply.status == 206 && end > before {
+                    grown.push(log);
+                }
+                ends.insert(log, end);
+            }
+            open = grown;
+            if open.is_empty() {
+                break;
+            }
+        }
+        self.memory().ends.insert(far.run.clone(), ends.clone());
+        Ok(ends.into_iter().map(|((attempt, source), length)| LogLength { attempt, source, length }).collect())
+    }
+
+    fn foreign_bytes(&self, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+        let addresses = self.addresses(far)?;
+        let Some(address) = addresses.get(&(attempt, source)) else { return Ok((Vec::new(), None)) };
+        let reply = self.cloud.call(&ranged(address, offset, most))?;
+        match reply.status {
+            206 => Ok((reply.body.clone(), whole_length(&reply).ok())),
+            // A server that knows no ranges sends all of it.
+            200 => {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(reply.body.len());
+                let to = from.saturating_add(usize::try_from(most).unwrap_or(usize::MAX)).min(reply.body.len());
+                Ok((reply.body[from..to].to_vec(), Some(reply.body.len() as u64)))
+            }
+            416 | 404 => Ok((Vec::new(), whole_length(&reply).ok())),
+            _ => Err(super::client::refusal("a log", &reply)),
+        }
+    }
+}
+
+fn ranged(address: &str, offset: u64, most: u64) -> Call {
+    let range = format!("bytes={offset}-{}", offset.saturating_add(most).saturating_sub(1));
+    Call::get(address).audience(Audience::Nobody).header("range", Secret::new(range))
+}
+
+/// Where a log ends, as far as this answer to a question at `from` tells.
+fn end(reply: &Reply, from: u64) -> Result<u64> {
+    match (reply.status, whole_length(reply)) {
+        (206, told) => Ok(told?.max(from + reply.body.len() as u64)),
+        // Nothing follows. Whether it became shorter is not always told.
+        (416, Ok(told)) if told > 0 => Ok(told.min(from)),
+        (416, _) => Ok(from),
+        (_, told) => told,
+    }
+}
+
+/// `bytes 0-0/1234`, or `bytes */0` where there is nothing to give.
+fn whole_length(reply: &Reply) -> Result<u64> {
+    let told = reply.header("content-range").and_then(|text| text.rsplit('/').next()?.parse().ok());
+    match (reply.status, told) {
+        (206 | 416, Some(length)) => Ok(length),
+        (200, _) => Ok(reply.body.len() as u64),
+        (404 | 416, None) => Ok(0),
+        (206, None) => Err(Error::unreachable("a log's length was not told")),
+        _ => Err(super::client::refusal("a log", reply)),
+    }
+}
+
+/// What a file of run history is the log of; system logs are nobody's.
+fn which(name: &str) -> Option<(u32, LogSource)> {
+    let (folder, file) = name.rsplit_once('/')?;
+    let attempt = match folder {
+        "user_logs" | "azureml-logs" | "logs/azureml" => 1,
+        _ => folder.strip_prefix("user_logs/retry_")?.parse::<u32>().ok()?.checked_add(1)?,
+    };
+    let stem = file.strip_suffix(".txt").or_else(|| file.strip_suffix(".log"))?;
+    let number = |text: &str| text.rsplit(['_', '-']).next().and_then(|digits| digits.parse().ok());
+    let rank = if let Some(rest) = stem.strip_prefix("std_log") {
+        if rest.is_empty() { 0 } else { number(rest)? }
+    } else if let Some(rest) = stem.strip_prefix("70_driver_log") {
+        if rest.is_empty() { 0 } else { number(rest)? }
+    } else if stem == "00_stdout" || stem == "ps-0_stdout" {
+        0
+    } else {
+        return None;
+    };
+    Some((attempt, LogSource::Rank(rank)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_run_history_are_logs_of_ranks() {
+        for (name, attempt, rank) in [
+            ("user_logs/std_log.txt", 1, 0),
+            ("user_logs/std_log_process_07.txt", 1, 7),
+            ("user_logs/retry_001/std_log_process_0.txt", 2, 0),
+            ("azureml-logs/70_driver_log_3.txt", 1, 3),
+            ("azureml-logs/70_driver_log_rank_2.txt", 1, 2),
+            ("azureml-logs/70_driver_log.txt", 1, 0),
+            ("azureml-logs/00_stdout.txt", 1, 0),
+        ] {
+            assert_eq!(which(name), Some((attempt, LogSource::Rank(rank))), "{name}");
+        }
+        for name in [
+            "system_logs/lifecycler/lifecycler.log",
+            "azureml-logs/55_batchai_execution.txt",
+            "x",
+            "user_logs/../std_log.txt",
+            "user_logs/std_log_process_x.txt",
+        ] {
+            assert_eq!(which(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_where_nothing_follows_is_the_end() {
+        let reply = |status, range: Option<&str>, body: &str| Reply {
+            status,
+            headers: range.map(|range| ("content-range".to_owned(), range.to_owned())).into_iter().collect(),
+            body: body.as_bytes().to_vec(),
+            ..Reply::default()
+        };
+        for (status, range, body, from, wanted) in [
+            (206, Some("bytes 10-10/50"), "x", 10, 50),
+            (206, Some("bytes 10-29/30"), "twenty bytes of a log", 10, 31),
+            (416, None, "", 50, 50),
+            (416, Some("bytes */20"), "", 50, 20),
+            (416, Some("bytes */0"), "", 0, 0),
+            (200, None, "all of it", 3, 9),
+            (404, None, "", 7, 0),
+        ] {
+            assert_eq!(end(&reply(status, range, body), from).ok(), Some(wanted), "{status} {range:?}");
+        }
+        assert!(end(&reply(403, None, "expired"), 5).is_err());
+    }
+}

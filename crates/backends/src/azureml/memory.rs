@@ -1,0 +1,84 @@
+//! What was learnt of runs so far: what does not change is asked once. All of it may be forgotten.
+
+use super::state::RunError;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+use towline_core::RunId;
+use towline_core::backend::LogSource;
+use towline_wire::crew::News;
+
+/// A job in its final state has sent all its news after this time.
+pub(super) const SETTLES: Duration = Duration::from_secs(4);
+/// A job that was there and is not found counts as lost after this time.
+pub(super) const LOST: Duration = Duration::from_secs(90);
+
+/// Where a run's own objects are, if it has any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Grounds {
+    /// Below this path of the workspace's datastore.
+    Stage(String),
+    /// Another tool's: only what the service keeps.
+    Foreign,
+}
+
+/// Lengths, by what they are logs of.
+pub(super) type Ends = BTreeMap<(u32, LogSource), u64>;
+
+/// What is left to do when a run of a submission has ended by its own account.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Remains {
+    /// Results come with the service's end.
+    pub uploads: bool,
+    /// Secrets lie in the vault until then.
+    pub secrets: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub grounds: HashMap<RunId, Grounds>,
+    /// News with the version of the object they were read from.
+    pub news: HashMap<RunId, (String, News)>,
+    /// Since when a job is in its final state.
+    pub finals: HashMap<RunId, Instant>,
+    /// Since when a job is not found.
+    pub missing: HashMap<RunId, Instant>,
+    pub seen: HashSet<RunId>,
+    pub errors: HashMap<RunId, Option<RunError>>,
+    /// Where logs of other tools' jobs ended when they were last looked at.
+    pub ends: HashMap<RunId, Ends>,
+    /// What of a submission is over only with the service's end.
+    pub remains: HashMap<RunId, Remains>,
+    /// Runs that are to end, and that the service did not know when it was told.
+    pub unheard: HashSet<RunId>,
+    /// Since when a name is in conflict.
+    pub conflicts: HashMap<RunId, Instant>,
+    /// Submissions whose secrets are gone from the vault.
+    pub cleared: HashSet<RunId>,
+    /// Environments and datastores that are registered.
+    pub registered: HashSet<String>,
+    /// When objects of the stage that never change were last seen there.
+    pub staged: HashMap<String, Instant>,
+    /// Where the vault answers.
+    pub vault: Option<String>,
+}
+
+/// What was seen in the stage is taken to be there for so long: nobody but its owner removes anything.
+const STAGED: Duration = Duration::from_secs(600);
+
+impl Memory {
+    pub(super) fn is_staged(&self, key: &str) -> bool {
+        self.staged.get(key).is_some_and(|seen| seen.elapsed() < STAGED)
+    }
+
+    pub(super) fn forget(&mut self, run: &RunId) {
+        self.grounds.remove(run);
+        self.news.remove(run);
+        self.finals.remove(run);
+        self.missing.remove(run);
+        self.seen.remove(run);
+        self.errors.remove(run);
+        self.ends.remove(run);
+        self.unheard.remove(run);
+        self.conflicts.remove(run);
+    }
+}

@@ -1,0 +1,264 @@
+//! Looking at many runs at once: one listing of news, and of the service as few questions as there are pages, or runs.
+
+use super::backend::AzureBackend;
+use super::client::{BATCH, found, pages, url};
+use super::memory::{Grounds, LOST, SETTLES};
+use super::report::{JobView, Signs, report};
+use super::site::AzureSite;
+use super::state::{NativeState, RunError};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+use towline_core::cloud::{Audience, Call};
+use towline_core::{Result, RunId};
+use towline_wire::crew::{CrewOrder, News, keys};
+use towline_wire::site::{AttemptReport, FarRun, Observed, RunReport};
+
+/// So many jobs are asked for one by one; of more, lists are read.
+const FEW: usize = 20;
+/// Between two looks at what only the service can say.
+const SOON: Duration = Duration::from_millis(300);
+/// Between two looks at a job that is being ended.
+const ENDING: Duration = Duration::from_secs(1);
+
+impl AzureBackend {
+    /// The job of a run, if there is one.
+    pub(super) fn job(&self, far: &FarRun) -> Result<Option<JobView>> {
+        let site = self.site()?;
+        let reply = self.cloud.call(&Call::get(self.job_url(&site, job_name(far))))?;
+        let job = found("the job", &reply)?.as_ref().and_then(JobView::read);
+        if let Some(job) = &job {
+            self.learn(far, job);
+        }
+        Ok(job)
+    }
+
+    fn job_url(&self, site: &AzureSite, name: &str) -> String {
+        url(self.cloud(), &format!("{}/jobs/{name}", site.scope.id()))
+    }
+
+    /// Where its objects are.
+    fn learn(&self, far: &FarRun, job: &JobView) {
+        let grounds = match (&job.run, &job.stage) {
+            (Some(_), Some(stage)) => Grounds::Stage(stage.clone()),
+            (Some(_), None) => Grounds::Stage(self.config.stage.clone()),
+            (None, _) => Grounds::Foreign,
+        };
+        self.memory().grounds.insert(far.run.clone(), grounds);
+    }
+
+    pub(super) fn grounds(&self, far: &FarRun) -> Result<Grounds> {
+        if let Some(known) = self.memory().grounds.get(&far.run) {
+            return Ok(known.clone());
+        }
+        // A colleague's run has a name like ours: only its job tells.
+        self.job(far)?;
+        Ok(self.likely(far))
+    }
+
+    /// As far as it is known without asking.
+    fn likely(&self, far: &FarRun) -> Grounds {
+        let is_named_so = far.native.as_deref().is_none_or(|native| native == far.run.as_str());
+        let usual = || if is_named_so { Grounds::Stage(self.config.stage.clone()) } else { Grounds::Foreign };
+        self.memory().grounds.get(&far.run).cloned().unwrap_or_else(usual)
+    }
+
+    pub(super) fn look_at(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+        let at = towline_host::clock::now();
+        let jobs = if ask { Some(self.jobs(runs)?) } else { None };
+        for far in runs {
+            if let Some(job) = jobs.as_ref().and_then(|jobs| jobs.get(job_name(far))) {
+                self.learn(far, job);
+            }
+        }
+        let news = self.news(runs)?;
+        let mut observed = Observed { at, runs: Vec::new(), unasked: None, settles_in: None };
+        let site = self.site()?;
+        if let Some(jobs) = &jobs {
+            self.learn_errors(runs, jobs, &site)?;
+        }
+        for far in runs {
+            let news = news.get(&far.run);
+            let report = match &jobs {
+                None => {
+                    let waits = self.waits_for_service(far, news)?;
+                    if waits {
+                        due(Instant::now(), SOON, &mut observed.settles_in);
+                    }
+                    quick(far, news, waits)
+                }
+                Some(jobs) => self.report_of(far, jobs.get(job_name(far)), news, &site, &mut observed.settles_in)?,
+            };
+            observed.runs.push(report);
+        }
+        if let Some(jobs) = &jobs {
+            self.cancel_unheard(runs, jobs, &mut observed.settles_in)?;
+            self.clear_secrets(runs)?;
+            self.clear_news(&observed.runs);
+        }
+        Ok(observed)
+    }
+
+    fn report_of(&self, far: &FarRun, job: Option<&JobView>, news: Option<&News>, site: &AzureSite, settles_in: &mut Option<u64>) -> Result<RunReport> {
+        let Some(job) = job else { return Ok(self.not_found(far, news, settles_in)) };
+        if job.state == NativeState::Cancelling {
+            // Whoever asked for that waits for it.
+            due(Instant::now(), ENDING, settles_in);
+        }
+        let is_settled = self.is_settled(far, job, news, settles_in);
+        let error = self.memory().errors.get(&far.run).cloned().flatten();
+        let waits_for_service = !job.state.is_final() && self.waits_for_service(far, news)?;
+        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, waits_for_service }))
+    }
+
+    /// It has ended by its own account, and there is more to its end.
+    fn waits_for_service(&self, far: &FarRun, news: Option<&News>) -> Result<bool> {
+        let Some(end) = news.and_then(|news| news.attempts.last()).and_then(|of| of.end.as_ref()) else { return Ok(false) };
+        let remains = self.remains(far)?;
+        Ok(remains.secrets || remains.uploads && end.ending.cause.is_none())
+    }
+
+    /// A final job whose news say how it ended needs no time; another may still have news on their way.
+    fn is_settled(&self, far: &FarRun, job: &JobView, news: Option<&News>, settles_in: &mut Option<u64>) -> bool {
+        let mut memory = self.memory();
+        memory.seen.insert(far.run.clone());
+        memory.missing.remove(&far.run);
+        if !job.state.is_final() {
+            memory.finals.remove(&far.run);
+            return false;
+        }
+        let since = *memory.finals.entry(far.run.clone()).or_insert_with(Instant::now);
+        // One that was cancelled before it began has nothing to tell.
+        let is_mute = news.is_none() && job.started.is_none() && job.state == NativeState::Canceled;
+        let is_told = is_mute || news.and_then(|news| news.attempts.last()).is_some_and(|of| of.end.is_some());
+        due(since, if is_told || !job.is_ours() { Duration::ZERO } else { SETTLES }, settles_in)
+    }
+
+    /// The service has no such job: it was never put, or is not seen yet, or was deleted.
+    fn not_found(&self, far: &FarRun, news: Option<&News>, settles_in: &mut Option<u64>) -> RunReport {
+        let mut memory = self.memory();
+        let since = *memory.missing.entry(far.run.clone()).or_insert_with(Instant::now);
+        let was_there = memory.seen.contains(&far.run) || far.native.is_some();
+        let is_lost = was_there && due(since, LOST, settles_in);
+        if is_lost {
+            memory.finals.insert(far.run.clone(), since);
+            memory.unheard.remove(&far.run);
+        }
+        let attempts = news.map(|news| news.attempts.clone()).unwrap_or_default();
+        RunReport { run: far.run.clone(), is_unknown: attempts.is_empty(), is_lost, cancelled: false, attempts, native: None }
+    }
+
+    /// The jobs of these runs, by name.
+    fn jobs(&self, runs: &[FarRun]) -> Result<HashMap<String, JobView>> {
+        let site = self.site()?;
+        let mut wanted: HashSet<&str> = runs.iter().map(job_name).collect();
+        let mut jobs = HashMap::new();
+        if wanted.len() > FEW {
+            let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=All&jobType=Command", site.scope.id())));
+            pages(self.cloud(), "the jobs of the workspace", first, |page| {
+                let read = page.iter().filter_map(JobView::read).filter(|job| wanted.contains(job.name.as_str()));
+                jobs.extend(read.map(|job| (job.name.clone(), job)));
+                jobs.len() == wanted.len()
+            })?;
+            wanted.retain(|name| !jobs.contains_key(*name));
+        }
+        // A list may not have seen the newest; only a question for the one job is an authority.
+        let calls: Vec<Call> = wanted.iter().map(|name| Call::get(self.job_url(&site, name))).collect();
+        for reply in calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls)) {
+            if let Some(job) = found("the job", &reply?)?.as_ref().and_then(JobView::read) {
+                jobs.insert(job.name.clone(), job);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// What has changed of the news; the rest is known.
+    fn news(&self, runs: &[FarRun]) -> Result<HashMap<RunId, News>> {
+        let mut by_stage: HashMap<String, Vec<&FarRun>> = HashMap::new();
+        for far in runs {
+            if let Grounds::Stage(stage) = self.likely(far) {
+                by_stage.entry(stage).or_default().push(far);
+            }
+        }
+        let mut found = HashMap::new();
+        for (stage, runs) in by_stage {
+            let listed = self.with_stage(|objects| objects.list(&format!("{stage}/news/")))?;
+            let versions: HashMap<&str, &str> = listed.iter().map(|item| (item.key.as_str(), item.version.as_str())).collect();
+            let (mut stale, mut late) = (Vec::new(), Vec::new());
+            for far in &runs {
+                let key = format!("{stage}/{}", keys::news(&far.run));
+                match (versions.get(key.as_str()), self.memory().news.get(&far.run)) {
+                    (Some(version), Some((known, news))) if known == version => drop(found.insert(far.run.clone(), news.clone())),
+                    (Some(version), _) => stale.push((far.run.clone(), key, (*version).to_owned())),
+                    (None, Some((_, news))) => drop(found.insert(far.run.clone(), news.clone())),
+                    // It has ended, and only its last word is kept.
+                    (None, None) => late.push(far.run.clone()),
+                }
+            }
+            late.retain(|run| self.memory().finals.contains_key(run));
+            stale.extend(late.into_iter().map(|run| (run.clone(), format!("{stage}/{}", keys::last_news(&run)), String::new())));
+            let wanted: Vec<String> = stale.iter().map(|(_, key, _)| key.clone()).collect();
+            let bodies = if wanted.is_empty() { Vec::new() } else { self.with_stage(|objects| objects.get_all(&wanted))? };
+            for ((run, _, version), body) in stale.into_iter().zip(bodies) {
+                // One that is being written reads as nothing: the next look has it.
+                let Some(news) = body.and_then(|body| serde_json::from_slice::<News>(&body).ok()) else { continue };
+                self.memory().news.insert(run.clone(), (version, news.clone()));
+                found.insert(run, news);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What run history says of failures; asked once of each.
+    fn learn_errors(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, site: &AzureSite) -> Result<()> {
+        let failed = |far: &&FarRun| jobs.get(job_name(far)).is_some_and(|job| job.state.is_final() && job.word != "Completed");
+        let unknown: Vec<&FarRun> = runs.iter().filter(failed).filter(|far| !self.memory().errors.contains_key(&far.run)).collect();
+        for some in unknown.chunks(BATCH) {
+            let calls: Vec<Call> = some.iter().map(|far| history_call(site, job_name(far), "")).collect();
+            for (far, reply) in some.iter().zip(self.cloud.call_all(&calls)) {
+                let error = found("run history", &reply?)?.and_then(|run| RunError::read(&run["error"]));
+                self.memory().errors.insert(far.run.clone(), error);
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of run history: the run itself, or what lies below it.
+    pub(super) fn history(&self, site: &AzureSite, job: &str, part: &str) -> Result<Option<Value>> {
+        found("run history", &self.cloud.call(&history_call(site, job, part))?)
+    }
+
+    pub(super) fn order(&self, far: &FarRun) -> Result<Option<CrewOrder>> {
+        let Grounds::Stage(stage) = self.grounds(far)? else { return Ok(None) };
+        self.with_stage(|objects| objects.json(&format!("{stage}/{}", keys::order(&far.submission))))
+    }
+}
+
+/// What the service calls a run's job.
+pub(super) fn job_name(far: &FarRun) -> &str {
+    far.native.as_deref().unwrap_or_else(|| far.run.as_str())
+}
+
+fn history_call(site: &AzureSite, job: &str, part: &str) -> Call {
+    Call::get(format!("{}/history/v1.0{}/runs/{job}{part}", site.api, site.scope.id())).audience(Audience::Workspace)
+}
+
+/// Whether enough time has passed; else when it will have.
+fn due(since: Instant, wait: Duration, settles_in: &mut Option<u64>) -> bool {
+    let left = wait.saturating_sub(since.elapsed());
+    if left.is_zero() {
+        return true;
+    }
+    let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX) + 50;
+    *settles_in = Some(settles_in.map_or(left, |known: u64| known.min(left)));
+    false
+}
+
+/// Without the service's word: what the news tell. An end that waits for the service is left to it.
+fn quick(far: &FarRun, news: Option<&News>, waits_for_service: bool) -> RunReport {
+    let mut attempts: Vec<AttemptReport> = news.map(|news| news.attempts.clone()).unwrap_or_default();
+    if let Some(last) = attempts.last_mut().filter(|_| waits_for_service) {
+        last.end = None;
+    }
+    RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled: false, attempts, native: None }
+}

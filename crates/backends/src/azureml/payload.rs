@@ -1,0 +1,314 @@
+//! The document of a job: the exact thing that is put. Pure: the same plan gives the same bytes.
+
+use super::config::AzureConfig;
+use super::data::{self, Data};
+use super::identity::{self, JobIdentity};
+use super::image::{self, Environment};
+use super::site::{AzureSite, Flavour, is_amd, short};
+use super::words::{self, NativeWords};
+use serde_json::{Map, Value, json};
+use towline_core::backend::Asked;
+use towline_core::job::{Image, Job, Tier};
+use towline_core::plan::PlannedRun;
+use towline_core::resolve::{NamedStore, Resolved};
+use towline_core::{Error, Result, RunId};
+use towline_wire::crew::{CREW_VERB, keys};
+
+/// What the service allows a job beyond its own limit: our program ends it before.
+const SLACK: u64 = 600;
+
+/// A job made definite for one workspace; a body for each of its runs.
+#[derive(Debug)]
+pub(super) struct Payload<'a> {
+    config: &'a AzureConfig,
+    site: &'a AzureSite,
+    submission: &'a RunId,
+    job: &'a Job,
+    resolved: &'a Resolved,
+    /// Of our program.
+    digest: &'a str,
+    words: NativeWords,
+    pub environment: Environment,
+    pub identity: JobIdentity,
+    pub data: Data,
+}
+
+impl<'a> Payload<'a> {
+    pub(super) fn new(asked: &Asked<'a>, config: &'a AzureConfig, site: &'a AzureSite, digest: &'a str) -> Result<Self> {
+        let words = words::read(&asked.job.resources.native, site.flavour)?;
+        let machine = machine(asked.job, config, site)?;
+        check_fits(asked.resolved, config, site, machine.as_deref())?;
+        let identity = identity::identity(asked.job.identity.as_deref(), site)?;
+        check_secrets(asked.resolved, &identity, site)?;
+        let image = chosen_image(asked.job, machine.as_deref())?;
+        let has_gpus = asked.resolved.shape.gpus_per_node > 0;
+        let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone());
+        let data = data::data(asked.resolved, &|store| data::name_in(&site.stores, store))?;
+        Ok(Self { config, site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, words, environment, identity, data })
+    }
+
+    /// The body of one run.
+    pub(super) fn body(&self, run: &PlannedRun) -> Value {
+        let mut properties = json!({
+            "jobType": "Command",
+            "displayName": run.name,
+            "experimentName": self.job.experiment.as_deref().unwrap_or("towline"),
+            "description": self.resolved.program.display(),
+            "computeId": self.site.compute_id,
+            "environmentId": self.environment.id,
+            "command": self.command(&run.id),
+            "tags": self.tags(&run.id),
+            "properties": {"tow.run": run.id, "tow.submission": self.submission, "tow.stage": self.config.stage},
+            "inputs": self.inputs(),
+            "outputs": self.outputs(&run.id),
+            "resources": self.resources(),
+        });
+        let mut add = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                properties[key] = value;
+            }
+        };
+        add("distribution", self.distribution());
+        add("environmentVariables", self.variables());
+        add("identity", self.identity.document(self.site.flavour));
+        add("limits", self.limits());
+        add("queueSettings", self.queue());
+        add("services", self.services());
+        json!({"properties": properties})
+    }
+
+    /// The program is copied to where it may be run, and takes over. Nothing of the job itself is in this line.
+    fn command(&self, run: &RunId) -> String {
+        let mut words = vec![
+            r#"d="$PWD"; [ -w "$d" ] || d="$(mktemp -d)"; cp "${{inputs.tow_program}}" "$d/.tow" && chmod 700 "$d/.tow" && exec "$d/.tow""#.to_owned(),
+            CREW_VERB.to_owned(),
+            r#"--order "${{inputs.tow_order}}""#.to_owned(),
+            format!("--run {run}"),
+            r#"--folder "${{outputs.tow_run}}" --news "${{outputs.tow_news}}""#.to_owned(),
+        ];
+        if self.resolved.code.is_some() {
+            words.push(r#"--store "${{inputs.tow_code}}""#.to_owned());
+        }
+        words.extend(self.data.places.iter().map(|(name, place)| format!(r#"--at "{name}={place}""#)));
+        words.join(" ")
+    }
+
+    fn staged(&self, key: &str) -> String {
+        data::address(&self.site.store.name, &format!("{}/{key}", self.config.stage))
+    }
+
+    fn inputs(&self) -> Map<String, Value> {
+        let mut inputs = self.data.inputs.clone();
+        let file = |key: &str| json!({"jobInputType": "uri_file", "uri": self.staged(key), "mode": "Download"});
+        inputs.insert("tow_program".to_owned(), file(&keys::program(self.digest)));
+        inputs.insert("tow_order".to_owned(), file(&keys::order(self.submission)));
+        if self.resolved.code.is_some() {
+            inputs.insert("tow_code".to_owned(), json!({"jobInputType": "uri_folder", "uri": self.staged("snapshots/"), "mode": "ReadOnlyMount"}));
+        }
+        inputs
+    }
+
+    fn outputs(&self, run: &RunId) -> Map<String, Value> {
+        let mut outputs = self.data.outputs.clone();
+        let folder = |key: &str| json!({"jobOutputType": "uri_folder", "uri": self.staged(key), "mode": "ReadWriteMount"});
+        outputs.insert("tow_run".to_owned(), folder(&format!("{}/", keys::run(run))));
+        outputs.insert("tow_news".to_owned(), folder("news/"));
+        outputs
+    }
+
+    fn tags(&self, run: &RunId) -> Map<String, Value> {
+        let split = |tag: &str| tag.split_once([':', '=']).map_or_else(|| (tag.to_owned(), String::new()), |(name, value)| (name.to_owned(), value.to_owned()));
+        let own = [("tow".to_owned(), run.to_string())];
+        self.job.tags.iter().map(|tag| split(tag)).chain(own).map(|(name, value)| (name, json!(value))).collect()
+    }
+
+    /// One process a node: it is ours, and starts the ranks as everywhere.
+    fn distribution(&self) -> Option<Value> {
+        let wanted = self.resolved.shape.nodes > 1 || self.site.flavour == Flavour::Singularity;
+        wanted.then(|| json!({"distributionType": "PyTorch", "processCountPerInstance": 1}))
+    }
+
+    fn variables(&self) -> Option<Value> {
+        let mut variables = Map::new();
+        self.identity.variables(self.site.flavour, &mut variables);
+        (!variables.is_empty()).then_some(Value::Object(variables))
+    }
+
+    fn limits(&self) -> Option<Value> {
+        let time = self.resolved.time?.0;
+        let starts = self.resolved.retry.as_ref().map_or(1, |retry| u64::from(retry.max.max(1)));
+        Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{}S", time.saturating_mul(starts).saturating_add(SLACK))}))
+    }
+
+    /// Only what was asked for: most computes have no tiers.
+    fn queue(&self) -> Option<Value> {
+        let tier = self.job.resources.tier.filter(|_| self.site.flavour == Flavour::Aml)?;
+        Some(json!({"jobTier": tier_word(tier)}))
+    }
+
+    fn services(&self) -> Option<Value> {
+        let key = self.words.ssh_public_key.as_ref().filter(|_| self.site.flavour != Flavour::Singularity)?;
+        Some(json!({"ssh": {"jobServiceType": "SSH", "nodes": {"nodesValueType": "All"}, "properties": {"sshPublicKeys": key}}}))
+    }
+
+    fn resources(&self) -> Value {
+        let mut resources = json!({"instanceCount": self.resolved.shape.nodes});
+        if let Some(size) = &self.words.shm_size {
+            resources["shmSize"] = json!(size);
+        }
+        if let Some(words) = &self.words.docker_args {
+            resources["dockerArgs"] = json!(words);
+        }
+        match self.site.flavour {
+            Flavour::Aml => {}
+            Flavour::Itp => {
+                if let Some(kind) = &self.job.resources.instance_type {
+                    resources["instanceType"] = json!(kind);
+                }
+                resources["properties"] = json!({"itp": self.itp()});
+            }
+            Flavour::Singularity => resources["properties"] = json!({"AISuperComputer": self.singularity()}),
+        }
+        resources
+    }
+
+    fn itp(&self) -> Value {
+        let shape = &self.resolved.shape;
+        let evicted = self.resolved.tier == Tier::Basic;
+        let gigabytes = shape.memory.map_or(0, |memory| memory.0.div_ceil(1 << 30));
+        let mut bag = json!({
+            "resource_configuration": {"gpu_count": shape.gpus_per_node, "cpu_count": shape.cpus_per_node.unwrap_or(1), "memory_request_in_gb": gigabytes},
+            "priority_configuration": {"job_priority": if evicted { 100 } else { 200 }, "is_preemptible": evicted},
+        });
+        if let Some(key) = &self.words.ssh_public_key {
+            bag["interactive_configuration"] = json!({"is_ssh_enabled": true, "ssh_public_key": key});
+        }
+        for (part, values) in &self.words.bag {
+            for (key, value) in values.as_object().into_iter().flatten() {
+                bag[part][key] = value.clone();
+            }
+        }
+        bag
+    }
+
+    fn singularity(&self) -> Value {
+        let nodes = self.resolved.shape.nodes;
+        let mut bag = json!({
+            "instanceType": self.job.resources.instance_type.as_deref().map(|kind| format!("Singularity.{}", short(kind))),
+            "instanceCount": nodes,
+            "slaTier": tier_word(self.resolved.tier),
+            "priority": "High",
+            "virtualClusterArmId": self.site.compute_id,
+            "interactive": self.words.interactive.unwrap_or(false),
+            "enableAzmlInt": true,
+            "scalePolicy": {"autoScaleIntervalInSec": 120, "maxInstanceTypeCount": nodes, "minInstanceTypeCount": nodes},
+        });
+        // An empty list is refused.
+        let locations = self.job.resources.location.as_slice();
+        if !locations.is_empty() {
+            bag["locations"] = json!(locations);
+        }
+        if let Some(version) = &self.environment.image_version {
+            bag["imageVersion"] = json!(version);
+        }
+        if let Some(key) = &self.words.ssh_public_key {
+            bag["sshPublicKey"] = json!(key);
+        }
+        for (key, value) in &self.words.bag {
+            bag[key] = value.clone();
+        }
+        bag
+    }
+
+    /// Stores of ours that the service is to know.
+    pub(super) fn stores(&self) -> Vec<&NamedStore> {
+        let stores = self.resolved.io.iter().map(|io| &io.store).chain(self.resolved.copy.iter().map(|copy| &copy.store));
+        let mut found: Vec<&NamedStore> = stores.filter(|store| store.datastore.kind == "azure_blob").collect();
+        found.dedup_by_key(|store| data::store_name(store));
+        found
+    }
+}
+
+pub(super) const fn tier_word(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Basic => "Basic",
+        Tier::Standard => "Standard",
+        Tier::Premium => "Premium",
+    }
+}
+
+/// The kind of machine, as far as it is known.
+fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Result<Option<String>> {
+    let wanted = job.resources.instance_type.clone();
+    match (site.flavour, &wanted, &site.vm_size) {
+        (Flavour::Singularity, None, _) => {
+            let known: Vec<&str> = site.instances.iter().map(|instance| instance.name.as_str()).collect();
+            let hint = if known.is_empty() { "`tow nodes` lists them".to_owned() } else { format!("it has: {}", known.join(", ")) };
+            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name)).hint(hint))
+        }
+        (Flavour::Aml, Some(wanted), Some(size)) if !short(wanted).eq_ignore_ascii_case(short(size)) => {
+            Err(Error::refused(format!("cluster `{}` has machines of the kind {size}, not {wanted}", config.name)).hint("leave `resources.instance_type` out"))
+        }
+        _ => Ok(wanted.or_else(|| site.vm_size.clone())),
+    }
+}
+
+/// What can never start is refused before it is sent.
+fn check_fits(resolved: &Resolved, config: &AzureConfig, site: &AzureSite, machine: Option<&str>) -> Result<()> {
+    let shape = &resolved.shape;
+    let refuse = |why: String, hint: &str| Err(Error::refused(format!("cluster `{}` can never start it: {why}", config.name)).hint(hint));
+    if let Some(facts) = machine.and_then(|name| site.instance(name))
+        && shape.gpus_per_node > facts.gpus
+    {
+        let why = format!("it asks for {} GPUs per node and {} has {}", shape.gpus_per_node, facts.name, facts.gpus);
+        return refuse(why, "ask for fewer with `-n` or `resources.gpus_per_node`, more nodes, or another `resources.instance_type`");
+    }
+    if let Some(most) = site.most_nodes.filter(|most| shape.nodes > *most) {
+        return refuse(format!("it asks for {} nodes and there are at most {most}", shape.nodes), "ask for fewer nodes");
+    }
+    Ok(())
+}
+
+/// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
+fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &AzureSite) -> Result<()> {
+    if let Some(name) = resolved.env.keys().find(|name| towline_core::redact::looks_like_credential(name)) {
+        return Err(Error::refused(format!("`environment.env.{name}` looks like a credential, and would lie in the workspace for others to read"))
+            .hint(format!("name it under `environment.secrets: [{name}]`; its value comes from the keyring or from {name} in your shell")));
+    }
+    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
+    let carried =
+        stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
+    let what = match (resolved.secrets.first(), carried) {
+        (Some(name), _) => format!("the secret `{name}`"),
+        (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
+        (None, None) => return Ok(()),
+    };
+    if matches!(identity, JobIdentity::Managed(_)) {
+        return match site.vault {
+            Some(_) => Ok(()),
+            None => Err(Error::refused(format!("workspace `{}` has no Key Vault, and {what} reaches a run through it", site.scope.workspace))),
+        };
+    }
+    let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
+    let hint = if known.is_empty() {
+        "give the workspace a user-assigned identity that may read secrets of its Key Vault, and name it: `identity: managed:NAME`".to_owned()
+    } else {
+        format!("add `identity: managed:{}`; it must be allowed to read secrets of the workspace's Key Vault", known.join(" or managed:"))
+    };
+    Err(Error::refused(format!("{what} reaches a run on Azure ML through the workspace's Key Vault, and the job has no managed identity that could read it"))
+        .hint(hint))
+}
+
+/// NVIDIA's or AMD's, by the kind of machine.
+fn chosen_image(job: &Job, machine: Option<&str>) -> Result<Option<String>> {
+    match &job.environment.image {
+        None => Ok(None),
+        Some(Image::Any(name)) if name.trim().is_empty() => Err(Error::config("`environment.image` is empty")),
+        Some(Image::Any(name)) => Ok(Some(name.clone())),
+        Some(Image::PerMake(names)) => {
+            let word = if machine.is_some_and(is_amd) { "amd" } else { "nvidia" };
+            let missing = || Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all");
+            names.get(word).cloned().map(Some).ok_or_else(missing)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Asking a workspace what it is and what its jobs run on.
+
+use super::client::{found, get, good, list, url, versioned};
+use super::config::{AzureConfig, Scope, Target};
+use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, is_amd, short};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
+use towline_core::cloud::{Audience, Call, Cloud};
+use towline_core::{Error, Result, suggest};
+
+/// The version that knows virtual clusters and their machines.
+pub(super) const CLUSTERS: &str = "2021-03-01-preview";
+const SUBSCRIPTIONS: &str = "2022-12-01";
+
+pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite> {
+    let scope = match config.scope() {
+        Some(scope) => scope,
+        None => find_workspace(cloud, config)?,
+    };
+    let id = scope.id();
+    let target = match &config.target {
+        Target::Compute(name) => url(cloud, &format!("{id}/computes/{name}")),
+        Target::VirtualCluster(name) => versioned(cloud, &cluster_id(&scope, name), CLUSTERS),
+    };
+    let calls = [Call::get(url(cloud, &id)), Call::get(url(cloud, &format!("{id}/datastores"))), Call::get(target)];
+    let mut answers = cloud.call_all(&calls).into_iter();
+    let mut next = || answers.next().unwrap_or_else(|| Err(Error::bug("an answer is missing")));
+    let workspace = good(&format!("workspace `{}`", scope.workspace), &next()?)?;
+    let stores = all_of(cloud, "the workspace's datastores", good("the workspace's datastores", &next()?)?)?;
+    let store = store(&stores)?;
+    let target = target_of(cloud, &scope, config, found(&format!("what cluster `{}` runs on", config.name), &next()?)?)?;
+    let location = workspace["location"].as_str().unwrap_or_default().to_owned();
+    let properties = &workspace["properties"];
+    let api = discover(cloud, properties["discoveryUrl"].as_str().unwrap_or_default())?;
+    let flavour = flavour(config, &target);
+    let mut instances = instances(cloud, &scope, &location, flavour)?;
+    instances.extend(pods(&target));
+    let mut site = AzureSite {
+        compute_id: match &config.target {
+            Target::Compute(name) => format!("{id}/computes/{name}"),
+            Target::VirtualCluster(name) => cluster_id(&scope, name),
+        },
+        flavour,
+        tenant: properties["tenantId"].as_str().unwrap_or_default().to_owned(),
+        api,
+        store,
+        stores: containers(&stores),
+        vault: properties["keyVault"].as_str().filter(|id| !id.is_empty()).map(ToOwned::to_owned),
+        identities: identities(&workspace["identity"]),
+        vm_size: target["properties"]["properties"]["vmSize"].as_str().map(ToOwned::to_owned),
+        most_nodes: target["properties"]["properties"]["scaleSettings"]["maxNodeCount"].as_u64().and_then(|most| u32::try_from(most).ok()),
+        quotas: quotas(&target),
+        instances,
+        facts: Facts::default(),
+        location,
+        scope,
+    };
+    site.facts = facts(&site, &target, config);
+    Ok(site)
+}
+
+/// The id of a virtual cluster; by its name alone it is one of the workspace's resource group.
+pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
+    if name.starts_with('/') { name.to_owned() } else { format!("{}/virtualclusters/{name}", scope.provider()) }
+}
+
+/// By its name, among all that the user may see; of several the configuration must say which.
+fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
+    let all = workspaces(cloud)?;
+    let fits = |scope: &&Scope| {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found));
+        scope.workspace.eq_ignore_ascii_case(&config.workspace)
+            && is(&config.subscription, &scope.subscription)
+            && is(&config.resource_group, &scope.resource_group)
+    };
+    let found: Vec<&Scope> = all.iter().filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => {
+            let names: Vec<&str> = all.iter().map(|scope| scope.workspace.as_str()).collect();
+            Err(Error::not_found(format!("you may use no workspace that is called `{}`", config.workspace))
+                .maybe_hint(suggest::did_you_mean(&config.workspace, names.iter().copied()))
+                .hint(if names.is_empty() {
+                    "you may use none at all; is it the right account? `az account show`".to_owned()
+                } else {
+                    format!("there are: {}", names.join(", "))
+                }))
+        }
+        several => Err(several.iter().fold(
+            Error::new(towline_core::ErrorKind::Ambiguous, format!("{} workspaces are called `{}`", several.len(), config.workspace)),
+            |error, scope| error.hint(format!("subscription: {}, resource_group: {}", scope.subscription, scope.resource_group)),
+        )),
+    }
+}
+
+/// Every workspace that the user may see.
+pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<Vec<Scope>> {
+    let subscriptions = list(cloud, "your subscriptions", Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)))?;
+    let mut scopes = Vec::new();
+    for subscription in subscriptions.iter().filter_map(|subscription| subscription["subscriptionId"].as_str()) {
+        let path = format!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces");
+        let found = list(cloud, "workspaces", Call::get(url(cloud, &path)))?;
+        scopes.extend(found.iter().filter_map(|workspace| Scope::parse(workspace["id"].as_str()?)));
+    }
+    Ok(scopes)
+}
+
+/// What the workspace calls the containers it knows. Its own are not for others' data by another name.
+fn containers(answer: &Value) -> BTreeMap<String, String> {
+    let stores = answer["value"].as_array().into_iter().flatten().filter(|store| store["properties"]["datastoreType"] == "AzureBlob");
+    let entry = |store: &Value| {
+        let text = |key: &str| store["properties"][key].as_str();
+        Some((format!("{}/{}", text("accountName")?, text("containerName")?), store["name"].as_str()?.to_owned()))
+    };
+    stores.filter_map(entry).collect()
+}
+
+/// The default one, through which code and news travel.
+fn store(answer: &Value) -> Result<StoreFacts> {
+    let all = || answer["value"].as_array().into_iter().flatten();
+    let usual = all().find(|store| store["properties"]["isDefault"] == true).or_else(|| all().find(|store| store["name"] == "workspaceblobstore"));
+    let store = usual.ok_or_else(|| Error::refused("the workspace has no default datastore, and code travels through it"))?;
+    let text = |key: &str| store["properties"][key].as_str().unwrap_or_default().to_owned();
+    if store["properties"]["datastoreType"] != "AzureBlob" {
+        return Err(Error::refused("the workspace's default datastore is no blob container, and code travels through it"));
+    }
+    let (account, container) = (text("accountName"), text("containerName"));
+    let (protocol, suffix) = (text("protocol"), text("endpoint"));
+    let protocol = if protocol.is_empty() { "https" } else { &protocol };
+    let suffix = if suffix.is_empty() { "core.windows.net" } else { &suffix };
+    let name = store["name"].as_str().unwrap_or("workspaceblobstore").to_owned();
+    Ok(StoreFacts { name, endpoint: format!("{protocol}://{account}.blob.{suffix}"), account, container })
+}
+
+fn target_of(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, found: Option<Value>) -> Result<Value> {
+    if let Some(target) = found {
+        return Ok(target);
+    }
+    let hint = "`tow clusters --discover` lists what there is";
+    let name = match &config.target {
+        Target::Compute(name) => name,
+        Target::VirtualCluster(name) => return Err(Error::not_found(format!("there is no virtual cluster `{name}` that you may use")).hint(hint)),
+    };
+    let error = Error::not_found(format!("workspace `{}` has no compute `{name}`", config.workspace));
+    // Whoever may not list them is still told what is wrong.
+    let listed = list(cloud, "computes", Call::get(url(cloud, &format!("{}/computes", scope.id())))).unwrap_or_default();
+    let names: Vec<&str> = listed.iter().filter_map(|compute| compute["name"].as_str()).collect();
+    Err(match names.as_slice() {
+        [] => error.hint(hint),
+        names => error.maybe_hint(suggest::did_you_mean(name, names.iter().copied())).hint(format!("it has: {}", names.join(", "))),
+    })
+}
+
+/// A list with the pages that follow its first.
+fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<Value> {
+    if let Some(next) = first["nextLink"].as_str().filter(|next| !next.is_empty()).map(ToOwned::to_owned) {
+        let others = list(cloud, what, Call::get(next))?;
+        if let Some(values) = first["value"].as_array_mut() {
+            values.extend(others);
+        }
+    }
+    Ok(first)
+}
+
+fn flavour(config: &AzureConfig, target: &Value) -> Flavour {
+    match (&config.target, target["properties"]["computeType"].as_str()) {
+        (Target::VirtualCluster(_), _) => Flavour::Singularity,
+        (_, Some(kind)) if kind.eq_ignore_ascii_case("Kubernetes") || kind.eq_ignore_ascii_case("AKS") => Flavour::Itp,
+        _ => Flavour::Aml,
+    }
+}
+
+/// Where the workspace's own services answer.
+fn discover(cloud: &dyn Cloud, address: &str) -> Result<String> {
+    let answer = get(cloud, "the workspace's services", &Call::get(address).audience(Audience::Nobody))?.unwrap_or(Value::Null);
+    let api = answer["api"].as_str().or_else(|| answer["history"].as_str());
+    api.map(|api| api.trim_end_matches('/').to_owned()).ok_or_else(|| Error::unreachable("the workspace does not say where its run history is"))
+}
+
+fn identities(identity: &Value) -> BTreeMap<String, IdentityFacts> {
+    let entries = identity["userAssignedIdentities"].as_object().into_iter().flatten();
+    entries
+        .filter_map(|(id, facts)| {
+            let name = id.rsplit('/').next()?.to_owned();
+            Some((name, IdentityFacts { id: id.clone(), client_id: facts["clientId"].as_str().unwrap_or_default().to_owned() }))
+        })
+        .collect()
+}
+
+/// A number, of which the service sometimes writes parts.
+fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| value.as_f64().map_or(0, |number| format!("{:.0}", number.max(0.0).floor()).parse().unwrap_or(0)))
+}
+
+/// Kinds of machines: of virtual clusters, or of Azure ML in that region. What the service does not tell is no reason to fail.
+fn instances(cloud: &dyn Cloud, scope: &Scope, location: &str, flavour: Flavour) -> Result<Vec<InstanceFacts>> {
+    let base = format!("/subscriptions/{}/providers/Microsoft.MachineLearningServices/locations/{location}", scope.subscription);
+    let call = match flavour {
+        Flavour::Singularity => Call::get(versioned(cloud, &format!("{base}/instancetypeseries"), CLUSTERS)),
+        _ => Call::get(url(cloud, &format!("{base}/vmSizes"))),
+    };
+    let reply = cloud.call(&call)?;
+    let Some(answer) = reply.json().filter(|_| reply.is_good()) else { return Ok(Vec::new()) };
+    let number = |value: &Value| u32::try_from(whole(value)).unwrap_or(0);
+    let mut found = Vec::new();
+    for series in answer["value"].as_array().or_else(|| answer["amlCompute"].as_array()).into_iter().flatten() {
+        let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+        match series["properties"]["instanceTypes"].as_array() {
+            Some(types) => found.extend(types.iter().map(|kind| InstanceFacts {
+                name: name(kind),
+                series: name(series),
+                gpus: number(&kind["numberOfGPUs"]),
+                cpus: number(&kind["numberOfCores"]),
+                memory: u64::from(number(&kind["memoryInMB"])) << 20,
+            })),
+            None => found.push(InstanceFacts {
+                name: name(series),
+                series: series["family"].as_str().or_else(|| series["instanceTypeSeriesId"].as_str()).unwrap_or_default().to_owned(),
+                gpus: number(&series["gpus"]).max(number(&series["numberOfGPUs"])),
+                cpus: number(&series["vCPUs"]).max(number(&series["numberOfCores"])),
+                memory: whole(&series["memoryGB"]) << 30,
+            }),
+        }
+    }
+    Ok(found)
+}
+
+/// Kinds of pods that an attached Kubernetes offers.
+fn pods(target: &Value) -> Vec<InstanceFacts> {
+    let kinds = target["properties"]["properties"]["instanceTypes"].as_object().into_iter().flatten();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.as_u64().map(|number| number.to_string()).unwrap_or_default(), ToOwned::to_owned);
+    let kind = |(name, of): (&String, &Value)| {
+        let (requests, limits) = (&of["resources"]["requests"], &of["resources"]["limits"]);
+        let gpus = [&limits["nvidia.com/gpu"], &requests["nvidia.com/gpu"], &limits["amd.com/gpu"]].into_iter().find_map(|value| text(value).parse().ok());
+        InstanceFacts {
+            name: name.clone(),
+            series: "kubernetes".to_owned(),
+            gpus: gpus.unwrap_or(0),
+            // `500m` is half of one: it counts as one.
+            cpus: text(&requests["cpu"])
+                .trim_end_matches('m')
+                .parse()
+                .map_or(1, |cpus: u32| if text(&requests["cpu"]).ends_with('m') { cpus.div_ceil(1000) } else { cpus }),
+            memory: text(&requests["memory"]).trim_end_matches('i').parse::<towline_core::quantity::Memory>().map_or(0, |memory| memory.0),
+        }
+    };
+    kinds.map(kind).collect()
+}
+
+pub(super) fn quotas(cluster: &Value) -> Vec<QuotaFacts> {
+    let regions = cluster["properties"]["managed"]["quotas"].as_object().into_iter().flatten();
+    let limits = regions.flat_map(|(region, of)| of["limits"].as_array().into_iter().flatten().map(move |limit| (region, limit)));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let quota = |(region, limit): (&String, &Value)| QuotaFacts {
+        region: region.clone(),
+        series: text(if limit["name"].is_string() { &limit["name"] } else { &limit["id"] }),
+        tier: text(&limit["slaTier"]),
+        limit: limit["limit"].as_u64().unwrap_or(0),
+        used: limit["used"].as_u64().unwrap_or(0),
+    };
+    limits.map(quota).collect()
+}
+
+/// What the cluster offers, in the words of every cluster: a node for each machine there may be.
+fn facts(site: &AzureSite, target: &Value, config: &AzureConfig) -> Facts {
+    let gpus_of = |instance: Option<&InstanceFacts>| config.gpus_per_node.unwrap_or_else(|| instance.map_or(0, |instance| instance.gpus));
+    let node = |name: String, state: &str, instance: Option<&InstanceFacts>, busy: bool| {
+        let kind = instance.map_or_else(|| site.vm_size.clone().unwrap_or_default(), |instance| instance.name.clone());
+        let make = if is_amd(&kind) { GpuMake::Amd } else { GpuMake::Nvidia };
+        let gpu = |index| GpuFacts { index, name: short(&kind).to_owned(), make, busy_with: busy.then(|| "a job".to_owned()), ..GpuFacts::default() };
+        let cpus = instance.map_or(0, |instance| instance.cpus);
+        NodeFacts {
+            name,
+            state: state.to_owned(),
+            cpus,
+            cpus_used: if busy { cpus } else { 0 },
+            memory: instance.map_or(0, |instance| instance.memory),
+            gpus: (0..gpus_of(instance)).map(gpu).collect(),
+            ..NodeFacts::default()
+        }
+    };
+    let mut facts = Facts::default();
+    if site.flavour == Flavour::Singularity {
+        facts.nodes = site.instances.iter().map(|instance| node(instance.name.clone(), "offered", Some(instance), false)).collect();
+    } else {
+        let own = &target["properties"]["properties"];
+        let name = target["name"].as_str().unwrap_or(&config.name);
+        let instance = site.vm_size.as_deref().or_else(|| own["defaultInstanceType"].as_str()).and_then(|size| site.instance(size));
+        let busy = own["nodeStateCounts"]["runningNodeCount"].as_u64().unwrap_or(0);
+        let most = u64::from(site.most_nodes.unwrap_or(1)).clamp(1, 1_000);
+        let state = |number| if number < busy { "running" } else { "offered" };
+        facts.nodes = (0..most).map(|number| node(format!("{name}-{number}"), state(number), instance, number < busy)).collect();
+    }
+    if facts.nodes.is_empty() {
+        facts.nodes.push(node(config.name.clone(), "unknown", None, false));
+        facts.notes.push("the service does not say which machines there are".to_owned());
+    }
+    facts
+}

@@ -1,0 +1,156 @@
+//! What is known of a run, from the service's word for its job and from its own news. Pure.
+
+use super::site::AzureSite;
+use super::state::{self, NativeState, RunError, moment};
+use serde_json::Value;
+use towline_core::reason::{Cause, Ending};
+use towline_core::state::Native;
+use towline_core::time::Moment;
+use towline_wire::crew::News;
+use towline_wire::site::{AttemptReport, FarRun, RunReport};
+use towline_wire::stage::{Claim, End, JobStart, Started};
+
+/// What the service shows of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct JobView {
+    pub name: String,
+    pub word: String,
+    pub state: NativeState,
+    /// The run it is of, where we submitted it.
+    pub run: Option<String>,
+    /// Nodes that only wait for somebody: a virtual cluster starts no command there, so that there is no news.
+    pub is_interactive: bool,
+    pub stage: Option<String>,
+    pub display_name: String,
+    pub user: String,
+    pub nodes: u32,
+    pub created: Option<Moment>,
+    pub started: Option<Moment>,
+    pub ended: Option<Moment>,
+    pub url: Option<String>,
+    /// `ssh://user@host:port`, as Kubernetes tells it.
+    pub ssh: Option<String>,
+}
+
+impl JobView {
+    pub(super) fn read(job: &Value) -> Option<Self> {
+        let properties = &job["properties"];
+        let own = &properties["properties"];
+        let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+        let time = |value: &Value| value.as_str().and_then(moment);
+        let word = text(&properties["status"]).unwrap_or_else(|| "NotStarted".to_owned());
+        let name = text(&job["name"])?;
+        Some(Self {
+            state: state::native(&word, &properties["tags"]),
+            word,
+            run: text(&own["tow.run"]),
+            is_interactive: properties["resources"]["properties"]["AISuperComputer"]["interactive"] == true,
+            stage: text(&own["tow.stage"]),
+            display_name: text(&properties["displayName"]).unwrap_or_else(|| name.clone()),
+            user: text(&job["systemData"]["createdBy"]).unwrap_or_default(),
+            nodes: properties["resources"]["instanceCount"].as_u64().and_then(|nodes| u32::try_from(nodes).ok()).unwrap_or(1),
+            created: time(&job["systemData"]["createdAt"]),
+            started: time(&own["StartTimeUtc"]),
+            ended: time(&own["EndTimeUtc"]),
+            url: text(&properties["services"]["Studio"]["endpoint"]),
+            ssh: text(&properties["tags"]["ssh"]),
+            name,
+        })
+    }
+
+    /// Whether its own program tells what becomes of it.
+    pub(super) const fn is_ours(&self) -> bool {
+        self.run.is_some() && !self.is_interactive
+    }
+}
+
+/// What else is known when a report is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signs<'a> {
+    pub news: Option<&'a News>,
+    pub error: Option<&'a RunError>,
+    /// The job was seen in its final state long enough ago: no more news will come.
+    pub is_settled: bool,
+    /// There is more to its end than it tells itself: only when the service has ended it, it is over.
+    pub waits_for_service: bool,
+}
+
+pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs<'_>) -> RunReport {
+    let mut attempts = if job.is_ours() { signs.news.map(|news| news.attempts.clone()).unwrap_or_default() } else { foreign(job, signs.error) };
+    if job.is_ours() {
+        complete(&mut attempts, job, signs);
+    }
+    let hosts = attempts.last().and_then(|of| of.claim.as_ref()).map(|claim| claim.hosts.clone()).unwrap_or_default();
+    let native = Native {
+        id: job.name.clone(),
+        word: job.word.clone(),
+        reason: signs.error.map(|error| error.code.clone()).unwrap_or_default(),
+        hosts,
+        start: None,
+        url: Some(job.url.clone().unwrap_or_else(|| site.portal(&job.name))),
+    };
+    let cancelled = job.state == NativeState::Cancelling || (job.state == NativeState::Canceled && !is_timed_out(&attempts));
+    RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled, attempts, native: Some(native) }
+}
+
+fn is_timed_out(attempts: &[AttemptReport]) -> bool {
+    attempts.iter().any(|of| of.end.as_ref().is_some_and(|end| end.ending.cause == Some(Cause::TimeLimit)))
+}
+
+/// A job without news of its own has one attempt, as the service saw it.
+fn foreign(job: &JobView, error: Option<&RunError>) -> Vec<AttemptReport> {
+    let created = job.created.unwrap_or_default();
+    let began = job.started.unwrap_or(created);
+    let is_final = job.state.is_final();
+    let has_begun = is_final && job.started.is_some() || matches!(job.state, NativeState::Running | NativeState::Finalizing);
+    let end = is_final.then(|| End { at: job.ended.unwrap_or(began), ending: state::ending(job.state, error, false) });
+    if !has_begun {
+        return end.map(|end| AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(end) }).into_iter().collect();
+    }
+    let claim = Claim { by: JobStart { job: job.name.clone(), restarts: 0 }, at: began, hosts: Vec::new(), port: 0 };
+    vec![AttemptReport { attempt: 1, claim: Some(claim), started: Some(Started { at: began }), held: None, end }]
+}
+
+/// What the service knows beyond the news: an end that the runner could not tell, or that nothing will follow.
+fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) {
+    if !job.state.is_final() {
+        if signs.waits_for_service
+            && let Some(last) = attempts.last_mut()
+        {
+            last.end = None;
+        }
+        return;
+    }
+    if !signs.is_settled {
+        return;
+    }
+    let at = job.ended.unwrap_or_else(|| signs.news.map_or_else(Moment::default, |news| news.written));
+    let told = state::ending(job.state, signs.error, true);
+    match attempts.last_mut() {
+        Some(last) if last.end.is_none() => {
+            let ending = match (&last.held, told.cause) {
+                (Some(held), _) => held.ending.clone(),
+                // A program that ran and was gone: the service's general words say less than that.
+                (None, Some(Cause::NotStarted)) => Ending { cause: Some(Cause::NodeFailed), ..told.clone() },
+                _ => told.clone(),
+            };
+            last.end = Some(End { at, ending });
+        }
+        Some(_) => {}
+        None => attempts.push(AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(End { at, ending: told.clone() }) }),
+    }
+    // Preempted, or to be tried again: and the service has let the job go.
+    let last = attempts.iter().rev().find_map(|of| of.end.as_ref().map(|end| end.ending.clone()));
+    if let Some(ending) = last.filter(|ending| ending.cause.is_some() && attempts.iter().all(|of| of.attempt > 0)) {
+        let ending = match (ending.cause, told.cause) {
+            (_, Some(Cause::ByUser)) => told,
+            // It was started again, and something else went wrong then.
+            (Some(Cause::Preempted), Some(cause)) if job.state == NativeState::Failed && cause != Cause::Preempted => {
+                Ending { cause: Some(if cause == Cause::NotStarted { Cause::NodeFailed } else { cause }), ..told }
+            }
+            (Some(Cause::Preempted), _) => ending.detail("preempted, and the service did not start it again"),
+            _ => ending,
+        };
+        attempts.push(AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(End { at, ending }) });
+    }
+}

@@ -1,0 +1,132 @@
+//! What is known of a workspace and of what its jobs run on: asked once, kept for a while.
+
+use super::config::Scope;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use towline_core::backend::Facts;
+
+/// Which of the three it is: they are asked for resources in different words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flavour {
+    /// Nodes of Azure ML itself.
+    Aml,
+    /// Kubernetes that is attached to the workspace.
+    Itp,
+    /// A virtual cluster.
+    Singularity,
+}
+
+impl Flavour {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Aml => "AML compute",
+            Self::Itp => "Kubernetes (ITP)",
+            Self::Singularity => "Singularity",
+        }
+    }
+}
+
+/// A user-assigned identity of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityFacts {
+    pub id: String,
+    pub client_id: String,
+}
+
+/// What a tier may have of a series in a region, and has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaFacts {
+    pub region: String,
+    pub series: String,
+    pub tier: String,
+    pub limit: u64,
+    pub used: u64,
+}
+
+/// A kind of machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceFacts {
+    pub name: String,
+    pub series: String,
+    pub gpus: u32,
+    pub cpus: u32,
+    /// Bytes.
+    pub memory: u64,
+}
+
+/// The workspace's default place for blobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreFacts {
+    /// `workspaceblobstore`
+    pub name: String,
+    pub account: String,
+    pub container: String,
+    /// `https://ACCOUNT.blob.core.windows.net`
+    pub endpoint: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AzureSite {
+    pub scope: Scope,
+    pub flavour: Flavour,
+    /// What goes into a job's `computeId`.
+    pub compute_id: String,
+    pub location: String,
+    pub tenant: String,
+    /// Where run history answers.
+    pub api: String,
+    pub store: StoreFacts,
+    /// Datastores of the workspace, by `ACCOUNT/CONTAINER`.
+    #[serde(default)]
+    pub stores: BTreeMap<String, String>,
+    /// The id of the workspace's vault.
+    pub vault: Option<String>,
+    pub identities: BTreeMap<String, IdentityFacts>,
+    /// The kind of machine of a compute.
+    pub vm_size: Option<String>,
+    pub instances: Vec<InstanceFacts>,
+    #[serde(default)]
+    pub quotas: Vec<QuotaFacts>,
+    /// Most nodes of a compute.
+    pub most_nodes: Option<u32>,
+    pub facts: Facts,
+}
+
+impl AzureSite {
+    /// A kind of machine by its name, however it is spelled: `Singularity.ND96_H100_v5`, `Standard_NC6`.
+    pub fn instance(&self, name: &str) -> Option<&InstanceFacts> {
+        self.instances.iter().find(|instance| short(&instance.name).eq_ignore_ascii_case(short(name)))
+    }
+
+    /// A page of the portal.
+    pub fn portal(&self, job: &str) -> String {
+        format!("https://ml.azure.com/runs/{job}?wsid={}&tid={}", self.scope.id(), self.tenant)
+    }
+}
+
+/// The name of a kind of machine, without who offers it.
+pub fn short(name: &str) -> &str {
+    let lower = name.to_ascii_lowercase();
+    let cut = ["singularity.", "aisupercomputer.", "standard_"].into_iter().find(|prefix| lower.starts_with(prefix)).map_or(0, str::len);
+    &name[cut..]
+}
+
+/// Whether a kind of machine has AMD's GPUs.
+pub fn is_amd(name: &str) -> bool {
+    short(name)
+        .split(['_', '-'])
+        .any(|part| part.len() > 2 && part.to_ascii_uppercase().starts_with("MI") && part[2..].starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_machines_are_known_by_their_names() {
+        assert_eq!(short("Singularity.ND96amrs_A100_v4"), "ND96amrs_A100_v4");
+        assert_eq!(short("STANDARD_NC24RS_V3"), "NC24RS_V3");
+        assert!(is_amd("Singularity.ND96isr_MI300X_v5") && is_amd("ND96_MI200_v4") && !is_amd("ND96amrs_A100_v4") && !is_amd("Standard_D3"));
+    }
+}

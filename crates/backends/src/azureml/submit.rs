@@ -1,0 +1,221 @@
+//! Submitting: what a job needs is brought first, then each job is put under its run's id. Every step
+//! may be taken again: content is written once, and a name that is taken is our own job.
+
+use super::backend::AzureBackend;
+use super::client::{BATCH, good, refusal, url};
+use super::data::{self, document, store_name};
+use super::identity::JobIdentity;
+use super::image;
+use super::observe::job_name;
+use super::payload::Payload;
+use super::site::AzureSite;
+use std::time::{Duration, Instant};
+use towline_core::backend::Asked;
+use towline_core::cloud::{Audience, Call};
+use towline_core::config::Credential;
+use towline_core::plan::{Plan, PlannedRun};
+use towline_core::redact::{Secret, SecretSet};
+use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::{Error, ErrorKind, Result};
+use towline_host::crash;
+use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, keys};
+use towline_wire::site::FarRun;
+
+/// What ranks get between SIGTERM and SIGKILL.
+const GRACE_MILLIS: u64 = 10_000;
+/// Seconds between collections of what our own program writes.
+const COLLECT_EVERY: u64 = 60;
+/// A signature for a datastore outlives the longest job.
+const SIGNATURE_DAYS: u32 = 30;
+/// A name in conflict that shows no job for this long is refused.
+const CONFLICT: Duration = Duration::from_secs(60);
+
+impl AzureBackend {
+    pub(super) fn submit_all(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
+        if plan.adopted.is_some() {
+            return self.taken(plan);
+        }
+        let site = self.site()?;
+        let asked = Asked { id: &plan.id, runs: &plan.runs, job: &plan.job, resolved: &plan.resolved };
+        let payload = self.payload(&asked, &site)?;
+        let place = self.keep_secrets(plan, &payload, &site, secrets)?;
+        crash::pass("azureml.secrets.kept");
+        let done = self.bring(plan, place.clone()).and_then(|()| {
+            self.register_environment(&payload)?;
+            self.register_stores(&payload, &site, secrets)?;
+            crash::pass("azureml.put.before");
+            self.put_jobs(plan, &payload, &site)
+        });
+        crash::pass("azureml.put.done");
+        match (done, place) {
+            // Nothing of it will run: what it was to have goes.
+            (Err(error), Some(place)) if error.kind() != ErrorKind::Unreachable => self.drop_secrets(&place).and(Err(error)),
+            (done, _) => done,
+        }
+    }
+
+    /// What is adopted is there already, or nothing is: never put a second time.
+    fn taken(&self, plan: &Plan) -> Result<Vec<String>> {
+        let find = |run: &PlannedRun| {
+            let far = FarRun { native: plan.native_of(&run.id), ..FarRun::of(&run.id) };
+            let none = || format!("workspace `{}` has no job `{}`", self.config.workspace, job_name(&far));
+            match self.job(&far)? {
+                Some(job) => Ok(job.name),
+                // Whoever submitted it may have done so a moment ago.
+                None if self.is_young(&run.id) => Err(Error::unreachable(format!("{} yet", none()))),
+                None => Err(Error::not_found(none())),
+            }
+        };
+        plan.runs.iter().map(find).collect()
+    }
+
+    /// The program, once for all runs, and what this submission is.
+    fn bring(&self, plan: &Plan, secrets: Option<SecretPlace>) -> Result<()> {
+        let program = self.staged(&keys::program(&self.program.digest));
+        let order =
+            CrewOrder { version: CREW_VERSION, plan: plan.clone(), grace_millis: GRACE_MILLIS, collect_every: COLLECT_EVERY, word: random_word()?, secrets };
+        let order = serde_json::to_vec(&order).map_err(|error| Error::bug("an order cannot be written").source_error(error))?;
+        self.with_stage(|stage| {
+            if !self.memory().is_staged(&program) && stage.sizes(std::slice::from_ref(&program))?.first().copied().flatten().is_none() {
+                let bytes = std::fs::read(&self.program.path).map_err(|error| Error::bug("this program cannot be read").source_error(error))?;
+                crash::pass("azureml.program.before");
+                stage.put(&program, &bytes, true)?;
+            }
+            self.memory().staged.insert(program.clone(), Instant::now());
+            crash::pass("azureml.program.brought");
+            // Nodes may have read the first: it stays.
+            stage.put(&self.staged(&keys::order(&plan.id)), &order, true)?;
+            crash::pass("azureml.order.brought");
+            Ok(())
+        })
+    }
+
+    /// An object of ours, below the stage.
+    pub(super) fn staged(&self, key: &str) -> String {
+        format!("{}/{key}", self.config.stage)
+    }
+
+    fn register_environment(&self, payload: &Payload<'_>) -> Result<()> {
+        let environment = &payload.environment;
+        let Some(image) = environment.register.as_deref().filter(|_| !self.memory().registered.contains(&environment.id)) else { return Ok(()) };
+        let at = url(self.cloud(), &environment.id);
+        let what = format!("the image {image}");
+        if self.cloud.call(&Call::get(at.clone()))?.status == 404 {
+            let reply = self.cloud.call(&Call::put(at.clone(), image::document(image)))?;
+            // Somebody was quicker, and a version cannot be changed: it is the same one, by its name.
+            if !reply.is_good() && !matches!(reply.status, 409 | 412) {
+                return Err(refusal(&what, &reply));
+            }
+        }
+        self.memory().registered.insert(environment.id.clone());
+        Ok(())
+    }
+
+    /// Datastores of the job that the workspace does not know yet. What lets in is a signature for the
+    /// one container, never the account's key; nothing at all, where the job has an identity.
+    fn register_stores(&self, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<()> {
+        for store in payload.stores() {
+            let name = data::name_in(&site.stores, store);
+            // One that somebody else has registered is theirs.
+            if name != store_name(store) {
+                continue;
+            }
+            let signature = if payload.identity == JobIdentity::None { self.signature(store, secrets)? } else { None };
+            if signature.is_none() && (site.stores.values().any(|known| *known == name) || self.memory().registered.contains(&name)) {
+                continue;
+            }
+            let at = url(self.cloud(), &format!("{}/datastores/{name}?skipValidation=true", site.scope.id()));
+            good(&format!("datastore `{}`", store.name), &self.cloud.call(&Call::put(at, document(store, &site.store, signature.as_ref())))?)?;
+            self.memory().registered.insert(name);
+        }
+        Ok(())
+    }
+
+    fn signature(&self, store: &NamedStore, secrets: &SecretSet) -> Result<Option<Secret>> {
+        let Some(Credential::Map(map)) = &store.datastore.credential else { return Ok(None) };
+        let value = |key: &str| map.get(key).and_then(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
+        if let Some(sas) = value("sas") {
+            return Ok(Some(Secret::new(sas.expose().trim_start_matches('?'))));
+        }
+        let Some(key) = value("account_key") else { return Ok(None) };
+        let (account, container) = data::place(store);
+        self.cloud.container_sas(account, container, key, SIGNATURE_DAYS).map(Some)
+    }
+
+    /// Whether its name is in conflict for a short time only.
+    fn is_young(&self, run: &towline_core::RunId) -> bool {
+        self.memory().conflicts.entry(run.clone()).or_insert_with(Instant::now).elapsed() < CONFLICT
+    }
+
+    /// Each job under its run's id. One that is there already has what cannot be changed, and is ours.
+    fn put_jobs(&self, plan: &Plan, payload: &Payload<'_>, site: &AzureSite) -> Result<Vec<String>> {
+        let token = matches!(payload.identity, JobIdentity::User).then(|| self.cloud.token(Audience::Workspace)).transpose()?;
+        let call = |run: &PlannedRun| {
+            let call = Call::put(url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), run.id)), payload.body(run));
+            match &token {
+                Some(token) => call.header("x-azureml-token", token.clone()),
+                None => call,
+            }
+        };
+        let mut natives = Vec::new();
+        let mut failure: Option<Error> = None;
+        for runs in plan.runs.chunks(BATCH) {
+            let calls: Vec<Call> = runs.iter().map(call).collect();
+            for (run, reply) in runs.iter().zip(self.cloud.call_all(&calls)) {
+                let taken = reply.and_then(|reply| self.accepted(run, &reply));
+                match taken {
+                    Ok(()) => natives.push(run.id.to_string()),
+                    // What may pass decides: the whole is tried again, and what is there is found.
+                    Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+            if failure.is_some() {
+                break;
+            }
+        }
+        match failure {
+            None => Ok(natives),
+            // Of a sweep all runs are there or none: those that were taken are ended.
+            Some(error) => self.withdraw(&natives, site).and(Err(error)),
+        }
+    }
+
+    /// What cannot be ended now has the whole tried again.
+    fn withdraw(&self, jobs: &[String], site: &AzureSite) -> Result<()> {
+        let cancel = |job: &String| Call::post(url(self.cloud(), &format!("{}/jobs/{job}/cancel", site.scope.id())), serde_json::Value::Null).repeatable();
+        for reply in self.cloud.call_all(&jobs.iter().map(cancel).collect::<Vec<_>>()) {
+            let reply = reply?;
+            if matches!(reply.status, 404 | 408 | 429 | 500..=599) {
+                return Err(Error::unreachable(refusal("a job of a sweep that is refused cannot be ended yet", &reply).to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn accepted(&self, run: &PlannedRun, reply: &towline_core::cloud::Reply) -> Result<()> {
+        if reply.is_good() {
+            return Ok(());
+        }
+        // A name that is taken: by an earlier try of ours, whose answer was lost.
+        if matches!(reply.status, 400 | 409 | 412) {
+            let there = self.job(&FarRun::of(&run.id))?;
+            match there {
+                Some(job) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
+                // What was put may not be shown yet. A conflict says that something is there, or was in the way.
+                None if reply.status != 400 && self.is_young(&run.id) => {
+                    return Err(Error::unreachable(format!("workspace `{}` has a conflict and shows no job {} yet", self.config.workspace, run.id)));
+                }
+                _ => {}
+            }
+        }
+        Err(refusal(&format!("workspace `{}` refuses the job", self.config.workspace), reply))
+    }
+}
+
+/// By which the nodes of a run know each other.
+fn random_word() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Error::bug("the system gives no random numbers"))?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}

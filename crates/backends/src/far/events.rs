@@ -1,0 +1,72 @@
+//! From what a far cluster reports of a run to events of its history, and to a state.
+
+use towline_core::backend::Observation;
+use towline_core::event::RunEvent;
+use towline_core::job::RetryPolicy;
+use towline_core::reason::Cause;
+use towline_core::retry::{Next, after};
+use towline_core::state::{Phase, RunState, Step, cancelled, reduce};
+use towline_core::time::Moment;
+use towline_wire::site::RunReport;
+
+/// The events that a report tells, in order and with their moments: what the history does not know
+/// yet is applied.
+pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent, Option<Moment>)> {
+    let mut events = Vec::new();
+    if let Some(native) = &report.native {
+        events.push((RunEvent::Observed { native: Box::new(native.clone()) }, None));
+    }
+    let mut counted = 0;
+    // Attempt 0 is the end of a run that no job carries any more: it comes after what was begun.
+    let (last, begun): (Vec<_>, Vec<_>) = report.attempts.iter().partition(|of| of.attempt == 0);
+    for of in begun.into_iter().chain(last) {
+        let attempt = of.attempt;
+        if let Some(claim) = &of.claim {
+            let intent = RunEvent::AttemptIntent { attempt, runner: format!("job {}", claim.by.job), gpus: Vec::new(), durable: false };
+            events.push((intent, Some(claim.at)));
+        }
+        if let Some(started) = &of.started {
+            events.push((RunEvent::AttemptStarted { attempt }, Some(started.at)));
+        }
+        if let Some(held) = of.held.as_ref().filter(|_| of.end.is_none()) {
+            events.push((RunEvent::AttemptHeld { attempt, until: held.until, ending: held.ending.clone() }, Some(held.at)));
+        }
+        let Some(end) = &of.end else { continue };
+        counted += 1;
+        let ending = end.ending.clone();
+        let event = match after(policy, &ending, counted, report.cancelled) {
+            Next::Requeue { counted: is_counted } if attempt > 0 => {
+                counted -= u32::from(!is_counted);
+                RunEvent::AttemptEnded { attempt, ending, counted: is_counted }
+            }
+            // Whoever asked for the end gets it, even if a preemption was quicker.
+            _ if report.cancelled && ending.cause == Some(Cause::Preempted) => RunEvent::Ended { attempt, ending: cancelled() },
+            _ => RunEvent::Ended { attempt, ending },
+        };
+        events.push((event, Some(end.at)));
+    }
+    if report.is_lost {
+        events.push((RunEvent::NeverHeard, None));
+    }
+    let last_ended = report.attempts.last().is_some_and(|of| of.end.is_some());
+    if report.cancelled && last_ended && !events.iter().any(|(event, _)| matches!(event, RunEvent::Ended { .. })) {
+        let attempt = report.attempts.last().map_or(0, |of| of.attempt);
+        events.push((RunEvent::Ended { attempt, ending: cancelled() }, None));
+    }
+    events
+}
+
+/// A report as a state, by the one transition function.
+pub(crate) fn observation(report: &RunReport) -> Observation {
+    if report.is_unknown {
+        return Observation::Gone;
+    }
+    let mut state = RunState { phase: Phase::Queued, ..RunState::default() };
+    for (event, _) in events(report, None) {
+        if let Ok(Step::Changed(next)) = reduce(&state, &event) {
+            state = next;
+        }
+    }
+    let native = report.native.as_ref().map_or_else(String::new, |native| native.word.clone());
+    Observation::Known { state, native }
+}

@@ -1,0 +1,94 @@
+//! ACT's own files, used where they lie: every `aux_data/aml/NAME.yaml` is a cluster `NAME`, by the same
+//! conversion as `tow import act`. They are a layer of the configuration, between the user's file and
+//! `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
+
+use crate::import::act::{Accounts, in_place, lift_folders};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use towline_core::Error;
+use towline_core::yaml::{Node, Position};
+
+/// Where ACT keeps its clusters, below the folder it is started in.
+pub const CLUSTERS: &str = "aux_data/aml";
+/// The cluster file that is used when none is named.
+const CHOSEN: &str = "AML_CONFIG_PATH";
+const USUAL: &str = "aml";
+
+/// The files of ACT around a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActLayout {
+    /// What relative paths in the files begin at: the folder that holds `aux_data`.
+    root: PathBuf,
+    /// `AML_CONFIG_PATH`.
+    chosen: Option<PathBuf>,
+}
+
+/// What they give.
+#[derive(Debug)]
+pub(crate) struct ActLayer {
+    pub(crate) tree: Node,
+    /// Clusters whose files cannot be read, with the file and what is wrong with it.
+    pub(crate) broken: BTreeMap<String, (PathBuf, Error)>,
+}
+
+/// The nearest folder upward that ACT was used in. What lies above a `towline.yaml` is another project's.
+pub fn root(folder: &Path) -> Option<&Path> {
+    for folder in folder.ancestors() {
+        if folder.join(CLUSTERS).is_dir() {
+            return Some(folder);
+        }
+        if folder.join(crate::layers::PROJECT_FILE).exists() {
+            return None;
+        }
+    }
+    None
+}
+
+impl ActLayout {
+    pub fn find(folder: &Path, environment: &[(String, String)]) -> Option<Self> {
+        let chosen = environment.iter().find(|(name, value)| name == CHOSEN && !value.is_empty()).map(|(_, path)| folder.join(path));
+        let root = root(folder);
+        (root.is_some() || chosen.is_some()).then(|| Self { root: root.unwrap_or(folder).to_owned(), chosen })
+    }
+
+    pub(crate) fn layer(&self) -> ActLayer {
+        let mut files = self.files();
+        let default = self.default_file(&files);
+        if let Some((name, file, _)) = &default {
+            files.insert(name.clone(), file.clone());
+        }
+        let mut layer = ActLayer { tree: Node::empty_mapping(CLUSTERS), broken: BTreeMap::new() };
+        let mut accounts = Accounts::in_place();
+        for (name, file) in files {
+            match in_place(&name, &file, &self.root, &|path| fs::read_to_string(path), &mut accounts) {
+                Ok(cluster) => layer.tree.overlay(cluster),
+                Err(error) => drop(layer.broken.insert(name, (file, error))),
+            }
+        }
+        if let Some((name, _, origin)) = default {
+            lift_folders(&mut layer.tree, &name);
+            layer.tree.put(&["default_cluster"], Node::scalar(name, Position { source: origin.as_str().into(), line: 0, column: 0 }));
+        }
+        layer
+    }
+
+    fn files(&self) -> BTreeMap<String, PathBuf> {
+        let entries = fs::read_dir(self.root.join(CLUSTERS)).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        files.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path))).filter(|(name, _)| !name.starts_with('.')).collect()
+    }
+
+    /// Name and file of the default cluster, and what made it so. Behind a link its name is that of the
+    /// file it leads to, as ACT shows it.
+    fn default_file(&self, files: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf, String)> {
+        let (file, origin) = match &self.chosen {
+            Some(file) => (file.clone(), CHOSEN.to_owned()),
+            None => files.get(USUAL).map(|file| (file.clone(), file.display().to_string()))?,
+        };
+        let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+        let name = real.file_stem().map(|stem| stem.to_string_lossy().into_owned())?;
+        let known = files.get(&name).filter(|known| known.canonicalize().is_ok_and(|known| known == real));
+        Some((name, known.cloned().unwrap_or(file), origin))
+    }
+}

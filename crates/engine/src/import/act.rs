@@ -1,0 +1,226 @@
+//! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and what its jobs have.
+
+pub(crate) use super::act_accounts::Accounts;
+use super::act_file::{self, named, root_of};
+use super::section::{Section, text, wrong};
+use super::{Converted, Reader, Report, act_defaults, philly, read_tree};
+use std::path::Path;
+use towline_core::Result;
+use towline_core::yaml::{Content, Node, Position};
+
+/// What a key that has no effect is answered with.
+const NOT_NEEDED: [(&str, &str); 6] = [
+    ("use_cli_auth", "the Azure CLI's login is what is used"),
+    ("with_log", "`tow query` brings the logs"),
+    ("source_directory", "ACT does not use it either"),
+    ("entry_script", "Towline brings its own runner"),
+    ("datastore_name", "stores are reached by account and container"),
+    ("unique_gjd_cluster", "a switch of ACT's own code"),
+];
+const NO_PLACE: [(&str, &str); 7] = [
+    ("sleep_if_succeed", "nodes are kept on purpose by `tow alloc`, or after a failure by `hold_on_failure`"),
+    ("compile_args", "write the compilation as a line of `environment.setup`"),
+    ("elastic_num_gpu", "a run keeps its size"),
+    ("aks_compute_global_dispatch", "name several clusters in the job instead: `cluster: [a, b]`"),
+    ("aks_compute_global_dispatch_arg", "name several clusters in the job instead: `cluster: [a, b]`"),
+    ("is_ssh_scheduler", "a scheduler that is not public"),
+    ("password", "a secret: it was not copied"),
+];
+
+/// What a file's values are put into.
+pub(super) struct Work<'w> {
+    pub(super) root: &'w Path,
+    pub(super) read: Reader<'w>,
+    pub(super) name: &'w str,
+    pub(super) config: &'w mut Node,
+    pub(super) report: &'w mut Report,
+}
+
+impl Work<'_> {
+    /// Puts a value below `clusters.NAME` and says so.
+    pub(super) fn put(&mut self, from: &str, at: &Position, path: &[&str], value: Node) {
+        self.report.mapped(from, at, format!("clusters.{}.{}", self.name, path.join(".")));
+        self.set(path, value);
+    }
+
+    pub(super) fn set(&mut self, path: &[&str], value: Node) {
+        self.config.put(&[&["clusters", self.name], path].concat(), value);
+    }
+}
+
+/// Converts one file for `tow import`. Which of qd's files it is, its keys tell.
+pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<Converted> {
+    let root = root_of(file);
+    let tree = act_file::read(file, read)?;
+    let mut converted = Converted::new(&file.display().to_string());
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    if philly::is_philly(&tree) {
+        philly::convert(&tree, root, read, accounts, &mut converted)?;
+    } else {
+        cluster(&tree, &stem, root, read, accounts, &mut converted)?;
+        lift_folders(&mut converted.config, &stem);
+    }
+    Ok(converted)
+}
+
+/// The folders of one cluster as the usual ones, where there is none of the name yet.
+pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
+    let there = config.get("clusters").and_then(|clusters| clusters.get(cluster)).and_then(|cluster| cluster.get("folders")).cloned();
+    if let Some(mut folders) = there {
+        if let Some(known) = config.get("folders").cloned() {
+            folders.overlay(known);
+        }
+        config.put(&["folders"], folders);
+    }
+}
+
+/// The cluster `name` as a file says, `_base_` and all, for use in place.
+pub(crate) fn in_place(name: &str, file: &Path, root: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<Node> {
+    let tree = act_file::read(file, read)?;
+    let mut converted = Converted::new(&file.display().to_string());
+    cluster(&tree, name, root, read, accounts, &mut converted)?;
+    Ok(converted.config)
+}
+
+fn cluster(tree: &Node, name: &str, root: &Path, read: Reader<'_>, accounts: &mut Accounts, converted: &mut Converted) -> Result<()> {
+    let keys = Section::new(tree, "")?;
+    let mut work = Work { root, read, name, config: &mut converted.config, report: &mut converted.report };
+    work.set(&["kind"], Node::scalar("azureml", tree.at.clone()));
+    let platform = platform(&keys)?;
+    workspace(&keys, &mut work)?;
+    target(&keys, platform, &mut work)?;
+    act_defaults::put(&keys, platform, &mut work)?;
+    folders(&keys, accounts, &mut work)?;
+    leftovers(&keys, work.report);
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Platform {
+    Aml,
+    Itp,
+    Singularity,
+}
+
+fn platform(keys: &Section<'_>) -> Result<Platform> {
+    let old = keys.flag("aks_compute")?.unwrap_or(false);
+    match keys.text("platform")? {
+        None if old => Ok(Platform::Itp),
+        None | Some("aml") => Ok(Platform::Aml),
+        Some("itp") => Ok(Platform::Itp),
+        Some("singularity") => Ok(Platform::Singularity),
+        Some(other) => Err(wrong(keys.place("platform"), format!("`platform` is aml, itp or singularity, not `{other}`"))),
+    }
+}
+
+/// `aml_config`: a JSON file, or the same keys in place.
+fn workspace(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    let Some(value) = keys.get("aml_config") else { return Ok(()) };
+    let tree = match value.content {
+        Content::Mapping(_) => value.clone(),
+        _ => read_tree(&named(value, "aml_config", work.root, work.read)?, work.read)?,
+    };
+    let names = Section::new(&tree, "aml_config")?;
+    for (theirs, ours) in [("subscription_id", "subscription"), ("resource_group", "resource_group"), ("workspace_name", "workspace")] {
+        if let Some(text) = names.text(theirs)? {
+            let at = names.place(theirs).clone();
+            work.put(&names.key(theirs), &at, &[ours], Node::scalar(text, at.clone()));
+        }
+    }
+    for (other, value) in names.rest() {
+        work.report.not_mapped(names.key(other), &value.at, "no key that names a workspace");
+    }
+    Ok(())
+}
+
+fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
+    let ours = if platform == Platform::Singularity { "virtual_cluster" } else { "compute" };
+    match keys.text("compute_target")? {
+        Some(target) => {
+            let at = keys.place("compute_target");
+            work.put("compute_target", at, &[ours], Node::scalar(target, at.clone()));
+        }
+        None => work.report.warn(format!("there is no `compute_target`: write `clusters.{}.{ours}`", work.name)),
+    }
+    for key in ["platform", "aks_compute"] {
+        if keys.get(key).is_some() {
+            work.report.mapped(key, keys.place(key), format!("clusters.{}.{ours}", work.name));
+        }
+    }
+    Ok(())
+}
+
+/// `config_param`: where code went, and one `X_folder` per folder.
+fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
+    let usual = keys.get("azure_blob_config_file");
+    let Some(section) = keys.section("config_param")? else { return Ok(()) };
+    for (key, value) in section.entries().filter(|(_, value)| !value.is_null()) {
+        let full = section.key(key);
+        if key == "code_path" {
+            work.report.not_needed(full, &value.at, "a submission takes a snapshot of the code by itself");
+            continue;
+        }
+        let Some(folder) = key.strip_suffix("_folder").filter(|folder| !folder.is_empty()) else {
+            work.report.not_mapped(full, &value.at, "only `code_path` and `NAME_folder` have a meaning");
+            continue;
+        };
+        if matches!(value.content, Content::Mapping(_)) {
+            folder_of(&Section::new(value, &full)?, usual, folder, accounts, work)?;
+            continue;
+        }
+        let Some(account) = usual else {
+            return Err(wrong(&value.at, format!("`{full}` is a path alone, and there is no `azure_blob_config_file` it belongs to")));
+        };
+        put_folder(folder, account, "azure_blob_config_file", text(value, &full)?, value, accounts, work)?;
+    }
+    Ok(())
+}
+
+fn folder_of(entry: &Section<'_>, usual: Option<&Node>, folder: &str, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
+    if entry.text("storage_type")?.is_some_and(|kind| kind != "blob") {
+        work.report.not_mapped(entry.key("storage_type"), entry.place("storage_type"), "only blob containers can be reached; a file share cannot");
+        return Ok(());
+    }
+    let Some(account) = entry.get("azure_blob_config_file").or(usual) else {
+        return Err(wrong(entry.at(), format!("`{}` has no `azure_blob_config_file`", entry.key("").trim_end_matches('.'))));
+    };
+    let path = entry.text("path")?.unwrap_or_default();
+    let at = entry.get("path").cloned().unwrap_or_else(|| Node::scalar("", entry.at().clone()));
+    put_folder(folder, account, &entry.key("azure_blob_config_file"), path, &at, accounts, work)?;
+    for (key, why) in [
+        ("datastore_name", "stores are reached by account and container"),
+        ("blob_cache_timeout", "write mount options under `io` of the job, where one is wanted"),
+        ("submit_with_url", "data is read with the store's own credential"),
+    ] {
+        if entry.get(key).is_some() {
+            work.report.not_needed(entry.key(key), entry.place(key), why);
+        }
+    }
+    for (key, value) in entry.rest() {
+        work.report.not_mapped(entry.key(key), &value.at, "neither ACT nor Towline knows this key");
+    }
+    Ok(())
+}
+
+pub(super) fn put_folder(folder: &str, account: &Node, key: &str, path: &str, at: &Node, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
+    let store = accounts.datastore(account, key, work.root, work.read, work.config, work.report)?;
+    work.set(&["folders", folder, "datastore"], Node::scalar(store, account.at.clone()));
+    let path = Node::scalar(path.trim_matches('/'), at.at.clone());
+    work.put(&format!("config_param.{folder}_folder"), &at.at, &["folders", folder, "path"], path);
+    Ok(())
+}
+
+fn leftovers(keys: &Section<'_>, report: &mut Report) {
+    for (lists, needed) in [(NOT_NEEDED.as_slice(), false), (NO_PLACE.as_slice(), true)] {
+        for (key, why) in lists {
+            match keys.get(key) {
+                Some(value) if needed => report.not_mapped(*key, &value.at, *why),
+                Some(value) => report.not_needed(*key, &value.at, *why),
+                None => {}
+            }
+        }
+    }
+    for (key, value) in keys.rest() {
+        report.not_mapped(key, &value.at, "neither ACT nor Towline knows this key");
+    }
+}

@@ -1,0 +1,93 @@
+//! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or goes to the
+//! keyring by the user's own hand.
+
+use super::act_file::named;
+use super::section::Section;
+use super::{Reader, Report, read_tree};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use towline_core::Result;
+use towline_core::yaml::Node;
+
+/// Where a credential is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the account file, where it is.
+    File,
+    /// In the keyring, under the datastore's name.
+    Keyring,
+}
+
+/// The datastores so far, by account file: the same file is the same store for every cluster.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    place: Place,
+    names: BTreeMap<PathBuf, String>,
+}
+
+impl Accounts {
+    /// Credentials are used where they are.
+    pub(crate) const fn in_place() -> Self {
+        Self { place: Place::File, names: BTreeMap::new() }
+    }
+
+    /// Credentials are to be brought to the keyring.
+    pub(super) const fn for_import() -> Self {
+        Self { place: Place::Keyring, names: BTreeMap::new() }
+    }
+
+    /// The name of the datastore that an account file is, with its keys put into `config`.
+    pub(super) fn datastore(&mut self, value: &Node, key: &str, root: &Path, read: Reader<'_>, config: &mut Node, report: &mut Report) -> Result<String> {
+        let file = named(value, key, root, read)?;
+        let tree = read_tree(&file, read)?;
+        let account = Section::new(&tree, "")?;
+        let name = self.name(&file);
+        let mut put = |path: &[&str], node: Node| config.put(&[&["datastores", name.as_str()], path].concat(), node);
+        put(&["kind"], Node::scalar("azure_blob", tree.at.clone()));
+        for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {
+            if let Some(text) = account.text(theirs)? {
+                put(&[ours], Node::scalar(text, account.place(theirs).clone()));
+            } else {
+                report.warn(format!("{} has no `{theirs}`: write `{ours}` under `datastores.{name}`", file.display()));
+            }
+        }
+        let keys = [("sas_token", "sas"), ("account_key", "account_key")];
+        let given = keys.into_iter().find(|(theirs, _)| account.text(theirs).is_ok_and(|text| text.is_some()));
+        if let Some((theirs, ours)) = given {
+            let reference = match self.place {
+                Place::File => format!("yaml:{}#{theirs}", file.display()),
+                Place::Keyring => format!("keyring:{name}"),
+            };
+            put(&["credential", ours], Node::scalar(reference, account.place(theirs).clone()));
+            report.mapped(theirs, account.place(theirs), format!("datastores.{name}.credential.{ours}, a reference; the value stays where it is"));
+            report.store(&name, &format!("`{theirs}` of {}", file.display()));
+        } else {
+            put(&["credential"], Node::scalar("azure_cli", tree.at.clone()));
+            report.warn(format!("{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used", file.display()));
+        }
+        for (other, value) in account.rest() {
+            if !["sas_token", "account_key"].contains(&other) {
+                report.not_mapped(other, &value.at, "no key of an account file");
+            }
+        }
+        Ok(name)
+    }
+
+    /// By the file's stem: `vigeastblob_account.yaml` is `vigeastblob`.
+    fn name(&mut self, file: &Path) -> String {
+        if let Some(name) = self.names.get(file) {
+            return name.clone();
+        }
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = stem.strip_suffix("_account").filter(|stem| !stem.is_empty()).unwrap_or(&stem);
+        let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' }).collect();
+        let mut name = plain.clone();
+        let mut number = 2;
+        while self.names.values().any(|known| *known == name) {
+            name = format!("{plain}-{number}");
+            number += 1;
+        }
+        self.names.insert(file.to_owned(), name.clone());
+        name
+    }
+}

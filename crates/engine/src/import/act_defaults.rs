@@ -1,0 +1,200 @@
+//! What jobs have on a cluster of ACT unless they say otherwise: size, launch, image, environment,
+//! and what is left out of the code.
+
+use super::act::{Platform, Work};
+use super::section::{Section, text, wrong};
+use super::{add_secret, quoted, scrub, zip};
+use towline_core::Result;
+use towline_core::yaml::{Node, Position};
+
+/// ACT's own defaults.
+const GPUS_PER_NODE: u32 = 4;
+const SINGULARITY_INSTANCE: &str = "AISupercomputer.ND96amr_A100_v4";
+
+pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
+    if keys.get("experiment_name").is_some()
+        && let Some(experiment) = keys.text("experiment_name")?
+    {
+        let at = keys.place("experiment_name");
+        work.put("experiment_name", at, &["job", "experiment"], Node::scalar(experiment, at.clone()));
+    }
+    size(keys, work)?;
+    launch(keys, work)?;
+    image(keys, work)?;
+    environment(keys, work)?;
+    tier(keys, platform, work)?;
+    ignored(keys, work)?;
+    if keys.flag("sleep_if_fail")? == Some(true) {
+        let at = keys.place("sleep_if_fail");
+        work.put("sleep_if_fail", at, &["job", "hold_on_failure"], Node::scalar("14d", at.clone()));
+    }
+    Ok(())
+}
+
+/// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, which is taken without `-n`.
+fn size(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    let per_node = keys.number("gpu_per_node")?.unwrap_or(GPUS_PER_NODE);
+    let at = keys.place("gpu_per_node");
+    if per_node == 0 {
+        return Err(wrong(at, "`gpu_per_node` is at least 1"));
+    }
+    work.put("gpu_per_node", at, &["gpus_per_node"], Node::scalar(per_node.to_string(), at.clone()));
+    let total = keys.number("num_gpu")?.unwrap_or(per_node);
+    let at = keys.place("num_gpu");
+    if total > per_node && !total.is_multiple_of(per_node) {
+        return Err(wrong(at, format!("`num_gpu`: {total} GPUs do not fill nodes of {per_node}")));
+    }
+    if total > per_node {
+        work.set(&["job", "resources", "nodes"], Node::scalar((total / per_node).to_string(), at.clone()));
+    }
+    let gpus = Node::scalar(total.min(per_node).to_string(), at.clone());
+    if keys.get("num_gpu").is_some() {
+        work.put("num_gpu", at, &["job", "resources", "gpus_per_node"], gpus);
+    } else {
+        work.set(&["job", "resources", "gpus_per_node"], gpus);
+    }
+    Ok(())
+}
+
+fn launch(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    let every_gpu = keys.flag("multi_process")?.unwrap_or(true);
+    let ranks = keys.number("process_count_per_node")?.filter(|ranks| *ranks > 0);
+    // Without a GPU there is no rank per GPU; ACT starts one then, too.
+    let no_gpu = keys.number("num_gpu")? == Some(0);
+    let word = match (every_gpu, ranks) {
+        (false, _) => "per_node".to_owned(),
+        (true, Some(ranks)) => ranks.to_string(),
+        (true, None) if no_gpu => "per_node".to_owned(),
+        (true, None) => "per_gpu".to_owned(),
+    };
+    let at = keys.place("multi_process");
+    work.put("multi_process", at, &["job", "launch"], Node::scalar(word, at.clone()));
+    if ranks.is_some() {
+        work.report.mapped("process_count_per_node", keys.place("process_count_per_node"), format!("clusters.{}.job.launch", work.name));
+    }
+    Ok(())
+}
+
+fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    if let Some(interpreter) = keys.text("interpreter_path")? {
+        let at = keys.place("interpreter_path");
+        match interpreter {
+            "python" => work.report.not_needed("interpreter_path", at, "commands name their own program"),
+            _ => work.report.not_mapped("interpreter_path", at, "commands name their own program: write it there"),
+        }
+    }
+    let custom = keys.flag("use_custom_docker")?;
+    let Some(docker) = keys.section("docker")? else { return Ok(()) };
+    if custom == Some(false) {
+        work.report.not_mapped(
+            "use_custom_docker",
+            keys.place("use_custom_docker"),
+            "AML's own estimator does not exist here; the image below `docker` is used",
+        );
+    } else if custom.is_some() {
+        work.report.not_needed("use_custom_docker", keys.place("use_custom_docker"), "an image is always your own");
+    }
+    if let Some(image) = docker.text("image")? {
+        let at = docker.place("image");
+        let address = docker.text("address")?.map(|address| address.trim_end_matches('/'));
+        let whole = match address {
+            Some(address) if !image.starts_with(address) => format!("{address}/{image}"),
+            _ => image.to_owned(),
+        };
+        let whole = docker.text("tag")?.map_or_else(|| whole.clone(), |tag| format!("{whole}:{tag}"));
+        work.put("docker.image", at, &["job", "environment", "image"], Node::scalar(whole, at.clone()));
+    }
+    for key in ["username", "password"] {
+        if docker.get(key).is_some() {
+            work.report.not_mapped(
+                docker.key(key),
+                docker.place(key),
+                "a login to a registry: it was not copied. Attach the registry to the workspace, or use its identity",
+            );
+        }
+    }
+    for (key, value) in docker.rest() {
+        work.report.not_mapped(docker.key(key), &value.at, "neither ACT nor Towline knows this key");
+    }
+    Ok(())
+}
+
+fn environment(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    let Some(env) = keys.section("env")? else { return Ok(()) };
+    for (name, value) in env.entries().filter(|(_, value)| !value.is_null()) {
+        let words = text(value, &env.key(name))?;
+        if scrub::is_secret(name, words) {
+            let mut job = work
+                .config
+                .get("clusters")
+                .and_then(|all| all.get(work.name))
+                .and_then(|own| own.get("job"))
+                .cloned()
+                .unwrap_or_else(|| Node::mapping(value.at.clone()));
+            add_secret(&mut job, name, &value.at);
+            work.set(&["job"], job);
+            work.report.not_mapped(
+                env.key(name),
+                &value.at,
+                format!("a secret: its value was not copied, only its name to clusters.{}.job.environment.secrets", work.name),
+            );
+            work.report.store(name, &format!("the value of `{}`", env.key(name)));
+        } else {
+            work.put(&env.key(name), &value.at, &["job", "environment", "env", name], quoted(words, &value.at));
+        }
+    }
+    Ok(())
+}
+
+fn tier(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
+    let path = ["job", "resources", "tier"];
+    if let Some(evicted) = keys.flag("preemption_allowed")? {
+        let at = keys.place("preemption_allowed");
+        if evicted {
+            work.put("preemption_allowed", at, &path, Node::scalar("basic", at.clone()));
+        } else {
+            work.report.not_needed("preemption_allowed", at, "runs are not evicted unless they ask for the tier `basic`");
+        }
+    }
+    let (tier, instance) = (keys.text("singularity_sla_tier")?, keys.text("singularity_instance_type")?);
+    let places = [keys.place("singularity_sla_tier"), keys.place("singularity_instance_type")];
+    if platform != Platform::Singularity {
+        for (key, given, at) in [("singularity_sla_tier", tier, places[0]), ("singularity_instance_type", instance, places[1])] {
+            if given.is_some() {
+                work.report.not_needed(key, at, "only `platform: singularity` uses it");
+            }
+        }
+        return Ok(());
+    }
+    let word = tier_word(tier.unwrap_or("Premium"), places[0])?;
+    work.put("singularity_sla_tier", places[0], &path, Node::scalar(word, places[0].clone()));
+    let instance = Node::scalar(instance.unwrap_or(SINGULARITY_INSTANCE), places[1].clone());
+    work.put("singularity_instance_type", places[1], &["job", "resources", "instance_type"], instance);
+    Ok(())
+}
+
+pub(super) fn tier_word(text: &str, at: &Position) -> Result<&'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "premium" => Ok("premium"),
+        "standard" => Ok("standard"),
+        "basic" => Ok("basic"),
+        _ => Err(wrong(at, format!("a tier is Premium, Standard or Basic, not `{text}`"))),
+    }
+}
+
+fn ignored(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
+    let words = keys.lines("zip_options")?;
+    if words.is_empty() {
+        return Ok(());
+    }
+    let at = keys.place("zip_options");
+    let (patterns, others) = zip::split(&words);
+    if !patterns.is_empty() {
+        let rules = patterns.iter().map(|pattern| quoted(&zip::ignore_rule(pattern), at)).collect();
+        work.put("zip_options", at, &["job", "code", "ignore"], Node::sequence(rules, at.clone()));
+    }
+    for other in others {
+        work.report.not_mapped(format!("zip_options: {other}"), at, "nothing is zipped; only exclusions have a meaning");
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What became of every key of a file: where it went, why it is not needed, or why it has no place.
+
+use serde::Serialize;
+use towline_core::yaml::Position;
+
+/// One key that was given, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub key: String,
+    /// `LINE:COLUMN`, or the whole place where it was written in another file.
+    pub at: String,
+    /// The key it became, or the reason.
+    pub says: String,
+}
+
+/// What a file gave.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Report {
+    pub source: String,
+    pub mapped: Vec<Line>,
+    /// Nothing is lost: Towline does this by itself, or it never had an effect.
+    pub not_needed: Vec<Line>,
+    pub not_mapped: Vec<Line>,
+    /// What is to be looked at before it is used.
+    pub warnings: Vec<String>,
+    /// Commands to run once; none holds a secret.
+    pub commands: Vec<String>,
+}
+
+impl Report {
+    pub fn new(source: impl Into<String>) -> Self {
+        Self { source: source.into(), ..Self::default() }
+    }
+
+    pub fn mapped(&mut self, key: impl Into<String>, at: &Position, to: impl Into<String>) {
+        let line = self.line(key, at, to);
+        push(&mut self.mapped, line);
+    }
+
+    pub fn not_needed(&mut self, key: impl Into<String>, at: &Position, why: impl Into<String>) {
+        let line = self.line(key, at, why);
+        push(&mut self.not_needed, line);
+    }
+
+    pub fn not_mapped(&mut self, key: impl Into<String>, at: &Position, why: impl Into<String>) {
+        let line = self.line(key, at, why);
+        push(&mut self.not_mapped, line);
+    }
+
+    pub fn warn(&mut self, words: impl Into<String>) {
+        let words = words.into();
+        if !self.warnings.contains(&words) {
+            self.warnings.push(words);
+        }
+    }
+
+    /// A credential whose value stays where it is: how to bring it to the keyring.
+    pub fn store(&mut self, name: &str, from: &str) {
+        let command = format!("secret-tool store --label={name} towline {name}    # asks for it; paste {from}");
+        if !self.commands.contains(&command) {
+            self.commands.push(command);
+        }
+    }
+
+    fn line(&self, key: impl Into<String>, at: &Position, says: impl Into<String>) -> Line {
+        let at = if *at.source == *self.source { format!("{}:{}", at.line, at.column) } else { at.to_string() };
+        Line { key: key.into(), at, says: says.into() }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n", self.source);
+        for (title, lines, arrow) in [("mapped", &self.mapped, "→ "), ("not needed", &self.not_needed, ""), ("not mapped", &self.not_mapped, "")] {
+            if lines.is_empty() {
+                continue;
+            }
+            text += &format!("  {title}\n");
+            let width = |of: fn(&Line) -> &String| lines.iter().map(|line| of(line).chars().count()).max().unwrap_or(0);
+            let (keys, places) = (width(|line| &line.key), width(|line| &line.at));
+            for Line { key, at, says } in lines {
+                text += &format!("    {key:<keys$}  {at:<places$}  {arrow}{says}\n");
+            }
+        }
+        for warning in &self.warnings {
+            text += &format!("  warning: {warning}\n");
+        }
+        for command in &self.commands {
+            text += &format!("  run once: {command}\n");
+        }
+        text
+    }
+}
+
+/// The same key of the same place is said once, however many values need it.
+fn push(lines: &mut Vec<Line>, line: Line) {
+    if !lines.contains(&line) {
+        lines.push(line);
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading a mapping of another tool: values by what is asked of them, and in the end the keys that
+//! nobody asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use towline_core::yaml::{Content, Node, Position};
+use towline_core::{Error, Result};
+
+/// An error that names file, line and column.
+pub(super) fn wrong(at: &Position, message: impl std::fmt::Display) -> Error {
+    Error::config(format!("{at}: {message}"))
+}
+
+/// A mapping, its path from the top of the file, and which of its keys were asked for.
+pub(super) struct Section<'n> {
+    node: &'n Node,
+    path: String,
+    asked: RefCell<BTreeSet<String>>,
+}
+
+impl<'n> Section<'n> {
+    pub(super) fn new(node: &'n Node, path: &str) -> Result<Self> {
+        if !matches!(node.content, Content::Mapping(_)) {
+            let what = if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
+            return Err(wrong(&node.at, format!("{what} must be a mapping of keys to values")));
+        }
+        Ok(Self { node, path: path.to_owned(), asked: RefCell::default() })
+    }
+
+    pub(super) fn at(&self) -> &'n Position {
+        &self.node.at
+    }
+
+    /// The key with the path before it.
+    pub(super) fn key(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The value, unless it is missing or null.
+    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+        self.asked.borrow_mut().insert(key.to_owned());
+        self.node.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn section(&self, key: &str) -> Result<Option<Section<'n>>> {
+        self.get(key).map(|node| Section::new(node, &self.key(key))).transpose()
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'n str>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        text(node, &self.key(key)).map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        // As YAML 1.1 had it, which the other tools read.
+        match node.text().map(str::to_ascii_lowercase).as_deref() {
+            Some("true" | "yes" | "on" | "y") => Ok(Some(true)),
+            Some("false" | "no" | "off" | "n") => Ok(Some(false)),
+            _ => Err(wrong(&node.at, format!("`{}` must be true or false", self.key(key)))),
+        }
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<u32>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let number = node.text().and_then(|text| text.replace('_', "").parse().ok());
+        number.map(Some).ok_or_else(|| wrong(&node.at, format!("`{}` must be a whole number", self.key(key))))
+    }
+
+    /// A list, or one text of several lines.
+    pub(super) fn lines(&self, key: &str) -> Result<Vec<&'n str>> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        match &node.content {
+            Content::Sequence(items) => items.iter().map(|item| whole(item, &self.key(key))).collect(),
+            Content::Scalar { text, .. } => Ok(text.lines().collect()),
+            Content::Mapping(_) => Err(wrong(&node.at, format!("`{}` must be a list of lines", self.key(key)))),
+        }
+    }
+
+    /// Where a key's value was written.
+    pub(super) fn place(&self, key: &str) -> &'n Position {
+        self.node.get(key).map_or(&self.node.at, |value| &value.at)
+    }
+
+    /// Every key and value, as they are.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n Node)> {
+        let entries: &'n [(Node, Node)] = match &self.node.content {
+            Content::Mapping(entries) => entries,
+            _ => &[],
+        };
+        entries.iter().filter_map(|(key, value)| Some((key.text()?, value)))
+    }
+
+    /// Keys with a value that nobody asked for.
+    pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
+        let asked = self.asked.borrow();
+        self.entries().filter(|(key, value)| !asked.contains(*key) && !value.is_null()).collect()
+    }
+}
+
+pub(super) fn text<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
+    whole(node, key).map(str::trim_end)
+}
+
+/// With the blanks at its end.
+fn whole<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
+    node.text().filter(|_| !node.is_null()).ok_or_else(|| wrong(&node.at, format!("`{key}` must be a text")))
+}

@@ -1,0 +1,260 @@
+//! The parts of a toolkit's submission that become a job.
+
+use super::act_defaults::tier_word;
+use super::section::{Section, wrong};
+use super::{Converted, put_script, quoted};
+use towline_core::Result;
+use towline_core::sweep::Sweep;
+use towline_core::yaml::{Content, Node, Position};
+
+/// Experiment, job name and identity; the name of the job.
+pub(super) fn names(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<Option<String>> {
+    let name = keys.text("job_name")?;
+    for (theirs, ours) in [("job_name", "name"), ("name", "experiment")] {
+        if let Some(text) = keys.text(theirs)? {
+            job.put(&[ours], quoted(text, keys.place(theirs)));
+            converted.report.mapped(keys.key(theirs), keys.place(theirs), ours);
+        }
+    }
+    if let Some(identity) = keys.text("managed_id")? {
+        job.put(&["identity"], quoted(&format!("managed:{identity}"), keys.place("managed_id")));
+        converted.report.mapped("experiment.managed_id", keys.place("managed_id"), "identity");
+    }
+    Ok(name.map(str::to_owned))
+}
+
+pub(super) fn resources(keys: &Section<'_>, is_itp: bool, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let mut put = |theirs: &str, ours: &str, node: Node| {
+        job.put(&["resources", ours], node);
+        converted.report.mapped(keys.key(theirs), keys.place(theirs), format!("resources.{ours}"));
+    };
+    if let Some(nodes) = keys.number("node_count")? {
+        let at = keys.place("node_count");
+        if nodes == 0 {
+            return Err(wrong(at, "`cluster.node_count` is at least 1"));
+        }
+        put("node_count", "nodes", Node::scalar(nodes.to_string(), at.clone()));
+    }
+    if let Some(instance) = keys.text("instance_type")? {
+        let at = keys.place("instance_type");
+        if is_itp {
+            let gpus: u32 = instance.parse().map_err(|_| wrong(at, "`cluster.instance_type` of ITP is a number of GPUs"))?;
+            put("instance_type", "gpus_per_node", Node::scalar(gpus.to_string(), at.clone()));
+        } else {
+            put("instance_type", "instance_type", quoted(instance, at));
+            // `ND40_v2g1`: one GPU.
+            if let Some(gpus) = instance.rsplit_once('g').and_then(|(_, gpus)| gpus.parse::<u32>().ok()) {
+                put("instance_type", "gpus_per_node", Node::scalar(gpus.to_string(), at.clone()));
+            }
+        }
+    }
+    if let Some(tier) = keys.text("sla_tier")? {
+        let at = keys.place("sla_tier");
+        let word = tier_word(tier, at)?;
+        if is_itp {
+            converted.report.not_needed("cluster.sla_tier", at, "ITP has no tiers");
+        } else {
+            put("sla_tier", "tier", Node::scalar(word, at.clone()));
+        }
+    }
+    let places: Vec<&str> = keys.lines("location")?.into_iter().filter(|place| !place.is_empty()).collect();
+    if !places.is_empty() {
+        let at = keys.place("location");
+        let list = Node::sequence(places.iter().map(|place| quoted(place, at)).collect(), at.clone());
+        job.put(&["resources", "location"], list);
+        converted.report.mapped("cluster.location", at, "resources.location");
+    }
+    Ok(())
+}
+
+/// `io` of 2.2.
+pub(super) fn io(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let Some(list) = form.get("io") else { return Ok(()) };
+    let Content::Sequence(items) = &list.content else { return Err(wrong(&list.at, "`io` must be a list")) };
+    for (index, item) in items.iter().enumerate() {
+        let key = format!("io[{index}]");
+        let entry = Section::new(item, &key)?;
+        let Some(name) = entry.text("name")? else { return Err(wrong(&item.at, format!("`{key}` has no `name`"))) };
+        let is_name =
+            name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        if !is_name {
+            return Err(wrong(entry.place("name"), format!("`{name}`: a name of `io` has letters, digits, `_` and `-`, and begins with a letter")));
+        }
+        let Some(datastore) = entry.text("datastore")? else { return Err(wrong(&item.at, format!("`{key}` has no `datastore`"))) };
+        job.put(&["io", name, "datastore"], quoted(datastore, entry.place("datastore")));
+        if let Some(path) = entry.text("path")? {
+            job.put(&["io", name, "path"], quoted(path.trim_matches('/'), entry.place("path")));
+        }
+        let mode = entry.text("mode")?.unwrap_or("rw_mount");
+        let ours = match mode.to_ascii_lowercase().as_str() {
+            "ro_mount" | "download" | "read" => "read",
+            "rw_mount" | "mount" => "mount",
+            "upload" | "write" => "write",
+            _ => return Err(wrong(entry.place("mode"), format!("`{mode}` is no mode: ro_mount, download, rw_mount or upload"))),
+        };
+        job.put(&["io", name, "mode"], Node::scalar(ours, entry.place("mode").clone()));
+        if mode == "download" {
+            job.put(&["io", name, "options"], Node::sequence(vec![quoted("download", entry.place("mode"))], entry.place("mode").clone()));
+        }
+        converted.report.mapped(key.as_str(), &item.at, format!("io.{name}"));
+        if form.get("storage").and_then(|storage| storage.get("datastore_name")).and_then(Node::text) != Some(datastore) {
+            converted
+                .report
+                .warn(format!("only the workspace knows account and container of the datastore `{datastore}`: write it under `datastores` in towline.yaml"));
+        }
+        for (other, value) in entry.rest() {
+            converted.report.not_mapped(entry.key(other), &value.at, "no field of an io that is known");
+        }
+    }
+    Ok(())
+}
+
+fn listed(text: &str) -> Vec<&str> {
+    text.split([';', '\n']).map(|part| part.trim().trim_end_matches('/')).filter(|part| !part.is_empty()).collect()
+}
+
+/// Where the code lies, what of it is left out, and data that is copied first.
+pub(super) fn code_and_data(form: &Section<'_>, experiment: &Section<'_>, store: Option<&str>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let synchronization = form.section("synchronization")?;
+    for keys in [Some(experiment), synchronization.as_ref()].into_iter().flatten() {
+        if let Some(ignored) = keys.text("ignore_dir")? {
+            put_ignored(keys, &listed(ignored), job, converted);
+        }
+    }
+    if let Some(keys) = &synchronization {
+        mirror(keys, job, converted)?;
+    }
+    let syncs = experiment.flag("sync_code")?;
+    if syncs.is_some() {
+        converted.report.not_needed("experiment.sync_code", experiment.place("sync_code"), "a submission takes a snapshot of the code by itself");
+    }
+    if let Some(workdir) = experiment.text("workdir")?.map(|path| path.trim_matches('/')) {
+        let at = experiment.place("workdir");
+        if let Some(store) = store {
+            for (key, value) in [("datastore", store), ("path", workdir), ("mode", "mount")] {
+                job.put(&["io", "workdir", key], quoted(value, at));
+            }
+            converted.report.mapped("experiment.workdir", at, "io.workdir");
+            converted.report.warn("the script starts in the code that travels with it; what is to stay in the store goes to ${{workdir}}");
+        } else {
+            converted.report.not_mapped("experiment.workdir", at, "there is no `storage` it could lie in");
+        }
+    }
+    copied(experiment, store, job, converted)
+}
+
+fn put_ignored(keys: &Section<'_>, names: &[&str], job: &mut Node, converted: &mut Converted) {
+    let at = keys.place("ignore_dir");
+    job.put(&["code", "ignore"], Node::sequence(names.iter().map(|name| quoted(name, at)).collect(), at.clone()));
+    converted.report.mapped(keys.key("ignore_dir"), at, "code.ignore");
+}
+
+/// `synchronization.target` names an io: there `tow sync` mirrors the code to.
+fn mirror(keys: &Section<'_>, job: &Node, converted: &mut Converted) -> Result<()> {
+    if let Some(target) = keys.text("target")? {
+        let at = keys.place("target");
+        match job.get("io").and_then(|io| io.get(target)) {
+            Some(io) => {
+                for key in ["datastore", "path"] {
+                    if let Some(value) = io.get(key) {
+                        converted.config.put(&["sync", key], value.clone());
+                    }
+                }
+                if let Some(ignored) = job.get("code").and_then(|code| code.get("ignore")) {
+                    converted.config.put(&["sync", "ignore"], ignored.clone());
+                }
+                converted.report.mapped("synchronization.target", at, "sync, for `tow sync`; a submission does not need it");
+            }
+            None => converted.report.not_mapped("synchronization.target", at, format!("no io is called `{target}`")),
+        }
+    }
+    for (key, value) in keys.rest() {
+        converted.report.not_mapped(keys.key(key), &value.at, "no field of a synchronization that is known");
+    }
+    Ok(())
+}
+
+fn copied(keys: &Section<'_>, store: Option<&str>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let wanted = keys.flag("copy_data")?.unwrap_or(false);
+    let (folder, parts) = (keys.text("data_dir")?, keys.text("data_subdir")?);
+    let names = ["copy_data", "data_dir", "data_subdir"];
+    match (wanted, folder, store) {
+        (true, Some(folder), Some(store)) => {
+            job.put(&["copy", "datastore"], quoted(store, keys.place("data_dir")));
+            job.put(&["copy", "path"], quoted(folder.trim_matches('/'), keys.place("data_dir")));
+            let parts = listed(parts.unwrap_or_default());
+            if !parts.is_empty() {
+                let at = keys.place("data_subdir");
+                job.put(&["copy", "subdirs"], Node::sequence(parts.iter().map(|part| quoted(part, at)).collect(), at.clone()));
+            }
+            converted.report.warn("the copied data lies at $TOW_COPY_DIR on the node");
+            for key in names.into_iter().filter(|key| keys.get(key).is_some()) {
+                converted.report.mapped(keys.key(key), keys.place(key), "copy");
+            }
+        }
+        (true, None, _) => return Err(wrong(keys.place("copy_data"), "`copy_data` is set, and there is no `data_dir`")),
+        (true, Some(_), None) => return Err(wrong(keys.place("data_dir"), "`copy_data` is set, and there is no `storage` to copy from")),
+        (false, ..) => {
+            for key in names.into_iter().filter(|key| keys.get(key).is_some()) {
+                converted.report.not_needed(keys.key(key), keys.place(key), "no data is copied");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `name: v1, v2`, `(a,b): (1,2), (3,4)`, one per entry; commas or lines between values.
+pub(super) fn sweep(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let Some(node) = keys.get("arg_sweep") else { return Ok(()) };
+    let entries: Vec<(&str, &Position)> = match &node.content {
+        Content::Sequence(items) => items.iter().map(|item| Ok((super::section::text(item, "experiment.arg_sweep")?, &item.at))).collect::<Result<_>>()?,
+        Content::Scalar { text, .. } => text.lines().map(|line| (line, &node.at)).collect(),
+        Content::Mapping(_) => return Err(wrong(&node.at, "`experiment.arg_sweep` must be a list of texts")),
+    };
+    let mut sweep = Sweep::default();
+    for (entry, at) in entries.into_iter().filter(|(entry, _)| !entry.trim().is_empty()) {
+        let (name, values) = entry.split_once(':').ok_or_else(|| wrong(at, format!("`{entry}`: a sweep is written `name: v1, v2`")))?;
+        let values: Vec<&str> = values.split('\n').map(|part| part.trim().trim_matches(',')).filter(|part| !part.is_empty()).collect();
+        sweep.set(&format!("{}={}", name.trim(), values.join(","))).map_err(|error| wrong(at, error.message()))?;
+    }
+    sweep.combinations().map_err(|error| wrong(&node.at, error.message()))?;
+    for axis in &sweep.0 {
+        let values = |choice: &Vec<String>| Node::sequence(choice.iter().map(|value| quoted(value, &node.at)).collect(), node.at.clone());
+        let (label, choices) = match axis.names.as_slice() {
+            [one] => (one.clone(), axis.choices.iter().flatten().map(|value| quoted(value, &node.at)).collect()),
+            many => (format!("({})", many.join(", ")), axis.choices.iter().map(values).collect()),
+        };
+        job.put(&["sweep", &label], Node::sequence(choices, node.at.clone()));
+    }
+    if !sweep.is_empty() {
+        converted.report.mapped("experiment.arg_sweep", &node.at, "sweep");
+    }
+    Ok(())
+}
+
+pub(super) fn script(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+    let mut lines: Vec<String> = keys.lines("script")?.into_iter().map(str::to_owned).collect();
+    if lines.iter().all(|line| line.trim().is_empty()) {
+        return Err(wrong(keys.place("script"), "`experiment.script` is missing"));
+    }
+    let at = keys.place("script").clone();
+    if keys.flag("sync_code")? == Some(false) && job.get("io").and_then(|io| io.get("workdir")).is_some() {
+        // Nothing was sent: the code that lies in the store is what ran.
+        lines.insert(0, "cd ${{workdir}}".to_owned());
+        converted.report.warn("the code was not sent before: the script begins with `cd ${{workdir}}` and runs what lies there. Take the line out to run the code beside this file");
+    }
+    let whole = lines.join("\n");
+    let names = towline_core::template::names(&whole).map_err(|error| wrong(&at, error.message()))?;
+    let known = |name: &str| {
+        let in_sweep = |label: &str| label.trim_matches(['(', ')']).split(',').any(|part| part.trim() == name);
+        let is_swept = matches!(job.get("sweep").map(|sweep| &sweep.content), Some(Content::Mapping(axes)) if axes.iter().any(|(key, _)| key.text().is_some_and(in_sweep)));
+        is_swept || job.get("io").and_then(|io| io.get(name)).is_some()
+    };
+    for name in names.iter().filter(|name| !known(name)) {
+        converted.report.warn(format!("the script uses ${{{{{name}}}}}, which is neither an io nor a value of the sweep: `tow submit` will refuse it"));
+    }
+    put_script(converted, job, &["script"], &lines, &at);
+    converted.report.mapped("experiment.script", &at, "script");
+    converted.report.warn("a line of the script that fails ends the run now; write `set +e` as its first line for the old way");
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! Calls to a cloud's services, as whoever is signed in.
+//!
+//! Throttling is waited out, for the service says that it did nothing. What failed otherwise is sent again
+//! only where that is harmless. A token that is refused is replaced once. No redirect is followed.
+
+use super::endpoints::{Endpoints, PUBLIC};
+use super::identity::SignIn;
+use super::identity::cache::Cache;
+use super::identity::grant::secure;
+use crate::patience::Patience;
+use crate::web::{Answer, AskError, Web};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::OnceCell;
+use towline_core::redact::Secret;
+use towline_core::{Error, Result};
+
+/// Calls at a time.
+const AT_ONCE: usize = 8;
+
+/// Whom a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Audience {
+    Management,
+    /// The workspace's own services, run history among them.
+    Workspace,
+    Vault,
+    Storage,
+    /// No token is sent.
+    Nobody,
+}
+
+/// One call. `Debug` shows neither body nor query, which may hold secrets.
+#[derive(Clone)]
+pub struct Question {
+    pub method: Method,
+    /// Absolute.
+    pub url: String,
+    pub audience: Audience,
+    pub body: Option<serde_json::Value>,
+    pub headers: Vec<(String, Secret)>,
+    /// Doing it twice is doing it once: it may be sent again when no answer came.
+    pub repeatable: bool,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question").field("method", &self.method).field("url", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl Question {
+    /// The address without its query.
+    fn path(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+    fn host(&self) -> &str {
+        self.path().split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
+    }
+
+    fn request(&self, token: Option<&Secret>) -> Result<Request<Bytes>> {
+        let wrong = |what: &str| Error::bug(format!("{what} of a call to {} cannot be sent", self.host()));
+        let body = self.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let mut request = Request::builder().method(self.method.clone()).uri(&self.url).body(body).map_err(|_| wrong("the address"))?;
+        let length = request.body().len();
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if self.body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if self.method != Method::GET && self.method != Method::HEAD {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let secret = |text: &str| {
+            let mut value = HeaderValue::from_str(text).map_err(|_| wrong("a header"))?;
+            value.set_sensitive(true);
+            Ok::<_, Error>(value)
+        };
+        for (name, value) in &self.headers {
+            headers.insert(HeaderName::try_from(name).map_err(|_| wrong("a header"))?, secret(value.expose())?);
+        }
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", token.expose()))?);
+        }
+        Ok(request)
+    }
+}
+
+/// The cloud. Nothing is asked, and no client is made, before the first call.
+#[derive(Debug)]
+pub struct Cloud {
+    at: String,
+    endpoint: String,
+    sign_in: SignIn,
+    cache: Cache,
+    web: OnceLock<Web>,
+    endpoints: OnceCell<Endpoints>,
+    sent: AtomicU64,
+}
+
+impl Cloud {
+    /// `at` names it in messages; `endpoint` is the resource manager, the public cloud's unless told.
+    /// What is learnt is kept in the folder `cache`.
+    pub fn new(at: &str, endpoint: Option<&str>, sign_in: SignIn, cache: &Path) -> Result<Self> {
+        let endpoint = endpoint.map(|text| text.trim().trim_end_matches('/')).filter(|text| !text.is_empty()).unwrap_or(PUBLIC);
+        let is_good = url::Url::parse(endpoint).is_ok_and(|url| url.has_host() && url.query().is_none() && url.username().is_empty());
+        if !is_good {
+            return Err(Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")));
+        }
+        let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
+        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web: OnceLock::new(), endpoints: OnceCell::new(), sent: AtomicU64::new(0) })
+    }
+
+    /// With a client that is there already.
+    #[must_use]
+    pub fn with_web(self, web: Web) -> Self {
+        Self { web: web.into(), ..self }
+    }
+
+    /// The resource manager, without a slash at its end.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// How often something was sent to a service, login apart.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub fn web(&self) -> Result<&Web> {
+        if self.web.get().is_none() {
+            let _ = self.web.set(Web::new()?);
+        }
+        Ok(self.web.get().expect("set above"))
+    }
+
+    pub async fn endpoints(&self) -> Result<&Endpoints> {
+        let web = self.web()?;
+        self.endpoints.get_or_try_init(|| Endpoints::of(&self.at, &self.endpoint, web, &self.cache)).await
+    }
+
+    /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
+    pub async fn sign_in(&self, may_ask: bool) -> Result<()> {
+        let endpoints = self.endpoints().await?;
+        self.sign_in.sign_in(self.web()?, &endpoints.authority, &endpoints.management, may_ask).await
+    }
+
+    pub async fn token(&self, audience: Audience) -> Result<Secret> {
+        let none = || Error::bug("a token for nobody was asked for");
+        self.token_instead(audience, None).await?.ok_or_else(none)
+    }
+
+    /// A token, and not the one that was refused.
+    async fn token_instead(&self, audience: Audience, refused: Option<&Secret>) -> Result<Option<Secret>> {
+        if audience == Audience::Nobody {
+            return Ok(None);
+        }
+        let endpoints = self.endpoints().await?;
+        let resource = match audience {
+            Audience::Management | Audience::Nobody => &endpoints.management,
+            Audience::Workspace => &endpoints.workspace,
+            Audience::Vault => &endpoints.vault,
+            Audience::Storage => &endpoints.storage,
+        };
+        let web = self.web()?;
+        let token = match refused {
+            None => self.sign_in.token(web, &endpoints.authority, resource).await,
+            Some(refused) => self.sign_in.another(web, &endpoints.authority, resource, refused).await,
+        };
+        token.map(Some)
+    }
+
+    /// The answer, whatever its status. An error: nobody is signed in, or there is no answer at all.
+    pub async fn call(&self, question: &Question) -> Result<Answer> {
+        if question.audience != Audience::Nobody {
+            secure(&question.url)?;
+        }
+        let token = self.token_instead(question.audience, None).await?;
+        let first = self.send(question, token.as_ref()).await?;
+        match token {
+            Some(refused) if first.status == StatusCode::UNAUTHORIZED => {
+                let another = self.token_instead(question.audience, Some(&refused)).await?;
+                let second = self.send(question, another.as_ref()).await?;
+                Ok(Answer { tries: first.tries + second.tries, ..second })
+            }
+            _ => Ok(first),
+        }
+    }
+
+    /// Many calls, several at a time; answers in their order.
+    pub async fn call_all(&self, questions: &[Question]) -> Vec<Result<Answer>> {
+        let asked: Vec<_> = questions.iter().map(|question| self.call(question)).collect();
+        stream::iter(asked).buffered(AT_ONCE).collect().await
+    }
+
+    async fn send(&self, question: &Question, token: Option<&Secret>) -> Result<Answer> {
+        let make = || {
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            question.request(token)
+        };
+        let asked = self.web()?.ask_with(Patience::of_a_call(question.repeatable), make).await;
+        asked.map_err(|error| match error {
+            AskError::Unmade(error) => error,
+            AskError::Unanswered(problem) => problem.explain(&format!("{}: {}", self.at, question.host()), question.host()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_question_shows_no_secret() {
+        let question = Question {
+            method: Method::POST,
+            url: "https://host:1/a/b?sig=canary".to_owned(),
+            audience: Audience::Nobody,
+            body: Some(json!({"value": "canary"})),
+            headers: vec![("x-azureml-token".to_owned(), Secret::new("canary"))],
+            repeatable: false,
+        };
+        assert!(!format!("{question:?}").contains("canary"));
+        let request = question.request(Some(&Secret::new("canary"))).expect("a request");
+        assert!(!format!("{:?}", request.headers()).contains("canary"));
+        assert_eq!((question.host(), request.headers()[AUTHORIZATION].to_str().ok()), ("host:1", Some("Bearer canary")));
+        let bad = Question { url: "https://host:1/ canary".to_owned(), ..question };
+        assert!(!format!("{:?}", bad.request(None).expect_err("no address")).contains("canary"));
+    }
+}

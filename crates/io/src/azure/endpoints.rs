@@ -1,0 +1,118 @@
+//! Where a cloud's services are, and what tokens for them are called. The public cloud is known; another
+//! tells it at its resource manager.
+
+use super::identity::cache::Cache;
+use super::identity::grant::secure;
+use crate::patience::Patience;
+use crate::web::{AskError, Web, said};
+use bytes::Bytes;
+use http::Request;
+use serde_json::{Value, json};
+use towline_core::{Error, Result};
+
+pub const PUBLIC: &str = "https://management.azure.com";
+const VERSION: &str = "2022-09-01";
+/// For how long what a cloud told is believed.
+const BELIEVED: u64 = 24 * 3600 * 1000;
+
+/// Addresses without a slash at their end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The login service.
+    pub authority: String,
+    /// Whom tokens are for: the resource manager, the workspace's own services, Key Vault, blob storage.
+    pub management: String,
+    pub workspace: String,
+    pub vault: String,
+    pub storage: String,
+    /// The end of the storage services' host names: `core.windows.net`.
+    pub storage_suffix: String,
+    /// The end of vaults' host names: `vault.azure.net`.
+    pub vault_suffix: String,
+}
+
+impl Endpoints {
+    pub fn public() -> Self {
+        Self {
+            authority: "https://login.microsoftonline.com".to_owned(),
+            management: PUBLIC.to_owned(),
+            workspace: "https://ml.azure.com".to_owned(),
+            vault: "https://vault.azure.net".to_owned(),
+            storage: "https://storage.azure.com".to_owned(),
+            storage_suffix: "core.windows.net".to_owned(),
+            vault_suffix: "vault.azure.net".to_owned(),
+        }
+    }
+
+    /// Those of the cloud whose resource manager is at `endpoint`, asked for once a day.
+    pub(super) async fn of(at: &str, endpoint: &str, web: &Web, cache: &Cache) -> Result<Self> {
+        if endpoint == PUBLIC {
+            return Ok(Self::public());
+        }
+        secure(endpoint)?;
+        let name = ["endpoints", endpoint];
+        let now = towline_host::clock::now();
+        let known = cache.get(&name).filter(|known| known["at"].as_i64().is_some_and(|then| now.since(towline_core::time::Moment(then)) < BELIEVED));
+        if let Some(found) = known.and_then(|known| Self::read(endpoint, known.get("told")?)) {
+            return Ok(found);
+        }
+        let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
+        let answer = web.ask_with(Patience::of_a_call(true), || Request::get(&url).body(Bytes::new())).await.map_err(|error| match error {
+            AskError::Unmade(_) => Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")),
+            AskError::Unanswered(problem) => problem.explain(&format!("{at}: {endpoint}"), endpoint),
+        })?;
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let found = Self::read(endpoint, &told).filter(|_| answer.status.is_success()).ok_or_else(|| {
+            let error = Error::config(format!("{at}: {endpoint} does not tell what cloud it is ({})", said(&answer)));
+            error.hint(format!("`endpoint` is the address of a resource manager, such as {PUBLIC}"))
+        })?;
+        cache.put(&name, &json!({"version": 1, "at": now, "told": told}));
+        Ok(found)
+    }
+
+    /// From what a resource manager tells; `None` if it names no login service.
+    fn read(endpoint: &str, told: &Value) -> Option<Self> {
+        let told = told.get(0).unwrap_or(told);
+        let text = |path: &str| told.pointer(path).and_then(Value::as_str).map(|text| text.trim_end_matches('/').to_owned()).filter(|text| !text.is_empty());
+        let public = Self::public();
+        // These two are told by no cloud.
+        let (workspace, vault) = match endpoint {
+            place if place.ends_with(".chinacloudapi.cn") => ("https://ml.azure.cn".to_owned(), "https://vault.azure.cn".to_owned()),
+            place if place.ends_with(".usgovcloudapi.net") => ("https://ml.azure.us".to_owned(), "https://vault.usgovcloudapi.net".to_owned()),
+            _ => (public.workspace, public.vault),
+        };
+        Some(Self {
+            authority: text("/authentication/loginEndpoint")?,
+            management: text("/authentication/audiences/0").unwrap_or_else(|| endpoint.to_owned()),
+            workspace,
+            vault,
+            storage: public.storage,
+            storage_suffix: text("/suffixes/storage").unwrap_or(public.storage_suffix),
+            vault_suffix: text("/suffixes/keyVaultDns").map(|suffix| suffix.trim_start_matches('.').to_owned()).unwrap_or(public.vault_suffix),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_tells_what_it_is() {
+        let endpoint = "https://management.usgovcloudapi.net";
+        let told = json!({
+            "authentication": {"loginEndpoint": "https://login.microsoftonline.us/", "audiences": ["https://management.core.usgovcloudapi.net/", endpoint]},
+            "suffixes": {"storage": "core.usgovcloudapi.net", "keyVaultDns": ".vault.usgovcloudapi.net"},
+        });
+        let found = Endpoints::read(endpoint, &told).expect("a cloud");
+        assert_eq!(found.authority, "https://login.microsoftonline.us");
+        assert_eq!(found.management, "https://management.core.usgovcloudapi.net");
+        assert_eq!((found.workspace.as_str(), found.vault_suffix.as_str()), ("https://ml.azure.us", "vault.usgovcloudapi.net"));
+        assert_eq!(Endpoints::read(endpoint, &json!([told])), Some(found), "older forms are lists");
+        let bare = Endpoints::read("https://stack", &json!({"authentication": {"loginEndpoint": "https://login"}})).expect("a cloud");
+        assert_eq!((bare.management.as_str(), bare.storage_suffix.as_str()), ("https://stack", "core.windows.net"));
+        for nothing in [json!({}), json!([]), json!("x"), json!({"authentication": {"loginEndpoint": ""}})] {
+            assert_eq!(Endpoints::read(endpoint, &nothing), None);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Tokens on disk, so that the next process need not ask: files of 0600 in a folder of 0700. What cannot
+//! be read or written is as if it were not there; two who write at once both leave a whole file.
+
+use serde_json::Value;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// More than any token has.
+const LARGEST: u64 = 1 << 20;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// `what` and all that tells one from another; none of it is to be seen in the name of the file.
+    pub(crate) fn path(&self, what: &[&str]) -> PathBuf {
+        // Lengths keep neighbours apart.
+        let joined: Vec<String> = what.iter().map(|word| format!("{}:{word}", word.len())).collect();
+        self.folder.join(format!("{}.json", &blake3::hash(joined.concat().as_bytes()).to_hex()[..32]))
+    }
+
+    pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
+        let file = File::open(self.path(what)).ok()?;
+        let meta = file.metadata().ok()?;
+        let is_open = meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0;
+        if is_open || meta.len() > LARGEST {
+            return None;
+        }
+        serde_json::from_reader(file).ok()
+    }
+
+    pub(crate) fn put(&self, what: &[&str], value: &Value) {
+        if make_private(&self.folder).is_ok() {
+            let _ = towline_host::once::replace(&self.path(what), value.to_string().as_bytes());
+        }
+    }
+
+    pub(crate) fn forget(&self, what: &[&str]) {
+        let _ = fs::remove_file(self.path(what));
+    }
+}
+
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if fs::metadata(folder)?.mode() & 0o077 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn it_is_private_and_does_not_trust_what_is_not() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("azure");
+        fs::create_dir(&folder).expect("made");
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("set");
+        let cache = Cache::new(&folder);
+        let what = ["token", "someone", "https://r"];
+        assert_eq!(cache.get(&what), None);
+        cache.put(&what, &json!({"a": 1}));
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        let path = cache.path(&what);
+        assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
+        assert_eq!(cache.get(&what), Some(json!({"a": 1})));
+        assert_eq!(cache.get(&["token", "someonehttps://r", ""]), None);
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("set");
+        assert_eq!(cache.get(&what), None, "others may have read or written it");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
+        fs::write(&path, "torn {").expect("written");
+        assert_eq!(cache.get(&what), None);
+        cache.forget(&what);
+        assert!(!path.exists());
+        cache.forget(&what);
+    }
+}

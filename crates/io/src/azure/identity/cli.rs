@@ -1,0 +1,168 @@
+//! Tokens of whoever is signed in to the Azure CLI.
+
+use super::token::Token;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use towline_core::{Error, Result};
+
+/// How long `az` may take. It starts slowly, and may have to ask over the network.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Which login is asked.
+#[derive(Debug, Clone)]
+pub(super) struct AzureCli {
+    pub(super) at: String,
+    /// Where programs are, as `PATH` says it.
+    pub(super) path: String,
+    pub(super) profile: Option<PathBuf>,
+    pub(super) tenant: Option<String>,
+}
+
+impl AzureCli {
+    pub(super) async fn token(self, resource: String) -> Result<Token> {
+        let asked = tokio::task::spawn_blocking(move || self.ask(&resource)).await;
+        asked.map_err(|error| Error::bug("a task broke").source_error(error))?
+    }
+
+    fn ask(&self, resource: &str) -> Result<Token> {
+        let at = &self.at;
+        let Some(program) = towline_host::program::find_program("az", &self.path) else {
+            let error = Error::refused(format!("{at}: Azure CLI not installed."));
+            return Err(error.hint("install it (https://aka.ms/azure-cli)").hint("or choose another `credential`: device_code, managed_identity, …"));
+        };
+        let mut command = Command::new(program);
+        command.args(["account", "get-access-token", "--resource", resource, "--output", "json"]);
+        command.args(self.tenant.iter().flat_map(|tenant| ["--tenant", tenant]));
+        if let Some(profile) = &self.profile {
+            command.env("AZURE_CONFIG_DIR", profile);
+        }
+        let said = run(command, LIMIT).map_err(|error| Error::refused(format!("{at}: `az` cannot be started")).source_error(error))?;
+        let Some(said) = said else {
+            let error = Error::unreachable(format!("{at}: Command timeout: `az account get-access-token` gave no token in {} s", LIMIT.as_secs()));
+            return Err(error.hint(format!("see how it goes: {}", self.line("account get-access-token"))));
+        };
+        if !said.status.success() {
+            return Err(self.refused(&said.stderr));
+        }
+        let token = serde_json::from_slice(&said.stdout).ok().and_then(|json| Token::named(&json, "accessToken", towline_host::clock::now()));
+        token.ok_or_else(|| Error::refused(format!("{at}: what `az account get-access-token` says holds no token")).hint("is the Azure CLI up to date?"))
+    }
+
+    fn refused(&self, stderr: &[u8]) -> Error {
+        let at = &self.at;
+        let text = String::from_utf8_lossy(stderr);
+        let first = text.lines().find(|line| line.starts_with("ERROR:")).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+        let first: String = first.unwrap_or("it failed").trim_start_matches("ERROR:").trim().chars().filter(|c| !c.is_control()).take(300).collect();
+        let tenant = self.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
+        if ["az login", "AADSTS", "No subscription", "refresh token", "not logged in"].iter().any(|sign| text.contains(sign)) {
+            let error = Error::refused(format!("{at}: nobody is signed in to the Azure CLI{} ({first})", self.shown_profile()));
+            return error.hint(format!("sign in: {}", self.line(&format!("login{tenant}"))));
+        }
+        let error = if ["onnection", "Max retries", "timed out", "resolve"].iter().any(|sign| text.contains(sign)) {
+            Error::unreachable(format!("{at}: the Azure CLI has no token: {first}"))
+        } else {
+            Error::refused(format!("{at}: the Azure CLI has no token: {first}"))
+        };
+        error.hint(format!("see that this works: {}", self.line("account get-access-token")))
+    }
+
+    fn shown_profile(&self) -> String {
+        self.profile.as_ref().map(|profile| format!(" of profile {}", profile.display())).unwrap_or_default()
+    }
+
+    /// What to type.
+    fn line(&self, words: &str) -> String {
+        match &self.profile {
+            Some(profile) => format!("AZURE_CONFIG_DIR={} az {words}", quoted(profile)),
+            None => format!("az {words}"),
+        }
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+@%".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+struct Said {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// Runs a program to its end; `None` if it took too long, and then nothing of it is left.
+fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Said>> {
+    // Of its own group, so that all of it can be ended.
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let (sender, receiver) = mpsc::channel();
+    let outputs: [Option<Box<dyn Read + Send>>; 2] = [child.stdout.take().map(|pipe| Box::new(pipe) as _), child.stderr.take().map(|pipe| Box::new(pipe) as _)];
+    for (number, pipe) in outputs.into_iter().enumerate() {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+            let _ = sender.send((number, bytes));
+        });
+    }
+    let begun = std::time::Instant::now();
+    let mut read = [Vec::new(), Vec::new()];
+    for _ in 0..2 {
+        let Ok((number, bytes)) = receiver.recv_timeout(limit.saturating_sub(begun.elapsed())) else {
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            child.wait()?;
+            return Ok(None);
+        };
+        read[number] = bytes;
+    }
+    let [stdout, stderr] = read;
+    Ok(Some(Said { status: child.wait()?, stdout, stderr }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::ErrorKind;
+
+    fn cli(path: &Path, profile: Option<&str>) -> AzureCli {
+        let path = path.display().to_string();
+        AzureCli { at: "cluster `c`".to_owned(), path, profile: profile.map(PathBuf::from), tenant: None }
+    }
+
+    #[test]
+    fn without_it_there_is_a_next_step() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = cli(folder.path(), None).ask("https://r").expect_err("none is there");
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Refused, "cluster `c`: Azure CLI not installed."));
+        assert_eq!(error.hints().len(), 2);
+    }
+
+    #[test]
+    fn its_refusals_are_told_apart() {
+        let cli = cli(Path::new("/"), Some("/home/u/my login"));
+        let signed_out = cli.refused(b"WARNING: x\nERROR: Please run 'az login' to setup account.\n");
+        assert_eq!(signed_out.kind(), ErrorKind::Refused);
+        assert_eq!(signed_out.hints(), ["sign in: AZURE_CONFIG_DIR='/home/u/my login' az login"]);
+        assert_eq!(cli.refused(b"ERROR: HTTPSConnectionPool: Max retries exceeded").kind(), ErrorKind::Unreachable);
+        assert_eq!(cli.refused(b"").kind(), ErrorKind::Refused);
+        let other = AzureCli { profile: None, tenant: Some("t".to_owned()), ..cli };
+        assert_eq!(other.refused(b"ERROR: AADSTS70043: expired").hints(), ["sign in: az login --tenant t"]);
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_all_it_started() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; sleep 600"]);
+        assert!(run(command, Duration::from_millis(200)).expect("started").is_none());
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let said = run(command, LIMIT).expect("started").expect("ended");
+        assert_eq!((said.status.code(), said.stdout.as_slice(), said.stderr.as_slice()), (Some(3), &b"out\n"[..], &b"err\n"[..]));
+    }
+}

@@ -1,0 +1,126 @@
+//! Questions to the login service: OAuth 2.0 grants, sent as forms.
+
+use super::token::Token;
+use crate::patience::Patience;
+use crate::web::{Answer, AskError, NoAnswer, Web, said};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
+use serde_json::Value;
+use towline_core::redact::Secret;
+use towline_core::{Error, ErrorKind, Result};
+
+/// Where tokens are granted: `{authority}/{tenant}/oauth2/v2.0/…`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Login<'a> {
+    pub(super) at: &'a str,
+    pub(super) web: &'a Web,
+    pub(super) authority: &'a str,
+    pub(super) tenant: &'a str,
+}
+
+/// A no of the login service.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The word that OAuth has for it: `invalid_grant`, `authorization_pending`, …
+    pub(super) word: String,
+    /// For people, one line, without secrets.
+    said: String,
+}
+
+impl Refusal {
+    pub(super) fn error(&self, at: &str, way: &str) -> Error {
+        Error::refused(format!("{at}: the login service refuses {way}: {}", self.said))
+    }
+}
+
+impl Login<'_> {
+    /// A grant that may be asked for twice. `secrets` must not be repeated by any message.
+    pub(super) async fn grant(&self, fields: &[(&str, &str)], secrets: &[&Secret]) -> Result<Result<Value, Refusal>> {
+        self.ask("token", fields, secrets, true).await
+    }
+
+    pub(super) async fn ask(&self, what: &str, fields: &[(&str, &str)], secrets: &[&Secret], repeatable: bool) -> Result<Result<Value, Refusal>> {
+        let url = format!("{}/{}/oauth2/v2.0/{what}", self.authority.trim_end_matches('/'), escaped(self.tenant));
+        secure(&url)?;
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let make = || {
+            let builder = Request::builder().method(Method::POST).uri(&url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+            builder.header(ACCEPT, "application/json").body(Bytes::from(form.clone()))
+        };
+        let answer = self.web.ask_with(Patience::of_a_call(repeatable), make).await.map_err(|error| match error {
+            AskError::Unmade(_) => Error::config(format!("{}: `{}` is no address of a login service", self.at, self.authority)),
+            AskError::Unanswered(problem) => unreachable(self.at, self.authority, &problem),
+        })?;
+        let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status.is_success() {
+            return Ok(Ok(json));
+        }
+        Ok(Err(refusal(&answer, &json, secrets)))
+    }
+
+    /// The token in an answer.
+    pub(super) fn token(&self, answer: &Value) -> Result<Token> {
+        let read = Token::read(answer, towline_host::clock::now());
+        read.ok_or_else(|| Error::unreachable(format!("{}: the login service answers without a token", self.at)))
+    }
+}
+
+/// Tokens and secrets go over TLS, or not at all.
+pub(crate) fn secure(url: &str) -> Result<()> {
+    if url.starts_with("https://") {
+        return Ok(());
+    }
+    let shown = url.split('?').next().unwrap_or_default();
+    Err(Error::new(ErrorKind::Refused, format!("no token is sent to {shown}: it would go unencrypted")).hint("an address must begin with https://"))
+}
+
+pub(super) fn unreachable(at: &str, service: &str, problem: &NoAnswer) -> Error {
+    let host = service.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(service);
+    problem.explain(&format!("{at}: {host}"), host)
+}
+
+/// `{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided. … Trace ID: …"}`
+pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Refusal {
+    let word = json.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = json.get("error_description").or_else(|| json.get("message")).or_else(|| json.pointer("/error/message")).and_then(Value::as_str);
+    let line = text.unwrap_or_default().lines().next().unwrap_or_default();
+    let line = line.split(" Trace ID:").next().unwrap_or_default().trim();
+    let mut shown = match (word.as_str(), line) {
+        ("", "") => said(answer),
+        (word, "") => word.to_owned(),
+        (_, line) => line.chars().filter(|c| !c.is_control()).take(400).collect(),
+    };
+    for secret in secrets.iter().filter(|secret| !secret.expose().is_empty()) {
+        shown = shown.replace(secret.expose(), "…");
+    }
+    Refusal { word, said: shown }
+}
+
+fn escaped(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string().replace("%2D", "-").replace("%2E", ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_is_one_line_and_repeats_no_secret() {
+        let answer = Answer { status: http::StatusCode::BAD_REQUEST, headers: http::HeaderMap::new(), body: Bytes::new(), tries: 1 };
+        let json = json!({"error": "invalid_client", "error_description": "AADSTS7: not canary. Trace ID: 12 Correlation\r\nTimestamp: now"});
+        let found = refusal(&answer, &json, &[&Secret::new("canary")]);
+        assert_eq!((found.word.as_str(), found.said.as_str()), ("invalid_client", "AADSTS7: not …."));
+        assert_eq!(refusal(&answer, &json!({"error": "invalid_grant"}), &[]).said, "invalid_grant");
+        assert_eq!(refusal(&answer, &Value::Null, &[]).said, "400 Bad Request");
+    }
+
+    #[test]
+    fn nothing_goes_unencrypted() {
+        assert!(secure("https://login.microsoftonline.com/t").is_ok());
+        let error = secure("http://somewhere/token?secret=canary").expect_err("plain");
+        assert!(error.kind() == ErrorKind::Refused && !error.to_string().contains("canary"));
+        assert_eq!(escaped("a/b?c-d.e"), "a%2Fb%3Fc-d.e");
+    }
+}

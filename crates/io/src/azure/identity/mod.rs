@@ -1,0 +1,227 @@
+//! Signing in to Azure: tokens for its services, by the way that the configuration names.
+//!
+//! A token is asked for when it is first needed and kept, in memory and in private files, until five
+//! minutes before its end. Only [`SignIn::sign_in`] ever asks somebody something.
+
+pub(crate) mod cache;
+mod cli;
+mod device;
+pub(crate) mod grant;
+mod managed;
+mod token;
+mod way;
+
+use crate::credential::{Lookup, no_way};
+use crate::web::Web;
+use cache::Cache;
+use cli::AzureCli;
+use grant::Login;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use token::Token;
+use tokio::sync::Mutex;
+use towline_core::config::Credential;
+use towline_core::redact::Secret;
+use towline_core::{Error, ErrorKind, Result};
+use way::Way;
+
+/// How a variable of the process is read.
+pub type Variable = dyn Fn(&str) -> Option<String> + Send + Sync;
+/// How a secret of the keyring is.
+pub type Keyring = dyn Fn(&str) -> Option<Secret> + Send + Sync;
+
+/// What signing in needs of the process that does it.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub variable: Arc<Variable>,
+    pub keyring: Arc<Keyring>,
+    /// What `~` means.
+    pub home: Option<PathBuf>,
+    /// Shows a line to whoever signs in.
+    pub tell: Arc<dyn Fn(&str) + Send + Sync>,
+    /// The command that signs in, for hints.
+    pub command: String,
+}
+
+impl Surroundings {
+    fn secret(&self, at: &str, reference: &str) -> Result<Secret> {
+        let lookup = Lookup { variable: &*self.variable, keyring: &*self.keyring, home: self.home.as_deref(), reach: &no_way, notice: &*self.tell };
+        lookup.secret(at, "client_secret", reference)
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+/// Whoever is signed in.
+#[derive(Debug)]
+pub struct SignIn {
+    at: String,
+    way: Way,
+    surroundings: Surroundings,
+    cache: Cache,
+    /// By authority and resource. Held while one is asked for: of many who need it, one asks.
+    kept: Mutex<HashMap<[String; 2], Token>>,
+}
+
+impl SignIn {
+    /// `at` names in messages whose credential it is, `cache` the folder for tokens. Nothing is asked yet.
+    pub fn new(at: &str, credential: Option<&Credential>, profile: Option<&str>, surroundings: Surroundings, cache: &Path) -> Result<Self> {
+        let way = match Way::read(at, credential, profile, surroundings.home.as_deref())? {
+            Way::Workload { tenant, client } => {
+                let variable = |name| (surroundings.variable)(name).filter(|value: &String| !value.trim().is_empty());
+                Way::Workload { tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")), client: client.or_else(|| variable("AZURE_CLIENT_ID")) }
+            }
+            way => way,
+        };
+        Ok(Self { at: at.to_owned(), way, surroundings, cache: Cache::new(cache), kept: Mutex::default() })
+    }
+
+    /// A token for a resource, such as `https://management.azure.com`, from the login service at `authority`.
+    pub async fn token(&self, web: &Web, authority: &str, resource: &str) -> Result<Secret> {
+        self.have(web, authority, resource, None, false).await
+    }
+
+    /// Another than the one that a service has just refused.
+    pub async fn another(&self, web: &Web, authority: &str, resource: &str, refused: &Secret) -> Result<Secret> {
+        self.have(web, authority, resource, Some(refused), false).await
+    }
+
+    /// The same as [`Self::token`], but asking on the terminal where that is the way and `may_ask` allows it.
+    pub async fn sign_in(&self, web: &Web, authority: &str, resource: &str, may_ask: bool) -> Result<()> {
+        self.have(web, authority, resource, None, may_ask).await.map(drop)
+    }
+
+    async fn have(&self, web: &Web, authority: &str, resource: &str, refused: Option<&Secret>, may_ask: bool) -> Result<Secret> {
+        let name = [authority.to_owned(), resource.to_owned()];
+        let mut kept = self.kept.lock().await;
+        let now = towline_host::clock::now();
+        let wanted = |token: &Token| refused != Some(&token.secret);
+        let known = kept.get(&name).filter(|token| wanted(token)).cloned();
+        let known = known.filter(|token| token.is_fresh(now)).or_else(|| self.stored(authority, resource).filter(wanted));
+        if let Some(token) = known.as_ref().filter(|token| token.is_fresh(now)) {
+            kept.insert(name, token.clone());
+            return Ok(token.secret.clone());
+        }
+        kept.remove(&name);
+        if refused.is_some() && known.is_none() {
+            self.cache.forget(&self.marks("token", authority, resource));
+        }
+        let token = match self.obtain(web, authority, resource, may_ask).await {
+            Ok(token) => token,
+            // One that is about to end is better than none.
+            Err(error) => match known.filter(|token| error.kind() == ErrorKind::Unreachable && token.is_good(towline_host::clock::now())) {
+                Some(token) => return Ok(token.secret),
+                None => return Err(error),
+            },
+        };
+        let mut private = token.to_private();
+        private["login"] = json!(self.login_stamp());
+        self.cache.put(&self.marks("token", authority, resource), &private);
+        let secret = token.secret.clone();
+        kept.insert(name, token);
+        Ok(secret)
+    }
+
+    fn marks<'a>(&'a self, what: &'a str, authority: &'a str, resource: &'a str) -> [&'a str; 7] {
+        let [way, profile, tenant, client] = self.way.marks();
+        [what, way, profile, tenant, client, authority, resource]
+    }
+
+    /// A token that this or another process wrote down.
+    fn stored(&self, authority: &str, resource: &str) -> Option<Token> {
+        let found = self.cache.get(&self.marks("token", authority, resource))?;
+        (found.get("login") == Some(&json!(self.login_stamp()))).then(|| Token::from_private(&found)).flatten()
+    }
+
+    /// Changes when somebody signs in to the Azure CLI, or out: tokens from before are then another's.
+    fn login_stamp(&self) -> Option<String> {
+        let Way::Cli { profile, .. } = &self.way else { return None };
+        let folder = profile.clone().or_else(|| (self.surroundings.variable)("AZURE_CONFIG_DIR").map(PathBuf::from));
+        let folder = folder.or_else(|| self.surroundings.home.as_ref().map(|home| home.join(".azure")))?;
+        let meta = std::fs::metadata(folder.join("azureProfile.json")).ok()?;
+        Some(format!("{}.{}.{}", meta.mtime(), meta.mtime_nsec(), meta.size()))
+    }
+
+    async fn obtain(&self, web: &Web, authority: &str, resource: &str, may_ask: bool) -> Result<Token> {
+        let login = |tenant| Login { at: &self.at, web, authority, tenant };
+        match &self.way {
+            Way::Cli { tenant, profile } => {
+                let path = (self.surroundings.variable)("PATH").unwrap_or_default();
+                AzureCli { at: self.at.clone(), path, profile: profile.clone(), tenant: tenant.clone() }.token(resource.to_owned()).await
+            }
+            Way::Managed { client } => managed::token(&self.at, web, &*self.surroundings.variable, resource, client.as_deref()).await,
+            Way::Device { tenant, client } => self.by_device(&login(tenant), client, resource, may_ask).await,
+            Way::Principal { tenant, client, secret } => self.by_secret(&login(tenant), client, secret, resource).await,
+            Way::Workload { .. } => self.by_workload(web, authority, resource).await,
+        }
+    }
+
+    async fn by_device(&self, login: &Login<'_>, client: &str, resource: &str, may_ask: bool) -> Result<Token> {
+        let marks = self.marks("refresh", login.authority, "");
+        let refresh = self.cache.get(&marks).and_then(|found| found.get("refresh").and_then(Value::as_str).map(Secret::new));
+        let mut granted = None;
+        if let Some(refresh) = &refresh {
+            // One that is refused stays until there is another: a second process may have it from this very file.
+            granted = device::renew(login, client, resource, refresh).await?.ok();
+        }
+        let granted = match granted {
+            Some(granted) => granted,
+            None if may_ask => device::ask(login, client, resource, &*self.surroundings.tell).await?,
+            None => {
+                let why = if refresh.is_some() { "the sign-in has ended" } else { "nobody has signed in" };
+                let error = Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
+                return Err(error.hint(format!("sign in at a terminal: {}", self.surroundings.command)));
+            }
+        };
+        if let Some(next) = granted.refresh {
+            self.cache.put(&marks, &json!({"version": 1, "refresh": next.expose()}));
+        }
+        Ok(granted.token)
+    }
+
+    async fn by_secret(&self, login: &Login<'_>, client: &str, reference: &str, resource: &str) -> Result<Token> {
+        let secret = self.surroundings.secret(&self.at, reference)?;
+        let scope = device::scope(resource);
+        let fields = [("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret.expose()), ("scope", &scope)];
+        let answer = login.grant(&fields, &[&secret]).await?;
+        let answer = answer.map_err(|refusal| refusal.error(&self.at, "the service principal").hint("look at tenant_id, client_id and client_secret"))?;
+        login.token(&answer)
+    }
+
+    async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
+        const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        let Way::Workload { tenant, client } = &self.way else { return Err(Error::bug("another way than workload_identity")) };
+        let variable = |name: &str| (self.surroundings.variable)(name).filter(|value| !value.trim().is_empty());
+        let missing = |name: &str| {
+            let error = Error::refused(format!("{}: workload_identity needs {name}, which is not set", self.at));
+            error.hint("a pod with a workload identity has it; elsewhere choose another `credential`")
+        };
+        let file = variable("AZURE_FEDERATED_TOKEN_FILE").ok_or_else(|| missing("AZURE_FEDERATED_TOKEN_FILE"))?;
+        let tenant = tenant.as_ref().ok_or_else(|| missing("AZURE_TENANT_ID"))?;
+        let client = client.as_ref().ok_or_else(|| missing("AZURE_CLIENT_ID"))?;
+        let own = variable("AZURE_AUTHORITY_HOST");
+        // It is renewed in place while we live.
+        let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
+        let assertion = read.map_err(|error| Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error))?;
+        let login = Login { at: &self.at, web, authority: own.as_deref().unwrap_or(authority), tenant };
+        let scope = device::scope(resource);
+        let fields = [
+            ("grant_type", "client_credentials"),
+            ("client_id", client.as_str()),
+            ("client_assertion_type", ASSERTION),
+            ("client_assertion", assertion.expose()),
+            ("scope", &scope),
+        ];
+        let answer = login.grant(&fields, &[&assertion]).await?;
+        let answer = answer.map_err(|refusal| refusal.error(&self.at, "workload_identity").hint("does the application trust this cluster's tokens?"))?;
+        login.token(&answer)
+    }
+}

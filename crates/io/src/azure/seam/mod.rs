@@ -1,0 +1,124 @@
+//! The cloud as the backend of Azure ML sees it: calls, signed in as the cluster's configuration says, and
+//! objects of blob containers.
+
+mod objects;
+
+use super::cloud::{self, Question};
+use super::{Access, Azure, Place};
+use crate::credential::AzureCredential;
+use crate::web::Answer;
+use objects::BlobObjects;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Method, Objects, Reply};
+use towline_core::redact::Secret;
+use towline_core::{Error, Result};
+
+/// Where calls are waited for: made when it is first asked for.
+pub type Threads = fn() -> Result<&'static Runtime>;
+
+/// Nothing is asked, and no threads are made, before the first call.
+#[derive(Debug)]
+pub struct AzureCloud {
+    name: String,
+    cloud: Arc<cloud::Cloud>,
+    threads: Threads,
+}
+
+impl AzureCloud {
+    /// `name` is the cluster's, for messages.
+    pub fn new(name: &str, cloud: cloud::Cloud, threads: Threads) -> Self {
+        Self { name: name.to_owned(), cloud: Arc::new(cloud), threads }
+    }
+
+    fn wait<T>(&self, act: impl Future<Output = Result<T>>) -> Result<T> {
+        (self.threads)()?.block_on(act)
+    }
+}
+
+impl Cloud for AzureCloud {
+    fn endpoint(&self) -> &str {
+        self.cloud.endpoint()
+    }
+
+    fn sign_in(&self, may_ask: bool) -> Result<()> {
+        self.wait(self.cloud.sign_in(may_ask))
+    }
+
+    fn call(&self, call: &Call) -> Result<Reply> {
+        let question = question(call);
+        self.wait(self.cloud.call(&question)).map(|answer| reply(&answer))
+    }
+
+    fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>> {
+        let questions: Vec<Question> = calls.iter().map(question).collect();
+        match (self.threads)() {
+            Ok(runtime) => runtime.block_on(self.cloud.call_all(&questions)).into_iter().map(|answer| answer.map(|answer| reply(&answer))).collect(),
+            Err(error) => calls.iter().map(|_| Err(Error::bug(error.to_string()))).collect(),
+        }
+    }
+
+    fn token(&self, audience: Audience) -> Result<Secret> {
+        self.wait(self.cloud.token(audience_of(audience)))
+    }
+
+    fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret> {
+        super::sas::sign_container(key, account, container, std::time::Duration::from_secs(u64::from(days) * 86_400))
+    }
+
+    fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>> {
+        let access = match &place.access {
+            BlobAccess::Key(key) => Access::Credential(AzureCredential::Key(key.clone())),
+            BlobAccess::Sas(sas) => Access::Credential(AzureCredential::Sas(sas.clone())),
+            BlobAccess::Token => Access::SignedIn(Arc::clone(&self.cloud)),
+        };
+        let root = place.root.trim_matches('/');
+        let place = Place {
+            name: self.name.clone(),
+            account: place.account.clone(),
+            container: place.container.clone(),
+            root: if root.is_empty() { String::new() } else { format!("{root}/") },
+            endpoint: Some(place.endpoint.clone()),
+            access,
+        };
+        Ok(Box::new(BlobObjects::new(Azure::new(place, self.cloud.web()?.clone())?, self.threads)))
+    }
+}
+
+fn question(call: &Call) -> Question {
+    let method = match call.method {
+        Method::Get => http::Method::GET,
+        Method::Put => http::Method::PUT,
+        Method::Post => http::Method::POST,
+        Method::Patch => http::Method::PATCH,
+        Method::Delete => http::Method::DELETE,
+    };
+    Question {
+        method,
+        url: call.url.clone(),
+        audience: audience_of(call.audience),
+        body: call.body.clone(),
+        headers: call.headers.clone(),
+        repeatable: call.repeatable,
+    }
+}
+
+const fn audience_of(audience: Audience) -> cloud::Audience {
+    match audience {
+        Audience::Management => cloud::Audience::Management,
+        Audience::Workspace => cloud::Audience::Workspace,
+        Audience::Vault => cloud::Audience::Vault,
+        Audience::Storage => cloud::Audience::Storage,
+        Audience::Nobody => cloud::Audience::Nobody,
+    }
+}
+
+fn reply(answer: &Answer) -> Reply {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Reply {
+        status: answer.status.as_u16(),
+        headers: answer.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+        body: answer.body.to_vec(),
+        tries: answer.tries,
+    }
+}

@@ -1,0 +1,12 @@
+//! Signing in to Azure and calling it, against the certified emulator, a real blob service and the real `az`.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod az;
+mod blobs;
+mod calls;
+mod processes;
+mod renewal;
+mod seam;
+mod signing_in;
+mod stage;

@@ -1,0 +1,47 @@
+//! Two processes: what one has learnt, the other does not ask again.
+
+use crate::stage::Stage;
+use http::Method;
+use std::process::Command;
+use std::sync::Arc;
+use towline_core::config::Credential;
+use towline_io::azure::cloud::{Audience, Cloud, Question};
+use towline_io::azure::identity::{SignIn, Surroundings};
+
+const ADDRESS: &str = "TOW_TEST_ADDRESS";
+const ENDPOINT: &str = "TOW_TEST_ENDPOINT";
+const FOLDER: &str = "TOW_TEST_FOLDER";
+
+#[test]
+fn a_second_process_does_not_ask_again() {
+    let stage = Stage::start();
+    stage.works(&stage.usual());
+    let before = stage.aml.recorded().len();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::second", "--ignored", "--nocapture"])
+        // Whom to trust comes from where OpenSSL has it.
+        .env("SSL_CERT_FILE", stage.aml.authority())
+        .env(ADDRESS, stage.question(Method::GET, "").url)
+        .env(ENDPOINT, stage.aml.endpoint())
+        .env(FOLDER, stage.cache())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let targets: Vec<String> = stage.aml.recorded().into_iter().skip(before).map(|pair| pair.target).collect();
+    assert_eq!(targets.len(), 1, "{targets:?}");
+}
+
+/// It has no identity of its own: all it knows is in the folder.
+#[test]
+#[ignore = "another test runs it as a process of its own"]
+fn second() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let surroundings =
+        Surroundings { variable: Arc::new(|_| None), keyring: Arc::new(|_| None), home: None, tell: Arc::new(|line| panic!("{line}")), command: String::new() };
+    let (folder, credential) = (variable(FOLDER), Credential::Word("managed_identity".to_owned()));
+    let sign_in = SignIn::new("second", Some(&credential), None, surroundings, folder.as_ref()).unwrap();
+    let cloud = Cloud::new("second", Some(&variable(ENDPOINT)), sign_in, folder.as_ref()).unwrap();
+    let question = Question { method: Method::GET, url: variable(ADDRESS), audience: Audience::Management, body: None, headers: Vec::new(), repeatable: true };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert_eq!(runtime.block_on(cloud.call(&question)).unwrap().status, 200);
+}

@@ -1,0 +1,96 @@
+//! A cloud and somebody who signs in to it.
+
+use http::Method;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use towline_core::config::Credential;
+use towline_core::{Error, Result};
+use towline_io::azure::cloud::{Audience, Cloud, Question};
+use towline_io::azure::identity::{SignIn, Surroundings};
+use towline_io::web::{Answer, Web};
+use towline_testkit::aml::Aml;
+
+pub(crate) const COMMAND: &str = "tow sign-in-please";
+
+pub(crate) struct Stage {
+    pub aml: Aml,
+    pub folder: TempDir,
+    pub variables: Arc<Mutex<BTreeMap<String, String>>>,
+    pub told: Arc<Mutex<Vec<String>>>,
+    runtime: Runtime,
+}
+
+impl Stage {
+    pub(crate) fn start() -> Self {
+        let aml = Aml::start();
+        let variables = aml.identity().into_iter().collect();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Self { aml, folder: tempfile::tempdir().unwrap(), variables: Arc::new(Mutex::new(variables)), told: Arc::default(), runtime }
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.folder.path().join("azure")
+    }
+    pub(crate) fn set(&self, name: &str, value: &str) {
+        self.variables.lock().unwrap().insert(name.to_owned(), value.to_owned());
+    }
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        let (variables, told) = (Arc::clone(&self.variables), Arc::clone(&self.told));
+        Surroundings {
+            variable: Arc::new(move |name| variables.lock().unwrap().get(name).cloned()),
+            keyring: Arc::new(|_| None),
+            home: None,
+            tell: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
+            command: COMMAND.to_owned(),
+        }
+    }
+
+    /// As a new process has it: nothing but the files of another is known.
+    pub(crate) fn cloud(&self, credential: &str, profile: Option<&str>) -> Cloud {
+        let yaml = towline_core::yaml::parse("test", credential).unwrap();
+        let credential: Credential = towline_core::yaml::decode(&yaml).unwrap();
+        let sign_in = SignIn::new("cluster `lab`", Some(&credential), profile, self.surroundings(), &self.cache()).unwrap();
+        let web = Web::trusting(&std::fs::read(self.aml.authority()).unwrap()).unwrap();
+        Cloud::new("cluster `lab`", Some(self.aml.endpoint()), sign_in, &self.cache()).unwrap().with_web(web)
+    }
+    /// By the managed identity, which needs nothing.
+    pub(crate) fn usual(&self) -> Cloud {
+        self.cloud("managed_identity", None)
+    }
+
+    pub(crate) fn wait<T>(&self, act: impl Future<Output = T>) -> T {
+        self.runtime.block_on(act)
+    }
+    /// The workspace, by a question of this method.
+    pub(crate) fn question(&self, method: Method, below: &str) -> Question {
+        let url = format!("{}{}{below}?api-version=2024-04-01", self.aml.endpoint(), self.aml.scope().id());
+        let repeatable = method != Method::POST;
+        Question { method, url, audience: Audience::Management, body: None, headers: Vec::new(), repeatable }
+    }
+    pub(crate) fn get(&self, cloud: &Cloud) -> Result<Answer> {
+        self.wait(cloud.call(&self.question(Method::GET, "")))
+    }
+    #[track_caller]
+    pub(crate) fn works(&self, cloud: &Cloud) {
+        let answer = self.get(cloud).unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// How many requests held this in their path or query.
+    pub(crate) fn asked(&self, part: &str) -> usize {
+        self.aml.recorded().iter().filter(|pair| pair.target.contains(part)).count()
+    }
+}
+
+/// All that somebody could see of an error.
+pub(crate) fn shown(error: &Error) -> String {
+    format!("{error} {error:?} {:?}", error.hints())
+}

@@ -1,0 +1,56 @@
+//! Work that is done again and again beside the attempt, and once more when that is over.
+
+use crate::code::Bell;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Beat {
+    /// Readable once it is over.
+    done: OwnedFd,
+    ending: Arc<(Mutex<bool>, Condvar)>,
+    thread: JoinHandle<()>,
+}
+
+impl Beat {
+    /// Calls `pass` at once, then after the pause that it names. It is told when it is the last time.
+    pub(super) fn start(name: &str, mut pass: impl FnMut(bool) -> Duration + Send + 'static) -> io::Result<Self> {
+        let done = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let bell = Bell(done.try_clone()?);
+        let ending = Arc::new((Mutex::new(false), Condvar::new()));
+        let heard = ending.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _bell = bell;
+            let (flag, changed) = &*heard;
+            let mut is_last = false;
+            loop {
+                let pause = pass(is_last);
+                if is_last {
+                    return;
+                }
+                let over = flag.lock().unwrap_or_else(PoisonError::into_inner);
+                is_last = changed.wait_timeout_while(over, pause, |over| !*over).is_ok_and(|(over, _)| *over);
+            }
+        })?;
+        Ok(Self { done, ending, thread })
+    }
+
+    /// Once more, and then no more.
+    pub(super) fn finish(&self) {
+        let (flag, changed) = &*self.ending;
+        *flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    pub(super) fn watch(&self) -> BorrowedFd<'_> {
+        self.done.as_fd()
+    }
+}

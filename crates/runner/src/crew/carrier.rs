@@ -1,0 +1,112 @@
+//! What this node needs to carry its share of an attempt.
+
+use super::share::Share;
+use super::{CrewTask, FindSecrets, given};
+use crate::assemble::{self, Given, Grounds, Wanted};
+use std::path::PathBuf;
+use towline_core::backend::GpuMake;
+use towline_core::reason::{Cause, Ending};
+use towline_core::redact::SecretSet;
+use towline_core::{Error, Result};
+use towline_wire::crew::CrewOrder;
+use towline_wire::runner::{Assignment, GangPlace};
+
+pub(super) struct Carrier<'a> {
+    task: &'a CrewTask,
+    pub(super) order: CrewOrder,
+    node: u32,
+    find_secrets: FindSecrets<'a>,
+    /// Found once, for all attempts of this start.
+    secrets: Option<Result<SecretSet, String>>,
+    /// This node's own: logs, code, io.
+    folder: PathBuf,
+}
+
+/// A name that no other node has, for several may be on one machine.
+fn own_name(task: &CrewTask, node: u32) -> String {
+    format!("{}-node{node}", task.run)
+}
+
+/// Where mounts of this node are.
+pub(super) fn mounts(task: &CrewTask, node: u32) -> PathBuf {
+    task.local.join("mounts").join(own_name(task, node))
+}
+
+impl<'a> Carrier<'a> {
+    pub(super) fn new(task: &'a CrewTask, node: u32, order: CrewOrder, find_secrets: FindSecrets<'a>) -> std::io::Result<Self> {
+        towline_host::filesystem::private_folder(&task.local)?;
+        let folder = task.local.join("crew").join(own_name(task, node));
+        towline_host::filesystem::private_folder(&folder)?;
+        Ok(Self { task, order, node, find_secrets, secrets: None, folder })
+    }
+
+    /// Begins this node's share; one that cannot begin has ended.
+    pub(super) fn begin(&mut self, attempt: u32, hosts: &[String], port: u16) -> Share {
+        let gang = GangPlace { node: self.node, hosts: hosts.to_vec(), port };
+        let failed = |why: String| Share::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
+        match self.assigned(attempt, gang) {
+            Ok(assignment) => Share::begin(assignment, &self.folder, self.task.folder.clone()).unwrap_or_else(|error| failed(error.to_string())),
+            Err(error) => failed(error.to_string()),
+        }
+    }
+
+    fn secrets(&mut self) -> Result<SecretSet> {
+        let Some(place) = &self.order.secrets else { return Ok(SecretSet::default()) };
+        let found = self.secrets.get_or_insert_with(|| (self.find_secrets)(place).map_err(|error| error.to_string()));
+        found.clone().map_err(|why| Error::refused(format!("its secrets could not be had: {why}")))
+    }
+
+    fn assigned(&mut self, attempt: u32, gang: GangPlace) -> Result<Assignment> {
+        let secrets = self.secrets()?;
+        let run = self.order.plan.runs.iter().find(|run| run.id == self.task.run).ok_or_else(|| Error::bug("the run is not in its plan"))?;
+        let resolved = &self.order.plan.resolved;
+        if resolved.code.is_some() && self.task.store.is_none() {
+            return Err(Error::bug("the run has code, and nobody said where it is"));
+        }
+        let grounds = Grounds {
+            run: self.folder.clone(),
+            snapshots: self.task.store.clone().unwrap_or_default(),
+            mounts: mounts(self.task, self.node),
+            copies: self.task.local.join("copies"),
+            transfers: self.task.local.join("transfers"),
+        };
+        let io = given::io(self.task);
+        let copy = given::copy(self.task, &self.folder).map_err(|error| Error::refused("its dataset cannot be put together").source_error(error))?;
+        let mut assignment = assemble::assignment(Wanted {
+            run: &run.id,
+            attempt,
+            parameters: &run.parameters,
+            resolved,
+            secrets: &secrets,
+            grounds: &grounds,
+            gpus: Vec::new(),
+            gpu_make: GpuMake::default(),
+            grace_millis: self.order.grace_millis,
+            collect_every: self.order.collect_every,
+            intent_is_durable: true,
+            given: Given { io: &io, copy: copy.as_deref() },
+        })?;
+        self.fit(&mut assignment);
+        assignment.gang = Some(gang);
+        Ok(assignment)
+    }
+
+    /// Fits it to a node that is not the machine it was submitted from.
+    fn fit(&self, assignment: &mut Assignment) {
+        match &mut assignment.code {
+            // What was left out there is not here.
+            Some(code) => code.links.clear(),
+            None => assignment.workdir = self.folder.to_string_lossy().into_owned(),
+        }
+        // The leader keeps the nodes after a failure.
+        assignment.hold_on_failure = None;
+        for (name, value) in std::env::vars_os() {
+            if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+                && !name.starts_with("TOW_")
+            {
+                assignment.variables.0.entry(name).or_insert(value);
+            }
+        }
+        assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
+    }
+}

@@ -1,0 +1,144 @@
+//! The other nodes, as the leader has them: who has come, what they say, who is lost.
+
+use super::Pace;
+use super::line::Line;
+use super::place::Station;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+use towline_wire::crew::{FromNode, ToNode};
+
+/// How long is waited for the others to hear that they may leave.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What the leader learns.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Said(u32, FromNode),
+    Lost(u32, String),
+}
+
+#[derive(Debug)]
+pub(super) struct Company {
+    word: String,
+    nodes: u32,
+    pace: Pace,
+    address: SocketAddr,
+    listener: Option<TcpListener>,
+    /// Called, and have not said who they are.
+    strangers: Vec<Line>,
+    peers: BTreeMap<u32, Peer>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    line: Line,
+    host: String,
+}
+
+impl Company {
+    pub(super) fn new(station: &Station, nodes: u32, word: &str, pace: Pace) -> Self {
+        let ip = station.leader.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let address = SocketAddr::new(ip, station.port);
+        Self { word: word.to_owned(), nodes, pace, address, listener: None, strangers: Vec::new(), peers: BTreeMap::new() }
+    }
+
+    /// Listens, if there is anybody to listen to. An error may pass: the port may be another's for a while.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        if self.nodes <= 1 || self.listener.is_some() {
+            return Ok(());
+        }
+        let listener = match TcpListener::bind(self.address) {
+            // Not an address of this machine, but of what stands before it.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.address.port()))?,
+            other => other?,
+        };
+        listener.set_nonblocking(true)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    pub(super) fn watches(&self) -> Vec<BorrowedFd<'_>> {
+        let listener = self.listener.iter().map(AsFd::as_fd);
+        listener.chain(self.strangers.iter().map(AsFd::as_fd)).chain(self.peers.values().map(|peer| peer.line.as_fd())).collect()
+    }
+
+    /// Nodes that are not there.
+    pub(super) fn missing(&self) -> Vec<u32> {
+        (1..self.nodes).filter(|node| !self.peers.contains_key(node)).collect()
+    }
+
+    /// Where a node is; empty for one that never came.
+    pub(super) fn host(&self, node: u32) -> &str {
+        self.peers.get(&node).map_or("", |peer| &peer.host)
+    }
+
+    /// All that happened since.
+    pub(super) fn hear(&mut self) -> Vec<Event> {
+        let mut events = self.welcome();
+        let mut gone = Vec::new();
+        for (node, peer) in &mut self.peers {
+            let (said, lost) = peer.line.hear::<FromNode>();
+            events.extend(said.into_iter().filter(|message| *message != FromNode::Alive).map(|message| Event::Said(*node, message)));
+            if let Some(why) = lost {
+                gone.push(*node);
+                events.push(Event::Lost(*node, format!("node {node} ({}) was lost: {why}", peer.host)));
+            }
+        }
+        for node in gone {
+            self.peers.remove(&node);
+        }
+        events
+    }
+
+    /// Who knows the word and has a place to fill is let in; anybody else gets no answer.
+    fn welcome(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
+            self.strangers.extend(Line::new(stream, self.pace).ok());
+        }
+        for mut line in std::mem::take(&mut self.strangers) {
+            match line.introduction::<FromNode>() {
+                Ok(None) => self.strangers.push(line),
+                Ok(Some(FromNode::Here { word, node, host })) if word == self.word && (1..self.nodes).contains(&node) => {
+                    if line.keep_alive(&ToNode::Alive).is_ok() && self.peers.insert(node, Peer { line, host }).is_some() {
+                        // Whatever it had begun is not there any more.
+                        events.push(Event::Lost(node, format!("node {node} was started anew")));
+                    }
+                }
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+        events
+    }
+
+    /// Who cannot be told is found lost by [`Self::hear`].
+    pub(super) fn tell_all(&self, message: &ToNode) {
+        for peer in self.peers.values() {
+            let _ = peer.line.tell(message);
+        }
+    }
+
+    /// No longer counted with.
+    pub(super) fn give_up(&mut self, node: u32) {
+        self.peers.remove(&node);
+    }
+
+    /// All may leave; waits a little until they have.
+    pub(super) fn farewell(&mut self, code: i32) {
+        self.listener = None;
+        self.tell_all(&ToNode::Leave { code });
+        self.peers.values().for_each(|peer| peer.line.finish());
+        let begun = Instant::now();
+        while !self.peers.is_empty() && begun.elapsed() < FAREWELL {
+            let limit = crate::carry::timespec(FAREWELL.saturating_sub(begun.elapsed()));
+            let mut watched: Vec<_> =
+                self.watches().into_iter().map(|watch| rustix::event::PollFd::from_borrowed_fd(watch, rustix::event::PollFlags::IN)).collect();
+            let _ = rustix::event::poll(&mut watched, Some(&limit));
+            drop(watched);
+            self.hear();
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! How an attempt stands on all nodes. The first cause to end it is the one that counts.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use towline_core::reason::Ending;
+
+#[derive(Debug)]
+pub(super) struct Course {
+    /// Nodes where something of it may be alive.
+    open: BTreeSet<u32>,
+    has_started: bool,
+    why: Option<Ending>,
+    /// Since when it is to end.
+    since: Option<Instant>,
+}
+
+impl Course {
+    pub(super) fn new(nodes: u32) -> Self {
+        Self { open: (0..nodes).collect(), has_started: false, why: None, since: None }
+    }
+
+    /// Whether that is news.
+    pub(super) const fn started(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_started, true)
+    }
+
+    pub(super) fn is_open(&self, node: u32) -> bool {
+        self.open.contains(&node)
+    }
+
+    /// No other node has anything of it.
+    pub(super) fn is_open_here_alone(&self) -> bool {
+        self.open.iter().all(|node| *node == 0)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(super) const fn is_stopping(&self) -> bool {
+        self.why.is_some()
+    }
+
+    /// It is to end, for this reason. Whether the others have to be told.
+    pub(super) fn stop(&mut self, ending: Ending) -> bool {
+        let is_news = self.why.is_none();
+        if is_news {
+            self.why = Some(ending);
+            self.since = Some(Instant::now());
+        }
+        is_news
+    }
+
+    /// It has ended on a node.
+    pub(super) fn ended(&mut self, node: u32) {
+        self.open.remove(&node);
+    }
+
+    /// Other nodes that should have ended by now, and have not said so.
+    pub(super) fn late(&self, limit: Duration) -> Vec<u32> {
+        let is_late = self.since.is_some_and(|since| since.elapsed() >= limit);
+        self.open.iter().copied().filter(|node| is_late && *node > 0).collect()
+    }
+
+    pub(super) fn ending(self) -> Ending {
+        self.why.unwrap_or_else(Ending::success)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::reason::Cause;
+
+    #[test]
+    fn the_first_cause_counts_and_the_last_node_ends_it() {
+        let mut course = Course::new(3);
+        assert!(course.started() && !course.started());
+        course.ended(0);
+        assert!(course.stop(Ending::cause(Cause::ExitCode)));
+        assert!(!course.stop(Ending::cause(Cause::Preempted)), "all know already");
+        assert_eq!(course.late(Duration::ZERO), [1, 2]);
+        assert!(course.late(Duration::from_secs(60)).is_empty());
+        course.ended(1);
+        assert!(!course.is_over() && course.is_open(2));
+        course.ended(2);
+        assert!(course.is_over());
+        assert_eq!(course.ending(), Ending::cause(Cause::ExitCode));
+    }
+}

@@ -1,0 +1,66 @@
+//! The log of one rank on our own stdout, which the service shows beside the job. It is apart from
+//! the sending of logs: nobody may be reading there.
+
+use super::beat::Beat;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+
+pub(super) fn echo(log: PathBuf) -> io::Result<Beat> {
+    let mut echo = Echo { log, file: None, at: 0, pause: SHORTEST, is_heard: true };
+    Beat::start("echo", move |_| echo.pass())
+}
+
+struct Echo {
+    log: PathBuf,
+    file: Option<File>,
+    at: u64,
+    pause: Duration,
+    /// Somebody may still be reading.
+    is_heard: bool,
+}
+
+impl Echo {
+    fn pass(&mut self) -> Duration {
+        let copied = if self.is_heard { self.copy() } else { Ok(false) };
+        self.pause = match copied {
+            Ok(true) => SHORTEST,
+            Ok(false) => (self.pause * 2).min(LONGEST),
+            Err(_) => {
+                self.is_heard = false;
+                LONGEST
+            }
+        };
+        self.pause
+    }
+
+    /// Whether there was anything new.
+    fn copy(&mut self) -> io::Result<bool> {
+        if self.file.is_none() {
+            self.file = File::open(&self.log).ok();
+        }
+        let Some(file) = &self.file else { return Ok(false) };
+        if file.metadata()?.len() < self.at {
+            // The job has emptied it: what is there now is new.
+            self.at = 0;
+        }
+        let mut buffer = vec![0; 64 << 10];
+        let mut is_new = false;
+        let mut stdout = io::stdout().lock();
+        loop {
+            let count = file.read_at(&mut buffer, self.at)?;
+            if count == 0 {
+                return Ok(is_new);
+            }
+            stdout.write_all(&buffer[..count])?;
+            stdout.flush()?;
+            self.at += count as u64;
+            is_new = true;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Any node of a job but the first: calls the leader, carries what it is told to, and says how it went.
+
+use super::line::Line;
+use super::share::{Share, Step};
+use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use towline_wire::crew::{FromNode, ToNode};
+use towline_wire::runner::Stop;
+
+/// How long one call may take to be answered.
+const CALL: Duration = Duration::from_secs(5);
+/// What anybody leaves with who has lost the leader.
+const ALONE: i32 = 1;
+
+pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
+    Follower { crew, share: None, has_begun: false, told_since: None, is_alone: false }.follow()
+}
+
+struct Follower<'a> {
+    crew: Crew<'a>,
+    share: Option<Share>,
+    has_begun: bool,
+    /// Since when the service has wanted it to end.
+    told_since: Option<Instant>,
+    /// The leader is lost.
+    is_alone: bool,
+}
+
+impl Follower<'_> {
+    fn follow(&mut self) -> io::Result<i32> {
+        let deadline = Instant::now() + self.crew.task.pace.meeting;
+        loop {
+            let mut line = match self.join(deadline)? {
+                Ok(line) => line,
+                Err(code) => return Ok(code),
+            };
+            if let Some(code) = self.serve(&mut line)? {
+                return Ok(code);
+            }
+            // Cut before anything began: the leader may be started anew.
+            if Instant::now() >= deadline {
+                complain("node 0 has nothing for us");
+                return Ok(ALONE);
+            }
+        }
+    }
+
+    /// Calls the leader until it answers. A code, if that is not to be.
+    fn join(&mut self, deadline: Instant) -> io::Result<Result<Line, i32>> {
+        loop {
+            let failed = match self.call() {
+                Ok(line) => return Ok(Ok(line)),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let station = &self.crew.station;
+                complain(&format!("node 0 cannot be reached at {}:{}: {failed}", station.leader, station.port));
+                return Ok(Err(ALONE));
+            }
+            let told = self.crew.word.wait(None, self.crew.task.pace.call_every)?.is_some();
+            if self.crew.is_orphan() {
+                return Ok(Err(ALONE));
+            }
+            if told {
+                return Ok(Err(ENDED_BY_SIGNAL));
+            }
+        }
+    }
+
+    fn call(&self) -> io::Result<Line> {
+        let station = &self.crew.station;
+        let mut failed = io::Error::other("it has no address");
+        for address in station.addresses()? {
+            match TcpStream::connect_timeout(&address, CALL) {
+                // A call to a free port of one's own machine may end at itself.
+                Ok(stream) if stream.local_addr()? == stream.peer_addr()? => failed = io::Error::other("nobody listens"),
+                Ok(stream) => {
+                    // What the others reach us by.
+                    let host = stream.local_addr()?.ip().to_string();
+                    let line = Line::new(stream, self.crew.task.pace)?;
+                    line.tell(&FromNode::Here { word: self.crew.carrier.order.word.clone(), node: station.node, host })?;
+                    line.keep_alive(&FromNode::Alive)?;
+                    return Ok(line);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Does what the leader says. The code to leave with; none, if it is to be called again.
+    fn serve(&mut self, line: &mut Line) -> io::Result<Option<i32>> {
+        loop {
+            if self.wait(line)? {
+                self.told_since.get_or_insert_with(Instant::now);
+                let grace = self.crew.short_grace();
+                match &mut self.share {
+                    Some(share) => share.stop_soon(Stop::Preempted, grace),
+                    None => return Ok(Some(ENDED_BY_SIGNAL)),
+                }
+            }
+            if self.crew.is_orphan() {
+                // The leader hears the line break.
+                towline_host::process::kill_all_descendants();
+                return Ok(Some(ALONE));
+            }
+            if !self.is_alone {
+                let (said, lost) = line.hear::<ToNode>();
+                for message in said {
+                    if let Some(code) = self.obey(message) {
+                        return Ok(Some(code));
+                    }
+                }
+                if let Some(why) = lost {
+                    if !self.has_begun {
+                        std::thread::park_timeout(self.crew.task.pace.call_every);
+                        return Ok(None);
+                    }
+                    self.lose(&why);
+                }
+            }
+            self.wake(line);
+            let is_told_long = self.told_since.is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
+            if self.share.is_none() && (self.is_alone || is_told_long) {
+                return Ok(Some(if self.told_since.is_some() { ENDED_BY_SIGNAL } else { ALONE }));
+            }
+        }
+    }
+
+    fn wait(&mut self, line: &Line) -> io::Result<bool> {
+        let share = self.share.as_ref();
+        let mut others = Vec::new();
+        if !self.is_alone {
+            others.push(line.as_fd());
+        }
+        others.extend(share.and_then(Share::watch));
+        let limit = if share.is_some_and(Share::is_due) { Duration::ZERO } else { LOOK_EVERY };
+        Ok(self.crew.word.wait_also(share.and_then(Share::attempt), &others, limit)?.is_some())
+    }
+
+    /// The code, where it is over.
+    fn obey(&mut self, message: ToNode) -> Option<i32> {
+        match message {
+            ToNode::Begin { attempt, hosts, port } if self.share.is_none() => {
+                self.has_begun = true;
+                self.share = Some(self.crew.carrier.begin(attempt, &hosts, port));
+            }
+            ToNode::Stop { attempt } => {
+                if let Some(share) = self.share.as_mut().filter(|share| share.number() == attempt) {
+                    share.stop(Stop::ByUser);
+                }
+            }
+            ToNode::Leave { code } => {
+                // The leader does not wait for what is left here.
+                towline_host::process::kill_all_descendants();
+                return Some(code);
+            }
+            ToNode::Begin { .. } | ToNode::Alive => {}
+        }
+        None
+    }
+
+    /// Nobody would say when it is over.
+    fn lose(&mut self, why: &str) {
+        complain(&format!("node 0 was lost: {why}"));
+        self.is_alone = true;
+        if let Some(share) = &mut self.share {
+            share.stop(Stop::ByUser);
+        }
+    }
+
+    fn wake(&mut self, line: &Line) {
+        let Some(share) = &mut self.share else { return };
+        let attempt = share.number();
+        let message = match share.wake() {
+            Step::Nothing => return,
+            Step::Started => FromNode::Started { attempt },
+            Step::Ended(ending) => {
+                self.share = None;
+                FromNode::Ended { attempt, ending }
+            }
+        };
+        // A line that is cut is found so by who listens there.
+        let _ = line.tell(&message);
+    }
+}

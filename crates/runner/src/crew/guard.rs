@@ -1,0 +1,66 @@
+//! The process that the service starts: it passes on the word to end, and is there for the day the
+//! runner below it is killed.
+
+use super::news::Bulletin;
+use super::place::Station;
+use super::{CrewTask, ENDED_BY_SIGNAL, complain};
+use crate::far::records::Due;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use towline_core::reason::{Cause, Ending};
+
+/// The process id of who guards a runner.
+const GUARD_PID: &str = "TOW_CREW_GUARD";
+
+pub(super) fn guarded_by() -> Option<u32> {
+    std::env::var(GUARD_PID).ok().and_then(|pid| pid.parse().ok())
+}
+
+/// Starts this command once more, below us, and leaves as it does.
+pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
+    let (mut heard, tell) = UnixStream::pair()?;
+    heard.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("tow").args(std::env::args_os().skip(1)).env(GUARD_PID, std::process::id().to_string()).stdin(Stdio::null());
+    let runner = Pid::from_child(&command.spawn()?);
+    let ended = pidfd_open(runner, PidfdFlags::empty())?;
+    let status = loop {
+        let _ = poll(&mut [PollFd::new(&heard, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)], None);
+        if heard.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
+            // Whoever signals all processes of the job has it hear this twice, which is fine.
+            let _ = rustix::process::kill_process(runner, Signal::TERM);
+        }
+        match waitpid(Some(runner), WaitOptions::NOHANG) {
+            Ok(Some((_, status))) if status.exited() || status.signaled() => break status,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if let Some(code) = status.exit_status() {
+        return Ok(code);
+    }
+    if status.terminating_signal() == Some(signal_hook::consts::SIGTERM) {
+        // It was told to end before it could hear: nothing had begun.
+        return Ok(ENDED_BY_SIGNAL);
+    }
+    towline_host::process::kill_all_descendants();
+    towline_host::mounts::release_below(&super::carrier::mounts(task, station.node));
+    complain(&format!("the runner of node {} was killed", station.node));
+    if station.node > 0 {
+        return Ok(1);
+    }
+    let mut bulletin = Bulletin::read(task)?;
+    bulletin.close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
+    bulletin.conclude();
+    // It may have written down how the run ended before it was killed: then the service is to say the same.
+    let policy = super::order(task)?.plan.resolved.retry;
+    match bulletin.due(policy.as_ref()) {
+        Due::Nothing(ending) => Ok(ending.passed_code()),
+        _ => Ok(1),
+    }
+}

@@ -1,0 +1,190 @@
+//! One connection between a node and its leader: frames both ways, and signs of life.
+
+use super::Pace;
+use rustix::net::{RecvFlags, recv};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use towline_wire::frame::{self, FrameBuffer};
+
+/// Who has not said who it is may send so many bytes, and take so long.
+const INTRODUCTION: usize = 16 << 10;
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Line {
+    stream: TcpStream,
+    /// Whole frames only, from whichever thread.
+    writer: Arc<Mutex<TcpStream>>,
+    buffer: FrameBuffer,
+    received: usize,
+    heard: Instant,
+    pace: Pace,
+}
+
+impl Line {
+    pub(super) fn new(stream: TcpStream, pace: Pace) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(false)?;
+        // A peer that takes nothing for so long is lost.
+        stream.set_write_timeout(Some(pace.silence))?;
+        let writer = Arc::new(Mutex::new(stream.try_clone()?));
+        Ok(Self { stream, writer, buffer: FrameBuffer::default(), received: 0, heard: Instant::now(), pace })
+    }
+
+    /// Says `sign` every few seconds, also while this thread is busy.
+    pub(super) fn keep_alive<T: Serialize>(&self, sign: &T) -> io::Result<()> {
+        let frame = frame::encode(sign);
+        let writer = Arc::downgrade(&self.writer);
+        let every = self.pace.alive_every;
+        std::thread::Builder::new().name("alive".into()).spawn(move || while say(&writer, &frame, every) {}).map(|_| ())
+    }
+
+    pub(super) fn tell<T: Serialize>(&self, message: &T) -> io::Result<()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&frame::encode(message))
+    }
+
+    /// Nothing more will be told.
+    pub(super) fn finish(&self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// Takes in what has come, without waiting. An error: it is lost, and why.
+    fn take_in(&mut self) -> io::Result<()> {
+        let mut chunk = [0; 16 << 10];
+        loop {
+            match recv(&self.stream, &mut chunk[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(io::Error::other("it broke off")),
+                Ok((count, _)) => {
+                    self.buffer.push(&chunk[..count]);
+                    self.received = self.received.saturating_add(count);
+                    self.heard = Instant::now();
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// All that was said since, and why nothing more will be, if so.
+    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> (Vec<T>, Option<String>) {
+        let taken = self.take_in();
+        let mut said = Vec::new();
+        let frames = loop {
+            match self.buffer.next_frame() {
+                Ok(Some(message)) => said.push(message),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let silent = self.heard.elapsed() >= self.pace.silence;
+        let lost = match taken.and(frames) {
+            Err(error) => Some(error.to_string()),
+            Ok(()) if silent => Some(format!("nothing was heard for {} s", self.pace.silence.as_secs())),
+            Ok(()) => None,
+        };
+        (said, lost)
+    }
+
+    /// The first thing that a caller says. An error: it is nobody we know.
+    pub(super) fn introduction<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let taken = self.take_in();
+        if self.received > INTRODUCTION {
+            return Err(io::Error::other("too long"));
+        }
+        match self.buffer.next_frame()? {
+            Some(message) => Ok(Some(message)),
+            None if self.heard.elapsed() > INTRODUCED_WITHIN => Err(io::Error::other("too late")),
+            None => taken.map(|()| None),
+        }
+    }
+}
+
+/// One sign of life; `false` when there is nobody to give it to.
+fn say(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
+    std::thread::park_timeout(every);
+    let Some(writer) = writer.upgrade() else { return false };
+    let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    stream.write_all(frame).is_ok()
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use towline_wire::crew::{FromNode, ToNode};
+
+    fn pair(pace: Pace) -> (Line, Line) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let (far, _) = listener.accept().expect("called");
+        (Line::new(near, pace).expect("a line"), Line::new(far, pace).expect("a line"))
+    }
+
+    fn lost(line: &mut Line) -> String {
+        loop {
+            if let (_, Some(why)) = line.hear::<ToNode>() {
+                return why;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_is_silent_is_lost_and_who_gives_signs_is_not() {
+        let pace = Pace { alive_every: Duration::from_millis(10), silence: Duration::from_secs(1), ..Pace::default() };
+        let (mut near, far) = pair(pace);
+        far.keep_alive(&ToNode::Alive).expect("a thread");
+        let begun = Instant::now();
+        let mut signs = 0;
+        while begun.elapsed() < pace.silence * 2 {
+            let (said, lost) = near.hear::<ToNode>();
+            assert_eq!(lost, None, "it gives signs");
+            signs += said.len();
+            std::thread::yield_now();
+        }
+        assert!(signs > 1, "{signs} signs");
+        let (mut near, _mute) = pair(pace);
+        assert_eq!(lost(&mut near), "nothing was heard for 1 s");
+    }
+
+    #[test]
+    fn what_was_said_before_the_end_is_heard() {
+        let (mut near, far) = pair(Pace::default());
+        far.tell(&ToNode::Leave { code: 7 }).expect("told");
+        drop(far);
+        let mut heard = Vec::new();
+        let why = loop {
+            let (said, lost) = near.hear::<ToNode>();
+            heard.extend(said);
+            if let Some(why) = lost {
+                break why;
+            }
+        };
+        assert_eq!((heard, why.as_str()), (vec![ToNode::Leave { code: 7 }], "it broke off"));
+    }
+
+    #[test]
+    fn a_stranger_may_not_fill_our_memory() {
+        let (near, mut far) = pair(Pace::default());
+        near.tell(&FromNode::Here { word: "x".repeat(INTRODUCTION), node: 1, host: String::new() }).expect("told");
+        let refused = loop {
+            match far.introduction::<FromNode>() {
+                Ok(None) => {}
+                other => break other,
+            }
+        };
+        assert!(refused.is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! The news of a run: all that is known of its attempts, in one file that is written whole again
+//! and again. Another start of the same job reads what this one wrote.
+//!
+//! Where they go a file can be torn, for there are no renames: each time they are written twice,
+//! and the newest that is whole counts.
+
+use super::{CrewTask, complain};
+use crate::far::records::{AttemptRecords, Due, Records};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use towline_core::job::RetryPolicy;
+use towline_core::reason::Ending;
+use towline_wire::crew::{CREW_VERSION, News};
+use towline_wire::site::AttemptReport;
+use towline_wire::stage::{Claim, End, Held, Started};
+
+/// How often a file is tried to be written: what carries it away may have a bad moment.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct Bulletin {
+    place: PathBuf,
+    /// Written before the place that others read.
+    draft: PathBuf,
+    last: PathBuf,
+    cancel: PathBuf,
+    news: News,
+}
+
+impl Bulletin {
+    /// What an earlier start of the job told; nothing, if this is the first.
+    pub(super) fn read(task: &CrewTask) -> io::Result<Self> {
+        let place = task.news.join(format!("{}.json", task.run));
+        let last = task.folder.join("news.json");
+        let draft = task.folder.join("news.draft");
+        let found = newest([load(&place), load(&draft), load(&last)])?;
+        let fresh = || News { version: CREW_VERSION, run: task.run.clone(), written: towline_host::clock::now(), attempts: Vec::new() };
+        Ok(Self { place, draft, last, cancel: task.folder.join("cancel"), news: found.unwrap_or_else(fresh) })
+    }
+
+    /// How often the service had started the job before, as far as that left a claim.
+    pub(super) fn starts(&self) -> u32 {
+        let restarts = self.news.attempts.iter().filter_map(|report| Some(report.claim.as_ref()?.by.restarts));
+        restarts.max().map_or(0, |last| last + 1)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.news.attempts.is_empty()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.exists()
+    }
+
+    /// What follows, by the rule that all clusters have.
+    pub(super) fn due(&self, policy: Option<&RetryPolicy>) -> Due {
+        let records = |of: &AttemptReport| AttemptRecords {
+            claim: of.claim.clone(),
+            started: of.started.clone(),
+            held: of.held.clone(),
+            end: of.end.clone(),
+            stop: None,
+        };
+        let attempts = self.news.attempts.iter().map(|report| (report.attempt, records(report))).collect();
+        Records { attempts, cancelled: self.is_cancelled() }.due(policy)
+    }
+
+    /// Nothing of an attempt may run before this is written.
+    pub(super) fn claim(&mut self, attempt: u32, claim: Claim) -> io::Result<()> {
+        self.news.attempts.push(AttemptReport { attempt, claim: Some(claim), started: None, held: None, end: None });
+        self.write()
+    }
+
+    pub(super) fn started(&mut self, attempt: u32) {
+        let at = towline_host::clock::now();
+        self.change(attempt, |report| report.started = Some(Started { at }));
+    }
+
+    pub(super) fn held(&mut self, attempt: u32, held: Held) {
+        self.change(attempt, |report| report.held = Some(held));
+    }
+
+    /// The first to say so is right.
+    pub(super) fn end(&mut self, attempt: u32, ending: Ending) -> io::Result<()> {
+        let end = End { at: towline_host::clock::now(), ending };
+        match self.news.attempts.iter_mut().find(|report| report.attempt == attempt) {
+            Some(report) => _ = report.end.get_or_insert(end),
+            None => self.news.attempts.push(AttemptReport { attempt, claim: None, started: None, held: None, end: Some(end) }),
+        }
+        self.write()
+    }
+
+    /// Ends what was begun and not ended. A rank that had failed, while only the nodes were kept,
+    /// says how.
+    pub(super) fn close_open(&mut self, ending: &Ending) -> io::Result<()> {
+        let open = self.news.attempts.iter().filter(|report| report.claim.is_some() && report.end.is_none());
+        let open: Vec<(u32, Ending)> =
+            open.map(|report| (report.attempt, report.held.as_ref().map_or_else(|| ending.clone(), |held| held.ending.clone()))).collect();
+        open.into_iter().try_for_each(|(attempt, ending)| self.end(attempt, ending))
+    }
+
+    /// It is over: the same, beside the logs.
+    pub(super) fn conclude(&mut self) {
+        if let Err(error) = self.encode().and_then(|bytes| write_whole(&self.last, &bytes)) {
+            complain(&format!("the last news could not be written: {error}"));
+        }
+    }
+
+    /// For what is good to know and can do without.
+    fn change(&mut self, attempt: u32, change: impl FnOnce(&mut AttemptReport)) {
+        if let Some(report) = self.news.attempts.iter_mut().find(|report| report.attempt == attempt) {
+            change(report);
+        }
+        if let Err(error) = self.write() {
+            complain(&error.to_string());
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.news.written = towline_host::clock::now();
+        let bytes = self.encode()?;
+        write_whole(&self.draft, &bytes)
+            .and_then(|()| write_whole(&self.place, &bytes))
+            .map_err(|error| io::Error::new(error.kind(), format!("the news could not be written: {error}")))
+    }
+
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        serde_json::to_vec(&self.news).map_err(io::Error::other)
+    }
+}
+
+/// What cannot be read is passed over for what can; alone it is an error, for with none a run would
+/// begin anew.
+fn newest<const COUNT: usize>(found: [io::Result<Option<News>>; COUNT]) -> io::Result<Option<News>> {
+    let mut newest: Option<News> = None;
+    let mut problem = None;
+    for one in found {
+        match one {
+            Ok(Some(news)) if newest.as_ref().is_none_or(|known| known.written < news.written) => newest = Some(news),
+            Ok(_) => {}
+            Err(error) => problem = Some(error),
+        }
+    }
+    match (newest, problem) {
+        (None, Some(error)) => Err(error),
+        (newest, _) => Ok(newest),
+    }
+}
+
+/// News that were cut off at their begin are none.
+fn load(path: &Path) -> io::Result<Option<News>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let news: News = serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("{} cannot be read: {error}", path.display())))?;
+    if news.version > CREW_VERSION {
+        return Err(io::Error::other(format!("{} is of a newer version", path.display())));
+    }
+    Ok(Some(news))
+}
+
+/// Writes a file whole, in place: where it goes there are no renames.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut pause = FIRST_PAUSE;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match write_once(path, bytes) {
+            Err(error) if tries >= TRIES => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            Err(_) => std::thread::park_timeout(pause),
+            Ok(()) => return Ok(()),
+        }
+        pause *= 3;
+    }
+}
+
+fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    settle(&file)
+}
+
+/// What goes wrong when a file is closed is told to nobody; not every mount can do this.
+pub(super) fn settle(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(error) if !matches!(error.raw_os_error(), Some(code) if can_do_without(code)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn can_do_without(code: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP].iter().any(|errno| errno.raw_os_error() == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crew::Pace;
+    use towline_core::RunId;
+    use towline_core::reason::Cause;
+    use towline_wire::stage::JobStart;
+
+    fn task(folder: &Path) -> CrewTask {
+        let run = RunId::new("x", 1, 2);
+        let (stage, news) = (folder.join("stage"), folder.join("news"));
+        CrewTask { order: PathBuf::new(), run, folder: stage, news, store: None, at: Vec::new(), local: folder.to_owned(), pace: Pace::default() }
+    }
+
+    fn claim(restarts: u32) -> Claim {
+        Claim { by: JobStart { job: "j".into(), restarts }, at: towline_host::clock::now(), hosts: vec!["a".into()], port: 1 }
+    }
+
+    #[test]
+    fn news_that_are_torn_anywhere_lose_no_attempt() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let task = task(folder.path());
+        let mut bulletin = Bulletin::read(&task).expect("none yet");
+        bulletin.claim(1, claim(0)).expect("written");
+        for path in [&bulletin.place, &bulletin.draft] {
+            let whole = fs::read(path).expect("there");
+            for length in [0, 1, whole.len() - 1] {
+                fs::write(path, &whole[..length]).expect("torn");
+                let read = Bulletin::read(&task).expect("the other is whole");
+                assert_eq!((read.due(None), read.starts()), (Due::Open(1), 1), "{} torn at {length}", path.display());
+            }
+            fs::write(path, whole).expect("whole again");
+        }
+        fs::write(&bulletin.place, b"{").expect("torn");
+        fs::write(&bulletin.draft, b"{").expect("torn");
+        assert!(Bulletin::read(&task).is_err(), "nobody knows what was begun");
+    }
+
+    #[test]
+    fn a_failure_that_was_only_held_stays_the_ending() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let task = task(folder.path());
+        let mut bulletin = Bulletin::read(&task).expect("none yet");
+        bulletin.claim(1, claim(0)).expect("written");
+        let failed = Ending::cause(Cause::ExitCode);
+        bulletin.held(1, Held { at: towline_host::clock::now(), until: towline_host::clock::now(), ending: failed.clone() });
+        let mut later = Bulletin::read(&task).expect("there");
+        later.close_open(&Ending::cause(Cause::Preempted)).expect("written");
+        assert_eq!(later.due(None), Due::Nothing(failed));
+    }
+}

@@ -1,0 +1,138 @@
+//! One node's share of an attempt: its set-up and ranks, and its logs and results on their way.
+
+use super::beat::Beat;
+use super::{complain, echo, outputs, ship};
+use crate::attempt::{Attempt, Change};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use towline_core::backend::LogSource;
+use towline_core::rank::Place;
+use towline_core::reason::Ending;
+use towline_wire::layout::log_name;
+use towline_wire::runner::{Assignment, Stop};
+
+/// How long our stdout may take the rest of a log.
+const ECHO_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the last of the logs may take when the job is being ended from outside.
+const HURRY: Duration = Duration::from_secs(3);
+
+/// What became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Nothing,
+    Started,
+    /// Nothing of it is alive, and its logs were sent.
+    Ended(Ending),
+}
+
+#[derive(Debug)]
+pub(super) struct Share {
+    number: u32,
+    attempt: Option<Attempt>,
+    /// What its begin changed.
+    first: Option<Change>,
+    logs: Option<Beat>,
+    echo: Option<Beat>,
+    /// Where the run starts and where its results go; of node 0 only.
+    results: Option<(PathBuf, PathBuf)>,
+    outputs: Option<Beat>,
+    /// Known, while the logs are on their way, and since when.
+    ending: Option<(Ending, Instant)>,
+    in_a_hurry: bool,
+}
+
+impl Share {
+    pub(super) fn begin(assignment: Assignment, local: &Path, folder: PathBuf) -> io::Result<Self> {
+        let number = assignment.attempt;
+        let node = assignment.gang.as_ref().map_or(0, |place| place.node);
+        let results = (node == 0).then(|| (PathBuf::from(&assignment.workdir), folder.clone()));
+        let logs = ship::ship(number, local.to_owned(), folder)?;
+        let echo = if assignment.shape.ranks_on(node) > 0 {
+            let first = Place { node, local_rank: 0 }.rank(&assignment.shape);
+            Some(echo::echo(local.join(log_name(number, LogSource::Rank(first))))?)
+        } else {
+            None
+        };
+        let mut attempt = Attempt::new(assignment, local, "crew");
+        let first = attempt.begin();
+        Ok(Self { number, attempt: Some(attempt), first: Some(first), logs: Some(logs), echo, results, outputs: None, ending: None, in_a_hurry: false })
+    }
+
+    /// One that never began.
+    pub(super) fn failed(number: u32, ending: Ending) -> Self {
+        let ending = Some((ending, Instant::now()));
+        Self { number, attempt: None, first: None, logs: None, echo: None, results: None, outputs: None, ending, in_a_hurry: false }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) const fn attempt(&self) -> Option<&Attempt> {
+        self.attempt.as_ref()
+    }
+
+    /// Nothing of it is alive; only its logs are on their way.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Something is to be done without anybody calling.
+    pub(super) const fn is_due(&self) -> bool {
+        self.first.is_some() || (self.ending.is_some() && self.logs.is_none())
+    }
+
+    /// What wakes us once the attempt is over.
+    pub(super) fn watch(&self) -> Option<BorrowedFd<'_>> {
+        let open = [&self.logs, &self.echo, &self.outputs].into_iter().flatten().find(|beat| !beat.is_over());
+        open.filter(|_| self.ending.is_some()).map(Beat::watch)
+    }
+
+    /// Ends it, with its grace.
+    pub(super) fn stop(&mut self, why: Stop) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.stop(why);
+        }
+    }
+
+    /// What is left to be done may not take long any more.
+    pub(super) const fn hurry(&mut self) {
+        self.in_a_hurry = true;
+    }
+
+    /// Ends it because the job is ended from outside: whoever does so does not wait for long.
+    pub(super) fn stop_soon(&mut self, why: Stop, grace: Duration) {
+        self.hurry();
+        if let Some(attempt) = &mut self.attempt {
+            attempt.assignment.grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+            attempt.stop(why);
+        }
+    }
+
+    pub(super) fn wake(&mut self) -> Step {
+        let Some(attempt) = &mut self.attempt else { return self.wake_ended() };
+        let change = self.first.take().unwrap_or_else(|| attempt.wake());
+        match change {
+            Change::SetUpStarted | Change::RanksStarted => Step::Started,
+            Change::Nothing | Change::Held { .. } => Step::Nothing,
+            Change::Done => {
+                self.ending = Some((attempt.ending(), Instant::now()));
+                self.attempt = None;
+                [&self.logs, &self.echo].into_iter().flatten().for_each(Beat::finish);
+                let carried = self.results.take().map(|(workdir, folder)| outputs::carry(&workdir, &folder));
+                self.outputs = carried.and_then(|carried| carried.map_err(|error| complain(&format!("outputs: {error}"))).ok());
+                self.wake_ended()
+            }
+        }
+    }
+
+    fn wake_ended(&mut self) -> Step {
+        let Some((ending, since)) = &self.ending else { return Step::Nothing };
+        let sent = [&self.logs, &self.outputs].into_iter().flatten().all(Beat::is_over);
+        let echoed = self.echo.as_ref().is_none_or(Beat::is_over) || since.elapsed() >= ECHO_PATIENCE;
+        let is_late = self.in_a_hurry && since.elapsed() >= HURRY;
+        if (sent && echoed) || is_late { Step::Ended(ending.clone()) } else { Step::Nothing }
+    }
+}

@@ -1,0 +1,214 @@
+//! The logs of one node, on their way to the stage: in parts of a fixed size, of which only the
+//! last changes. A log that its job emptied or wrote anew is followed.
+
+use super::beat::Beat;
+use super::complain;
+use super::news::write_whole;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use towline_core::backend::LogSource;
+use towline_snapshot::digest::Digest;
+use towline_wire::crew::{PART, keys};
+use towline_wire::layout::parse_log_name;
+
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(5);
+/// A last part that is no larger is worth being written again for any news.
+const SMALL: u64 = 64 << 10;
+/// A larger one is worth it once this share of it is new.
+const SHARE: u64 = 8;
+
+/// Sends the logs of `attempt` from `local`, where they grow, below `folder`.
+pub(super) fn ship(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Beat> {
+    let mut shipping = Shipping { attempt, local, folder, logs: BTreeMap::new(), pause: SHORTEST, buffer: Vec::new(), has_complained: false };
+    Beat::start("ship", move |is_last| shipping.pass(is_last))
+}
+
+struct Shipping {
+    attempt: u32,
+    local: PathBuf,
+    folder: PathBuf,
+    logs: BTreeMap<(u32, u32), Sent>,
+    pause: Duration,
+    buffer: Vec<u8>,
+    has_complained: bool,
+}
+
+/// How far a log has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Sent {
+    /// Bytes that lie in parts.
+    length: u64,
+    /// What the part was that holds the last of them.
+    last: Option<Digest>,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    fresh: u64,
+    written: u64,
+}
+
+impl Shipping {
+    fn pass(&mut self, is_last: bool) -> Duration {
+        let mut load = Load::default();
+        match self.all(is_last, &mut load) {
+            Ok(()) => self.has_complained = false,
+            Err(error) if is_last || !self.has_complained => {
+                complain(&format!("logs could not be sent: {error}"));
+                self.has_complained = true;
+            }
+            Err(_) => {}
+        }
+        let is_worth_it = load.fresh > 0 && (load.written <= SMALL || load.fresh * SHARE >= load.written);
+        self.pause = if is_worth_it { SHORTEST } else { (self.pause * 2).min(LONGEST) };
+        self.pause
+    }
+
+    /// One log that cannot be sent does not hold up the others.
+    fn all(&mut self, is_last: bool, load: &mut Load) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for entry in fs::read_dir(&self.local)? {
+            let entry = entry?;
+            let Some((_, source)) = entry.file_name().to_str().and_then(parse_log_name).filter(|(attempt, _)| *attempt == self.attempt) else { continue };
+            let key = match source {
+                LogSource::SetUp(node) => (0, node),
+                LogSource::Rank(rank) => (1, rank),
+            };
+            let parts = self.folder.join(keys::log(self.attempt, source));
+            let sent = self.logs.entry(key).or_default();
+            let one = File::open(entry.path()).and_then(|file| send(&file, &parts, sent, is_last, &mut self.buffer, load));
+            outcome = outcome.and(one);
+        }
+        outcome
+    }
+}
+
+/// Brings the parts to what the log is now. What was done is kept in `sent` also where it fails. One
+/// that has not grown is looked into only the last time.
+fn send(file: &File, parts: &Path, sent: &mut Sent, is_last: bool, buffer: &mut Vec<u8>, load: &mut Load) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if length == sent.length && !is_last {
+        return Ok(());
+    }
+    if length < sent.length || !is_same(file, sent, buffer)? {
+        *sent = anew(parts, sent.length, length)?;
+    }
+    let mut index = sent.length / PART;
+    while sent.length < length {
+        let begin = index * PART;
+        let count = fill(file, begin, length.min(begin + PART) - begin, buffer)?;
+        if begin + count <= sent.length {
+            // It shrinks while we read: the next pass sees to it.
+            return Ok(());
+        }
+        write_whole(&parts.join(keys::part(index)), buffer)?;
+        load.fresh += begin + count - sent.length;
+        load.written += count;
+        *sent = Sent { length: begin + count, last: Some(Digest::of(buffer)) };
+        index += 1;
+    }
+    Ok(())
+}
+
+/// Whether what was sent last is still there: a log may be emptied and grow past where it was
+/// between two looks.
+fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let Some(last) = &sent.last else { return Ok(true) };
+    let begin = (sent.length - 1) / PART * PART;
+    fill(file, begin, sent.length - begin, buffer)?;
+    Ok(Digest::of(buffer) == *last)
+}
+
+/// The log is another one: all of it is sent again. Parts it does not reach any more go.
+fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
+    for index in now.div_ceil(PART).max(1)..before.div_ceil(PART) {
+        match fs::remove_file(parts.join(keys::part(index))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    if now == 0 {
+        write_whole(&parts.join(keys::part(0)), b"")?;
+    }
+    Ok(Sent::default())
+}
+
+/// Up to `count` bytes from there; fewer at the end.
+fn fill(file: &File, from: u64, count: u64, buffer: &mut Vec<u8>) -> io::Result<u64> {
+    buffer.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
+    let mut at = 0;
+    while at < buffer.len() {
+        match file.read_at(&mut buffer[at..], from + at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.truncate(at);
+    Ok(at as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        folder: tempfile::TempDir,
+        sent: Sent,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().expect("a folder"), sent: Sent::default() }
+        }
+        /// Writes the log, sends it, and gives back what lies in its parts, with their number.
+        fn round(&mut self, bytes: &[u8]) -> (Vec<u8>, usize) {
+            let log = self.folder.path().join("log");
+            fs::write(&log, bytes).expect("written");
+            let parts = self.folder.path().join("parts");
+            send(&File::open(log).expect("there"), &parts, &mut self.sent, true, &mut Vec::new(), &mut Load::default()).expect("sent");
+            let mut names: Vec<PathBuf> = fs::read_dir(parts).into_iter().flatten().map(|entry| entry.expect("read").path()).collect();
+            names.sort();
+            let whole: Vec<Vec<u8>> = names.iter().map(|name| fs::read(name).expect("read")).collect();
+            for part in whole.iter().rev().skip(1) {
+                assert_eq!(part.len() as u64, PART, "only the last may be short");
+            }
+            (whole.concat(), names.len())
+        }
+    }
+
+    fn noise(seed: u8, length: u64) -> Vec<u8> {
+        (0..length).map(|at| u8::try_from((at * at / 7 + at / 251 + u64::from(seed)) % 256).expect("a byte")).collect()
+    }
+
+    #[test]
+    fn parts_are_the_log_however_it_grows_and_shrinks() {
+        let mut bench = Bench::new();
+        let long = noise(1, 3 * PART + 17);
+        for length in [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 17] {
+            let bytes = &long[..usize::try_from(length).expect("small")];
+            assert_eq!(bench.round(bytes), (bytes.to_vec(), usize::try_from(length.div_ceil(PART)).expect("few")), "{length}");
+        }
+        for (seed, length) in [(2, 2 * PART), (3, 5), (4, 0), (5, 9), (6, PART), (7, 2 * PART + 5)] {
+            let bytes = noise(seed, length);
+            assert!(bench.round(&bytes).0 == bytes, "{length} bytes in its place");
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_emptied_and_outgrew_itself_is_sent_whole() {
+        let mut bench = Bench::new();
+        bench.round(&noise(1, PART + 10));
+        let other = noise(9, 2 * PART + 3);
+        assert!(bench.round(&other).0 == other);
+        let another = noise(3, 2 * PART + 3);
+        assert!(bench.round(&another).0 == another, "as long as it was");
+    }
+}

@@ -1,0 +1,264 @@
+//! A canary in every place where a user may put a secret: the job gets it, and nothing else ever shows it.
+
+use crate::lab::{FLAVOURS, Lab};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use towline_testkit::aml::{Trouble, When};
+use towline_testkit::{Output, until};
+
+/// What is looked for, by where it was put.
+type Canaries = BTreeMap<&'static str, String>;
+
+const NAMED: &str = "canary-named-7f3a9c51";
+const PAT: &str = "github_pat_canary0123456789ABCDEFabcdef";
+const LITERAL: &str = "canary-literal-0d11c3e2";
+const S3_ID: &str = "canary-s3-id-44aa17";
+const S3_SECRET: &str = "canary-s3-secret-9b1e02";
+const ACT_KEY: &str = "Y2FuYXJ5LWFjdC1rZXktMDEyMzQ1Njc4OQ==";
+const ACT_SAS: &str = "Y2FuYXJ5LWFjdC1zYXM5";
+const WRONG_SAS: &str = "Y2FuYXJ5LXdyb25nLXNhcw";
+
+struct Watch {
+    lab: Lab,
+    canaries: Canaries,
+    said: String,
+}
+
+impl Watch {
+    fn new() -> Self {
+        let mut lab = Lab::new();
+        let account = lab.aml.azurite().second().clone();
+        let (sas, principal) = (account.container_sas("canaries", "rl", 3600), lab.aml.principal());
+        lab.aml.azurite().make_container_of(&account, "canaries");
+        lab.aml.azurite().make_container("canaries");
+        let signature = sas.split("sig=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+        let header = lab.aml.identity()[1].1.clone();
+        let canaries = Canaries::from([
+            ("a named secret", NAMED.to_owned()),
+            ("an account's key", account.key.clone()),
+            ("a signature", signature),
+            ("a wrong signature", WRONG_SAS.to_owned()),
+            ("a principal's secret", principal.secret.clone()),
+            ("the identity's header", header),
+            ("an S3 id", S3_ID.to_owned()),
+            ("an S3 secret", S3_SECRET.to_owned()),
+            ("a literal", LITERAL.to_owned()),
+            ("a script's token", PAT.to_owned()),
+            ("a key of ACT's", ACT_KEY.to_owned()),
+            ("a signature of ACT's", ACT_SAS.to_owned()),
+        ]);
+        for (name, value) in
+            [("MY_NAMED", NAMED), ("AZ_KEY", &account.key), ("AZ_SAS", &sas), ("SP_SECRET", &principal.secret), ("S3_ID", S3_ID), ("S3_SECRET", S3_SECRET)]
+        {
+            lab.home.set(name, value);
+        }
+        lab.home.set("BAD_SAS", &format!("sv=2022-11-02&sr=c&sp=rl&sig={WRONG_SAS}"));
+        let blob = |credential: &str| {
+            format!("{{kind: azure_blob, account: {}, container: canaries, endpoint: '{}', credential: {{{credential}}}}}", account.name, account.endpoint)
+        };
+        let more = format!(
+            "  app: {{kind: azureml, endpoint: '{}', credential: {{tenant_id: {}, client_id: {}, client_secret: 'env:SP_SECRET'}}, subscription: {}, resource_group: {}, workspace: {}, compute: cpu}}\ndatastores:\n  keyed: {}\n  signed: {}\n  bad: {}\n  s3: {{kind: s3, bucket: b, region: r, endpoint: 'http://127.0.0.1:9', credential: {{access_key_id: 'env:S3_ID', secret_access_key: 'env:S3_SECRET'}}}}\n",
+            lab.aml.endpoint(),
+            principal.tenant,
+            principal.client,
+            lab.aml.scope().subscription,
+            lab.aml.scope().group,
+            lab.aml.scope().workspace,
+            blob("account_key: 'env:AZ_KEY'"),
+            blob("sas: 'env:AZ_SAS'"),
+            blob("sas: 'env:BAD_SAS'"),
+        );
+        lab.configure(&more);
+        let trusted = lab.aml.authority().display().to_string();
+        lab.aml.conditions(|conditions| conditions.variables = vec![(String::new(), ["SSL_CERT_FILE".to_owned(), trusted])]);
+        Self { lab, canaries, said: String::new() }
+    }
+
+    fn tow(&mut self, words: &[&str]) -> Output {
+        let output = self.lab.tow(words);
+        self.said += &format!("{words:?}\n{}\n{}\n", output.stdout, output.stderr);
+        output
+    }
+
+    /// Runs a verb in every form that shows something.
+    fn ask_everything(&mut self, run: &str) {
+        for words in [
+            &["show", run, "--json"][..],
+            &["show", run, "--events"],
+            &["ps", "--all", "--json"],
+            &["query", run, "--json"],
+            &["history", run],
+            &["why", run, "--json"],
+            &["logs", run],
+            &["config", "show"],
+            &["config", "show", "--json"],
+            &["doctor"],
+            &["doctor", "--json"],
+            &["clusters", "--json"],
+            &["nodes", "--json"],
+            &["daemon", "status", "--json"],
+        ] {
+            self.tow(words);
+        }
+    }
+
+    /// Nothing that anybody may read has a canary; `meanwhile` one file of ours, which only we can read.
+    fn nothing_shows(&self, meanwhile: bool) {
+        for (what, canary) in &self.canaries {
+            assert!(!self.said.contains(canary.as_str()), "{what} was said aloud:\n{}", around(&self.said, canary));
+            for folder in ["state", "config", "project", "home"] {
+                for file in holding(&self.lab.home.path(folder), canary) {
+                    let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+                    // The machine's own, not the user's: a daemon that nobody tells it signs in by it.
+                    let is_machines = *what == "the identity's header" && file.ends_with(".definition.json");
+                    assert!((meanwhile || is_machines) && mode == 0o600, "{what} is in {file} ({mode:o})");
+                }
+            }
+            let blobs = self.lab.aml.blobs_holding(canary.as_bytes());
+            assert!(blobs.is_empty(), "{what} is in {blobs:?}");
+            for call in self.lab.aml.traffic() {
+                let is_vault = call.target.starts_with("/secrets/");
+                let is_sas = *what == "a signature" && call.method == "PUT" && call.target.contains("/datastores/");
+                let is_sign_in = call.target.contains("/oauth2/") || call.target.contains("IDENTITY") || *what == "the identity's header";
+                let holds = call.target.contains(canary.as_str()) || call.sent.contains(canary.as_str()) || call.got.contains(canary.as_str());
+                assert!(!holds || is_vault || is_sas || is_sign_in, "{what} went by {} {}\n{}", call.method, call.target, call.sent);
+            }
+        }
+    }
+
+    fn no_process_shows(&self) {
+        for (what, canary) in self.canaries.iter().filter(|(what, _)| **what != "the identity's header") {
+            let found = processes_holding(canary, &self.lab.home.path(""));
+            assert!(found.is_empty(), "{what} is shown by {found:?}");
+        }
+    }
+}
+
+/// Files below a folder that hold a text, but for those that the user wrote it into.
+fn holding(folder: &Path, needle: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().contains("theirs")) {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(holding(&path, needle));
+        } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+/// Words and environment of every process but the job's own, the blob service's, and those of other tests' homes.
+fn processes_holding(needle: &str, home: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for pid in towline_host::process::all().into_keys().filter(|pid| u32::try_from(*pid) != Ok(std::process::id())) {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has = |bytes: &[u8]| bytes.windows(needle.len()).any(|window| window == needle.as_bytes());
+        let text = String::from_utf8_lossy(&environment);
+        let is_elsewhere = text.contains("XDG_STATE_HOME=") && !text.contains(&*home.to_string_lossy());
+        let is_theirs = text.contains("TOW_RUN_ID=") || text.contains("AZURITE_ACCOUNTS=") || is_elsewhere;
+        if has(&words) || (has(&environment) && !is_theirs) {
+            found.push(format!("{pid} {}", String::from_utf8_lossy(&words)));
+        }
+    }
+    found
+}
+
+fn around<'a>(text: &'a str, needle: &str) -> &'a str {
+    text.lines().find(|line| line.contains(needle)).unwrap_or_default()
+}
+
+#[test]
+fn the_job_gets_its_secret_and_nothing_else_shows_it() {
+    let mut watch = Watch::new();
+    let go = watch.lab.home.path("go");
+    watch
+        .lab
+        .home
+        .write("job.sh", &format!("printf %s \"$MY_NAMED\" | sha256sum; touch {0}.$TOW_RUN_ID; while [ ! -e {0} ]; do sleep 0.02; done\n", go.display()));
+    watch.lab.home.write("job.yaml", "command: [sh, job.sh]\nenvironment: {secrets: [MY_NAMED]}\nidentity: managed:tow\n");
+    let expected = Output::from(std::process::Command::new("sh").args(["-c", &format!("printf %s {NAMED} | sha256sum")]).output().unwrap()).stdout;
+    let mut runs = Vec::new();
+    for flavour in FLAVOURS {
+        watch.tow(&["-c", flavour, "submit", "-f", "job.yaml", "--dry-run", "--json"]).ok();
+        runs.push(watch.tow(&["-c", flavour, "submit", "-f", "job.yaml"]).ok().id());
+    }
+    for run in &runs {
+        until("the job to run", || Path::new(&format!("{}.{run}", go.display())).exists().then_some(()));
+    }
+    watch.no_process_shows();
+    assert_eq!(watch.lab.aml.kept_secrets().len(), runs.len());
+    watch.nothing_shows(true);
+    fs::write(&go, "").unwrap();
+    for run in &runs {
+        let ended = watch.lab.ended(run);
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+        assert_eq!(watch.tow(&["logs", run]).stdout, expected);
+        watch.ask_everything(run);
+    }
+    assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new(), "the vault is empty when the runs are over");
+    watch.nothing_shows(false);
+}
+
+#[test]
+fn what_fails_or_is_refused_shows_none_and_leaves_none() {
+    let mut watch = Watch::new();
+    watch.lab.home.write("job.yaml", "command: ['true']\nenvironment: {secrets: [MY_NAMED]}\nidentity: managed:tow\n");
+    for (part, status) in [("/secrets/", 403), ("/jobs/", 400)] {
+        for flavour in FLAVOURS {
+            watch.lab.aml.trouble(1, "PUT", part, Trouble::Status { status, retry_after: None }, When::Before);
+            let refused = watch.tow(&["-c", flavour, "submit", "-f", "job.yaml"]);
+            assert!(refused.code != 0, "{refused:?}");
+            assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new(), "{flavour}: nothing of what is refused stays in the vault");
+        }
+    }
+    watch.lab.home.write("theirs.yaml", &format!("command: ['true']\nenvironment: {{env: {{API_TOKEN: {LITERAL}}}}}\n"));
+    let refused = watch.tow(&["submit", "-f", "theirs.yaml"]);
+    assert!(refused.code == 123 && refused.stderr.contains("API_TOKEN") && refused.stderr.contains("looks like a credential"), "{refused:?}");
+    // One that is ended while it waits: its store's keys were for the node, by the vault.
+    watch.lab.aml.conditions(|conditions| conditions.hold_in = Some("Queued".to_owned()));
+    watch.lab.home.write("s3.yaml", "command: ['true']\nidentity: managed:tow\nio: {in: {datastore: s3, path: x, mode: read}}\n");
+    let waiting = watch.tow(&["submit", "-f", "s3.yaml"]).ok().id();
+    assert_eq!(watch.lab.aml.kept_secrets().len(), 2);
+    watch.tow(&["abort", "--wait", &waiting]).ok();
+    watch.lab.aml.conditions(|conditions| conditions.hold_in = None);
+    assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new());
+    watch.tow(&["ls", "bad:"]);
+    watch.ask_everything(&waiting);
+    watch.nothing_shows(false);
+}
+
+#[test]
+fn stores_principals_and_files_of_other_tools_keep_theirs() {
+    let mut watch = Watch::new();
+    for store in ["keyed", "signed"] {
+        watch.lab.home.write("job.yaml", &format!("command: ['true']\nio: {{in: {{datastore: {store}, path: x, mode: read}}}}\n"));
+        for flavour in FLAVOURS {
+            watch.tow(&["-c", flavour, "submit", "-f", "job.yaml", "--dry-run"]).ok();
+            let run = watch.tow(&["-c", flavour, "submit", "-f", "job.yaml"]).ok().id();
+            watch.lab.ended(&run);
+            watch.ask_everything(&run);
+        }
+    }
+    let run = watch.tow(&["-c", "app", "submit", "true"]).ok().id();
+    assert_eq!(watch.lab.ended(&run)["state"], "succeeded");
+    let account = format!("account_name: acct\naccount_key: {ACT_KEY}\nsas_token: ?sv=2020&sig={ACT_SAS}\ncontainer_name: box\n");
+    watch.lab.home.write("aux_data/configs/theirs_account.yaml", &account);
+    watch.lab.home.write("aux_data/aml/config.json", r#"{"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}"#);
+    let act = "aml_config: aux_data/aml/config.json\ncompute_target: c\nconfig_param:\n  data_folder: {azure_blob_config_file: ./aux_data/configs/theirs_account.yaml, path: d}\n";
+    watch.lab.home.write("aux_data/aml/aml.yaml", act);
+    watch.tow(&["import", "act", "aux_data/aml/aml.yaml", "--dry-run"]).ok();
+    watch.tow(&["import", "act", "aux_data/aml/aml.yaml", "--json"]).ok();
+    let form = serde_json::json!({"cluster": {"workspace": "ws", "virtual_cluster": "vc", "instance_type": "ND40rs_v2", "node_count": 1},
+        "experiment": {"name": "e", "job_name": "imported", "script": [format!("export PAT={PAT}"), format!("git clone https://{PAT}@github.com/x"), "true"]}});
+    watch.lab.home.write("theirs.json", &form.to_string());
+    watch.tow(&["import", "toolkit", "theirs.json", "--force", "--json"]).ok();
+    watch.ask_everything(&run);
+    watch.nothing_shows(false);
+}

@@ -1,0 +1,82 @@
+//! What the user may use, and what is wrong with what the configuration names.
+
+use crate::lab::Lab;
+use towline_testkit::Output;
+
+#[test]
+fn what_i_may_use_is_listed() {
+    let lab = Lab::new();
+    let found = lab.tow(["clusters", "--discover"]).ok();
+    for part in ["cpu", "k8s", "AmlCompute", "Kubernetes", "vc", "NDAMv4", "premium", &lab.aml.scope().workspace] {
+        assert!(found.stdout.contains(part), "{part}: {found:?}");
+    }
+    let json = lab.tow(["clusters", "--discover", "--json"]).ok().json();
+    assert_eq!(json["workspaces"][0]["computes"].as_array().map(Vec::len), Some(2), "{json}");
+    let quota = &json["virtual_clusters"][0]["quotas"][0];
+    assert_eq!((quota["limit"].as_u64(), quota["used"].as_u64()), (Some(64), Some(48)), "{json}");
+    let nodes = lab.tow(["nodes", "-c", "sing"]).ok();
+    for part in ["Singularity", "ND96amrs_A100_v4", "standard", "24", "identities: tow"] {
+        assert!(nodes.stdout.contains(part), "{part}: {nodes:?}");
+    }
+    let clusters = lab.tow(["clusters"]).ok();
+    assert!(clusters.stdout.lines().filter(|line| line.contains("azureml") && line.contains("ready")).count() == 3, "{clusters:?}");
+    let doctor = lab.tow(["doctor"]);
+    assert!(doctor.stdout.contains("Kubernetes (ITP)"), "{doctor:?}");
+}
+
+#[test]
+fn a_workspace_is_made_beside_another_and_found_by_its_name() {
+    let lab = Lab::new();
+    lab.tow(["clusters", "--create-workspace", "lab2", "-c", "aml"]).ok();
+    let again = lab.tow(["clusters", "--create-workspace", "lab2", "-c", "aml"]);
+    assert_eq!(again.code, 123, "{again:?}");
+    let odd = lab.tow(["clusters", "--create-workspace", "../x", "-c", "aml"]);
+    assert_eq!(odd.code, 120, "{odd:?}");
+    lab.home.configure(&format!(
+        "default_cluster: new\nclusters:\n  new: {{kind: azureml, endpoint: '{}', credential: managed_identity, workspace: lab2, compute: cpu}}\n",
+        lab.aml.endpoint()
+    ));
+    let ran = lab.tow(["run", "echo", "in lab2"]).ok();
+    assert_eq!(ran.stdout, "in lab2\n");
+}
+
+#[test]
+fn what_is_not_there_is_named_with_what_is() {
+    let lab = Lab::new();
+    let scope = lab.aml.scope();
+    let common = format!("kind: azureml, endpoint: '{}', credential: managed_identity", lab.aml.endpoint());
+    let place = format!("subscription: {}, resource_group: {}", scope.subscription, scope.group);
+    for (keys, code, parts) in [
+        (format!("{place}, workspace: {}, compute: gpuu", scope.workspace), 122, vec!["gpuu", "it has: cpu, k8s"]),
+        (format!("{place}, workspace: nowhere, compute: cpu"), 122, vec!["nowhere", "workspace"]),
+        ("workspace: nowhere, compute: cpu".to_owned(), 122, vec!["nowhere", &scope.workspace]),
+        (format!("{place}, workspace: {}, virtual_cluster: none", scope.workspace), 122, vec!["none"]),
+        (format!("{place}, workspace: {}", scope.workspace), 121, vec!["compute", "virtual_cluster"]),
+        ("config: none.json, compute: cpu".to_owned(), 121, vec!["none.json"]),
+    ] {
+        lab.home.configure(&format!("default_cluster: x\nclusters:\n  x: {{{common}, {keys}}}\n"));
+        let refused = lab.tow(["submit", "true"]);
+        assert_eq!(refused.code, code, "{keys}: {refused:?}");
+        assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{keys}: {refused:?}");
+    }
+    assert_eq!(lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().map(Vec::len), Some(0), "nothing was changed");
+}
+
+#[test]
+fn a_job_that_can_never_run_is_refused() {
+    let lab = Lab::new();
+    for (cluster, text, parts) in [
+        ("sing", "resources: {gpus_per_node: 16}\ncommand: [x]\n", vec!["16 GPUs", "8"]),
+        ("aml", "resources: {nodes: 9}\ncommand: [x]\n", vec!["9 nodes", "8"]),
+        ("aml", "resources: {instance_type: Standard_D3_v2}\ncommand: [x]\n", vec!["Standard_D3_v2"]),
+        ("aml", "environment: {secrets: [PAT]}\ncommand: [x]\n", vec!["PAT", "Key Vault", "managed:tow"]),
+        ("aml", "identity: managed:two\ncommand: [x]\n", vec!["two", "did you mean `tow`"]),
+        ("aml", "resources: {native: [shm=1g]}\ncommand: [x]\n", vec!["shm", "shm_size"]),
+        ("aml", "environment: {env: {HF_TOKEN: abc}}\ncommand: [x]\n", vec!["HF_TOKEN", "environment.secrets"]),
+    ] {
+        lab.home.write("job.yaml", text);
+        let refused = Output::from(lab.home.command(["-c", cluster, "submit", "-f", "job.yaml"]).env("PAT", "x").output().unwrap());
+        assert!(matches!(refused.code, 121 | 123), "{text}: {refused:?}");
+        assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{text}: {refused:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Runs that somebody else submitted, or another tool: seen, taken over, read, ended.
+
+use crate::lab::{Lab, lines};
+use serde_json::json;
+use towline_testkit::{Home, patiently};
+
+/// What a workspace is said to have.
+#[track_caller]
+fn remote(home: &Home) -> Vec<(String, String, bool)> {
+    let jobs = home.tow(["ps", "--remote", "--all", "--json"]).ok().json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    jobs["jobs"].as_array().unwrap().iter().map(|job| (text(&job["job"]), text(&job["word"]), job["ended"].as_bool().unwrap())).collect()
+}
+
+#[track_caller]
+fn until_state(home: &Home, run: &str, state: &str) {
+    patiently(60, &format!("{run} to be {state}"), || (home.state_of(run) == state).then_some(()));
+}
+
+#[test]
+fn a_run_of_another_machine_is_mine_there_too() {
+    let lab = Lab::new();
+    lab.home.write("train.sh", "echo from the first machine; exec sleep 600\n");
+    let id = lab.tow(["submit", "sh", "train.sh"]).ok().id();
+    lab.until_logged(&id, "from the first machine");
+    let other = lab.beside("alice");
+    assert!(remote(&other).contains(&(id.clone(), "Running".to_owned(), false)));
+    assert_eq!(other.tow(["adopt", &id]).ok().id(), id);
+    until_state(&other, &id, "running");
+    patiently(60, "its log", || (other.tow(["logs", &id]).stdout == "from the first machine\n").then_some(()));
+    other.tow(["abort", &id]).ok();
+    assert_eq!(lab.ended(&id)["state"], "cancelled");
+    until_state(&other, &id, "cancelled");
+}
+
+#[test]
+fn a_colleagues_run_can_be_followed() {
+    let lab = Lab::new();
+    let bob = lab.beside("bob");
+    bob.write("train.sh", "echo of bob; mkdir outputs; echo good > outputs/x; exit 4\n");
+    let id = bob.tow(["-c", "sing", "submit", "sh", "train.sh"]).ok().id();
+    bob.tow(["wait", &id]);
+    assert!(remote(&lab.home).iter().any(|(job, _, ended)| *job == id && *ended));
+    lab.tow(["adopt", &id, "-c", "sing"]).ok();
+    let record = lab.ended(&id);
+    assert_eq!((record["state"].as_str(), record["exit_code"].as_i64()), (Some("failed"), Some(4)), "{record}");
+    assert_eq!(lab.log(&id, 1, 0), "of bob\n");
+    lab.tow(["get", &id, "outputs/x", "--to", "here"]).ok();
+    assert_eq!(lab.home.read("here/outputs/x"), "good\n");
+}
+
+/// A job as ACT puts it: ranks by MPI, logs only where the service keeps them.
+const NAME: &str = "jianfw_1563257309_60ce2fc7";
+const RUN: &str = "jianfw-1563257309-60ce2fc7";
+
+fn act_job(lab: &Lab, command: &str) {
+    let more = json!({
+        "computeId": format!("{}/computes/cpu", lab.aml.scope().id()), "experimentName": "jianfw", "resources": {"instanceCount": 2},
+        "distribution": {"distributionType": "Mpi", "processCountPerInstance": 2},
+    });
+    lab.aml.put_job(NAME, command, &more);
+}
+
+#[test]
+fn a_job_of_another_tool_is_queried_by_the_end_of_its_id_and_aborted() {
+    let lab = Lab::new();
+    act_job(&lab, "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE; seq 1 150; exec sleep 600");
+    towline_testkit::until("it to run", || (lab.aml.status(NAME).as_deref() == Some("Running")).then_some(()));
+    assert!(lab.tow(["ps", "--remote"]).ok().stdout.contains(NAME));
+    assert_eq!(lab.tow(["adopt", NAME]).ok().id(), RUN);
+    lab.until_state(RUN, "running");
+    for rank in 0..4 {
+        let whole = format!("rank {rank} of 4\n{}", lines(150, ""));
+        patiently(60, &format!("the log of rank {rank}"), || (lab.log(RUN, 1, rank) == whole).then_some(()));
+    }
+    let asked = lab.tow(["q", "e2fc7"]).ok();
+    assert!(asked.stdout.starts_with("51\n52\n") && asked.stdout.contains("\n150\n") && asked.stdout.contains("appID-s      e2fc7"), "{asked:?}");
+    let named = lab.tow(["q", NAME]).ok();
+    assert!(named.stdout.contains(RUN), "{named:?}");
+    lab.tow(["abort", NAME]).ok();
+    assert_eq!(lab.ended(RUN)["state"], "cancelled");
+    assert_eq!(lab.aml.status(NAME).as_deref(), Some("Canceled"));
+    // It stays its owner's when it is forgotten here.
+    let again = lab.tow(["resubmit", RUN]);
+    assert!(again.code != 0 && again.stderr.contains("another tool"), "{again:?}");
+}
+
+#[test]
+fn what_the_service_says_of_a_foreign_end_is_believed() {
+    let lab = Lab::new();
+    lab.aml.put_job("gifted_bear_1", "echo hello; exit 7", &json!({"computeId": format!("{}/computes/k8s", lab.aml.scope().id())}));
+    towline_testkit::until("it to fail", || (lab.aml.status("gifted_bear_1").as_deref() == Some("Failed")).then_some(()));
+    let id = lab.tow(["adopt", "gifted_bear_1"]).ok().id();
+    let record = lab.ended(&id);
+    assert_eq!((record["state"].as_str(), record["exit_code"].as_i64()), (Some("failed"), Some(7)), "{record}");
+    assert_eq!(lab.log(&id, 1, 0), "hello\n");
+    // What Kubernetes killed is called cancelled by the service.
+    lab.aml.put_job("keen_ox_2", "exec sleep 600", &json!({}));
+    towline_testkit::until("it to run", || (lab.aml.status("keen_ox_2").as_deref() == Some("Running")).then_some(()));
+    let id = lab.tow(["adopt", "keen_ox_2"]).ok().id();
+    lab.until_state(&id, "running");
+    lab.aml.tag("keen_ox_2", "amlk8s status", "killing");
+    lab.aml.show_status("keen_ox_2", Some("Canceled"));
+    assert_eq!(lab.ended(&id)["state"], "failed");
+    let nothing = lab.tow(["adopt", "no_such_job"]);
+    assert!(nothing.code != 0 && nothing.stderr.contains("no_such_job"), "{nothing:?}");
+}
+
+#[test]
+fn expired_and_halved_answers_lose_no_byte_of_a_log() {
+    let lab = Lab::new();
+    let go = lab.home.path("go");
+    act_job(&lab, &format!("seq 1 20000; until [ -e '{}' ]; do sleep 0.05; done; seq 20001 40000", go.display()));
+    lab.aml.conditions(|conditions| conditions.expired_logs = true);
+    lab.tow(["adopt", NAME]).ok();
+    lab.until_state(RUN, "running");
+    // Nobody can read it now; that is no end of it, and no bytes are made up.
+    assert!(!lab.tow(["logs", RUN]).stdout.contains("<?xml"));
+    lab.aml.conditions(|conditions| (conditions.expired_logs, conditions.halved_logs) = (false, true));
+    std::fs::write(&go, "").unwrap();
+    let record = lab.ended(RUN);
+    assert_eq!(record["state"], "succeeded", "{record}");
+    let whole = lines(40_000, "");
+    for rank in 0..4 {
+        patiently(60, &format!("all of rank {rank}"), || (lab.log(RUN, 1, rank) == whole).then_some(()));
+    }
+}

@@ -1,0 +1,120 @@
+//! A laptop with nothing but `tow`, signed in to a workspace.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use towline_testkit::aml::Aml;
+use towline_testkit::{Home, Output, patiently};
+
+pub(crate) const FLAVOURS: [&str; 3] = ["aml", "itp", "sing"];
+
+/// What `seq 1 COUNT` prints, each line with words before it.
+pub(crate) fn lines(count: u32, before: &str) -> String {
+    (1..=count).map(|line| format!("{before}{line}\n")).collect::<Vec<_>>().concat()
+}
+
+/// A home of somebody who is signed in, and has one cluster of each flavour.
+fn home_of(aml: &Aml, user: &str) -> Home {
+    let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
+    for (name, value) in aml.identity() {
+        home.set(&name, &value);
+    }
+    home.set("SSL_CERT_FILE", aml.authority().to_str().unwrap());
+    home.set("USER", user);
+    home.configure(&configuration(aml));
+    home
+}
+
+fn configuration(aml: &Aml) -> String {
+    let scope = aml.scope();
+    let common = format!(
+        "kind: azureml, endpoint: '{}', credential: managed_identity, subscription: {}, resource_group: {}, workspace: {}",
+        aml.endpoint(),
+        scope.subscription,
+        scope.group,
+        scope.workspace
+    );
+    format!(
+        "default_cluster: aml\nclusters:\n  aml: {{{common}, compute: cpu}}\n  itp: {{{common}, compute: k8s}}\n  sing: {{{common}, virtual_cluster: '{}', job: {{resources: {{instance_type: ND96amrs_A100_v4}}}}}}\n  lost: {{{common}, compute: cpy}}\n",
+        aml.cluster()
+    )
+}
+
+/// A home with one cluster of each flavour, `aml` the default.
+pub(crate) struct Lab {
+    pub(crate) home: Home,
+    pub(crate) aml: Aml,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let aml = Aml::start();
+        Self { home: home_of(&aml, "alice"), aml }
+    }
+
+    /// The usual configuration, with more lines.
+    pub(crate) fn configure(&self, more: &str) {
+        self.home.configure(&(configuration(&self.aml) + more));
+    }
+
+    /// Another machine: alice's own, or a colleague's.
+    pub(crate) fn beside(&self, user: &str) -> Home {
+        home_of(&self.aml, user)
+    }
+
+    pub(crate) fn tow<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
+        self.home.tow(words)
+    }
+
+    /// Submits what a job file says, with more options.
+    #[track_caller]
+    pub(crate) fn submit_file(&self, text: &str, more: &[&str]) -> String {
+        self.home.write("job.yaml", text);
+        self.tow(["submit", "-f", "job.yaml"].into_iter().chain(more.iter().copied())).ok().id()
+    }
+
+    /// Waits for a run's end; its record then.
+    #[track_caller]
+    pub(crate) fn ended(&self, run: &str) -> Value {
+        let waited = self.tow(["wait", run, "--timeout", "2m"]);
+        assert_ne!(waited.code, 124, "{run} does not end: {waited:?}\n{:?} {:?}", self.aml.states(run), self.tow(["show", run]));
+        self.home.show(run)
+    }
+
+    /// Waits until a line of rank 0 is known here.
+    #[track_caller]
+    pub(crate) fn until_logged(&self, run: &str, line: &str) {
+        patiently(60, &format!("{run} to print {line}"), || self.tow(["logs", run]).stdout.lines().any(|known| known == line).then_some(()));
+    }
+
+    /// Waits until the service's word for a run's job is known here.
+    #[track_caller]
+    pub(crate) fn until_word(&self, run: &str, word: &str) {
+        patiently(60, &format!("{run} to be called {word}"), || (self.home.show(run)["native"]["word"] == word).then_some(()));
+    }
+
+    /// All of a log.
+    #[track_caller]
+    pub(crate) fn log(&self, run: &str, attempt: u32, rank: u32) -> String {
+        self.tow(["logs", run, "--attempt", &attempt.to_string(), "--rank", &rank.to_string()]).ok().stdout
+    }
+
+    /// Waits until nothing of a job runs.
+    #[track_caller]
+    pub(crate) fn until_gone(&self, run: &str) {
+        patiently(60, &format!("the processes of {run} to be gone"), || self.aml.process_groups(run).is_empty().then_some(()));
+    }
+
+    /// What was put for a run: the properties of its job.
+    #[track_caller]
+    pub(crate) fn put(&self, run: &str) -> Value {
+        let end = format!("/jobs/{run}?");
+        let pair = self.aml.recorded().into_iter().find(|pair| pair.method == "PUT" && pair.target.contains(&end));
+        pair.unwrap_or_else(|| panic!("no job was put for {run}")).json["liveRequest"]["body"]["properties"].clone()
+    }
+
+    /// Waits until `tow show` says so of a run.
+    #[track_caller]
+    pub(crate) fn until_state(&self, run: &str, wanted: &str) {
+        patiently(60, &format!("{run} to be {wanted}"), || (self.home.state_of(run) == wanted).then_some(()));
+    }
+}

@@ -1,0 +1,168 @@
+//! A run's way through the service's states: none of its words is taken for an end that is none, nodes
+//! are taken away and given back, and whoever wants it to end is heard.
+
+use crate::lab::{FLAVOURS, Lab, lines};
+use std::fs;
+
+/// Waits for a file of the home, which is there on every node of this machine.
+fn patient(lab: &Lab, name: &str) -> String {
+    format!("until [ -e '{}' ]; do sleep 0.05; done; echo through", lab.home.path(name).display())
+}
+
+#[test]
+fn none_of_the_services_words_is_an_end_but_three() {
+    let lab = Lab::new();
+    let id = lab.submit_file(&format!("script: |\n  {}\n", patient(&lab, "go")), &["-c", "itp"]);
+    lab.until_state(&id, "running");
+    let words =
+        ["NotStarted", "Starting", "Provisioning", "Preparing", "Queued", "Running", "Finalizing", "Paused", "NotResponding", "Unknown", "SomethingNew"];
+    for word in words {
+        lab.aml.show_status(&id, Some(word));
+        lab.until_word(&id, word);
+        assert_eq!(lab.home.state_of(&id), "running", "{word}");
+    }
+    // Kubernetes says more in its tags.
+    lab.aml.show_status(&id, Some("Queued"));
+    lab.aml.tag(&id, "amlk8s status", "running");
+    lab.until_word(&id, "Queued");
+    assert_eq!(lab.home.state_of(&id), "running");
+    lab.aml.show_status(&id, None);
+    fs::write(lab.home.path("go"), "").unwrap();
+    let record = lab.ended(&id);
+    assert_eq!((record["state"].as_str(), record["exit_code"].as_i64()), (Some("succeeded"), Some(0)), "{record}");
+    assert_eq!(lab.log(&id, 1, 0), "through\n");
+}
+
+#[test]
+fn a_run_that_waits_is_queued_in_every_early_state() {
+    let lab = Lab::new();
+    for (word, flavour) in ["Starting", "Provisioning", "Preparing", "Queued"].iter().zip(FLAVOURS.iter().cycle()) {
+        lab.aml.conditions(|conditions| conditions.hold_in = Some((*word).to_owned()));
+        let id = lab.tow(["-c", flavour, "submit", "echo", "through"]).ok().id();
+        lab.until_word(&id, word);
+        assert_eq!(lab.home.state_of(&id), "queued", "{word}");
+        lab.aml.conditions(|conditions| conditions.hold_in = None);
+        assert_eq!(lab.ended(&id)["state"], "succeeded", "{word}");
+    }
+}
+
+#[test]
+fn nodes_that_are_taken_away_give_another_attempt_and_all_logs_are_kept() {
+    let lab = Lab::new();
+    let script = "script: |\n  seq 1 2000 | sed \"s/^/$TOW_ATTEMPT $RANK /\"; [ $TOW_ATTEMPT = 2 ] || exec sleep 600\n";
+    for flavour in FLAVOURS {
+        let id = lab.submit_file(script, &["-c", flavour, "--nodes", "2"]);
+        let whole = |attempt: u32, rank: u32| lines(2000, &format!("{attempt} {rank} "));
+        let is_whole = |attempt: u32, rank: u32| lab.tow(["logs", &id, "--rank", &rank.to_string()]).stdout == whole(attempt, rank);
+        towline_testkit::until("both logs of the first attempt", || (is_whole(1, 0) && is_whole(1, 1)).then_some(()));
+        lab.aml.preempt(&id);
+        let record = lab.ended(&id);
+        assert_eq!((record["state"].as_str(), record["attempt"].as_u64()), (Some("succeeded"), Some(2)), "{flavour}: {record}");
+        for (attempt, rank) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+            assert_eq!(lab.log(&id, attempt, rank), whole(attempt, rank), "{flavour}: attempt {attempt}, rank {rank}");
+        }
+        let causes: Vec<&str> = record["events"].as_array().unwrap().iter().filter_map(|event| event["ending"]["cause"].as_str()).collect();
+        assert_eq!(causes, ["preempted"], "{flavour}: {record:#}");
+    }
+}
+
+#[test]
+fn a_failure_that_is_to_be_retried_is_on_the_same_nodes() {
+    let lab = Lab::new();
+    let job = "retry: {when: [exit_code], max: 3}\nscript: |\n  echo try $TOW_ATTEMPT; [ $TOW_ATTEMPT = 3 ]\n";
+    for flavour in FLAVOURS {
+        let id = lab.submit_file(job, &["-c", flavour]);
+        let record = lab.ended(&id);
+        assert_eq!((record["state"].as_str(), record["attempt"].as_u64()), (Some("succeeded"), Some(3)), "{flavour}: {record}");
+        for attempt in 1..=3 {
+            assert_eq!(lab.log(&id, attempt, 0), format!("try {attempt}\n"));
+        }
+        assert_eq!(lab.aml.states(&id).iter().filter(|word| *word == "Running").count(), 1, "one job had them all: {:?}", lab.aml.states(&id));
+    }
+    let id = lab.submit_file("retry: {when: [exit_code], max: 2}\nscript: exit 7\n", &[]);
+    let record = lab.ended(&id);
+    assert_eq!((record["state"].as_str(), record["attempt"].as_u64(), record["exit_code"].as_i64()), (Some("failed"), Some(2), Some(7)), "{record}");
+}
+
+#[test]
+fn an_abort_is_heard_in_every_state() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.hold_in = Some("Queued".to_owned()));
+    for flavour in FLAVOURS {
+        let id = lab.tow(["-c", flavour, "submit", "echo", "never"]).ok().id();
+        lab.until_word(&id, "Queued");
+        lab.tow(["abort", &id]).ok();
+        assert_eq!(lab.ended(&id)["state"], "cancelled", "{flavour}");
+        towline_testkit::until("the job to be over", || (lab.aml.status(&id).as_deref() == Some("Canceled")).then_some(()));
+        assert!(!lab.aml.states(&id).contains(&"Running".to_owned()));
+    }
+    lab.aml.conditions(|conditions| conditions.hold_in = None);
+    for flavour in FLAVOURS {
+        let id = lab.submit_file("script: |\n  trap 'echo heard; exit 0' TERM\n  echo ready; while :; do sleep 0.05; done\n", &["-c", flavour]);
+        lab.until_logged(&id, "ready");
+        lab.tow(["abort", &id]).ok();
+        let record = lab.ended(&id);
+        assert_eq!((record["state"].as_str(), record["attempt"].as_u64()), (Some("cancelled"), Some(1)), "{flavour}: {record}");
+        let log = lab.log(&id, 1, 0);
+        assert!(log.starts_with("ready\n") && log.ends_with("heard\n"), "{flavour}: its last words are kept: {log}");
+        lab.until_gone(&id);
+    }
+}
+
+#[test]
+fn what_has_come_to_its_end_is_not_cancelled_any_more() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.hold_in = Some("Finalizing".to_owned()));
+    // What it writes is there only when the service has put it away.
+    let job = "io: {out: {datastore: workspaceblobstore, path: results, mode: write}}\nscript: echo good > ${{out}}/x; echo written\n";
+    let id = lab.submit_file(job, &[]);
+    lab.until_word(&id, "Finalizing");
+    lab.until_logged(&id, "written");
+    assert_eq!(lab.home.state_of(&id), "running", "its results are not there yet");
+    let aborted = lab.home.spawn(["abort", &id]);
+    towline_testkit::until("the service to be told", || lab.aml.states(&id).contains(&"CancelRequested".to_owned()).then_some(()));
+    lab.aml.conditions(|conditions| conditions.hold_in = None);
+    let record = lab.ended(&id);
+    aborted.wait_with_output().unwrap();
+    assert_eq!((lab.aml.status(&id).as_deref(), record["state"].as_str()), (Some("Completed"), Some("succeeded")), "{record}");
+    assert_eq!(lab.aml.blob(&lab.aml.container(), "results/x").as_deref(), Some("good\n"));
+}
+
+#[test]
+fn a_sweep_is_a_job_for_each_of_its_runs() {
+    let lab = Lab::new();
+    let sweep = lab.submit_file("sweep: {i: 1-5}\nscript: |\n  echo value ${{i}}; [ ${{i}} != 4 ]\n", &["-c", "sing"]);
+    for number in 1..=5 {
+        let run = format!("{sweep}-{number}");
+        let record = lab.ended(&run);
+        assert_eq!(record["state"], if number == 4 { "failed" } else { "succeeded" }, "{record}");
+        assert_eq!(lab.log(&run, 1, 0), format!("value {number}\n"));
+        assert_eq!(lab.put(&run)["properties"]["tow.submission"], sweep.as_str());
+    }
+    // Only what failed is done again.
+    let again = lab.tow(["resubmit", &sweep]).ok().id();
+    let record = lab.ended(&again);
+    assert_eq!(record["state"], "failed", "{record}");
+    assert!(lab.tow(["logs", &again]).stdout.contains("value 4"));
+}
+
+#[test]
+fn the_same_run_goes_to_another_cluster() {
+    let lab = Lab::new();
+    lab.home.write("train.sh", "echo on $TOW_RUN_ID\n");
+    let first = lab.tow(["submit", "sh", "train.sh"]).ok().id();
+    assert_eq!(lab.ended(&first)["state"], "succeeded");
+    lab.home.write("train.sh", "echo something else\n");
+    for flavour in ["sing", "itp"] {
+        let again = lab.tow(["resubmit", &first, "--to", flavour]).ok().id();
+        let record = lab.ended(&again);
+        assert_eq!((record["state"].as_str(), record["cluster"].as_str()), (Some("succeeded"), Some(flavour)), "{record}");
+        assert_eq!(lab.log(&again, 1, 0), format!("on {again}\n"), "with the code it had");
+    }
+    // The machines of a virtual cluster are no word of the job's own.
+    let there = lab.tow(["resubmit", &first, "--to", "sing"]).ok().id();
+    let home = lab.tow(["resubmit", &there, "--to", "aml"]).ok().id();
+    assert_eq!(lab.ended(&home)["state"], "succeeded");
+    let back = lab.tow(["resubmit", "@", "--to", "local"]).ok().id();
+    assert_eq!(lab.ended(&back)["state"], "succeeded");
+}

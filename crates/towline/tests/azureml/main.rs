@@ -1,0 +1,20 @@
+//! Runs on Azure ML, in its three flavours: the emulator that Microsoft's own client certifies, with
+//! real processes for jobs and a real blob service beside it.
+#![allow(clippy::unwrap_used)]
+
+mod act;
+mod canary;
+mod contract;
+mod crosswise;
+mod discover;
+mod fields;
+mod flow;
+mod foreign;
+mod golden;
+mod lab;
+mod life;
+mod outputs;
+mod pages;
+mod polite;
+mod ssh;
+mod why;

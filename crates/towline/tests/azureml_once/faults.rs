@@ -1,0 +1,184 @@
+//! What is done, and what goes wrong meanwhile.
+
+use towline_host::crash::{AZUREML_POINTS, FAR_POINTS, POINTS};
+use towline_testkit::aml::{Trouble, When};
+
+/// A small generator, so that a seed gives the same campaign everywhere.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Seeded {
+    pub(crate) fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % below as u64).unwrap()
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.next(from.len())]
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, all: &mut [T]) {
+        for at in (1..all.len()).rev() {
+            all.swap(at, self.next(at + 1));
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    Submit,
+    /// With a secret, which is in the vault until the run is over.
+    Secret,
+    Abort,
+    Resubmit,
+    /// Attempts that fail, and the third that does not.
+    Retry,
+    /// The nodes of the first attempt are taken away.
+    Preempt,
+    /// Another machine of the user takes the run into its history.
+    Adopt,
+}
+
+impl Scenario {
+    /// Its runs end when the user says so.
+    pub(crate) const fn is_long(self) -> bool {
+        matches!(self, Self::Abort | Self::Resubmit)
+    }
+    pub(crate) const fn file(self) -> &'static str {
+        match self {
+            Self::Submit | Self::Adopt => "quick.yaml",
+            Self::Secret => "secret.yaml",
+            Self::Abort | Self::Resubmit => "long.yaml",
+            Self::Retry => "third.yaml",
+            Self::Preempt => "once.yaml",
+        }
+    }
+}
+
+pub(crate) const ALL: [Scenario; 7] =
+    [Scenario::Submit, Scenario::Secret, Scenario::Abort, Scenario::Resubmit, Scenario::Retry, Scenario::Preempt, Scenario::Adopt];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    One,
+    /// Three runs, each a job.
+    Sweep,
+    /// Two nodes.
+    Gang,
+}
+
+impl Shape {
+    pub(crate) const fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::One => &[],
+            Self::Sweep => &["--sweep", "seed=1-3"],
+            Self::Gang => &["--nodes", "2"],
+        }
+    }
+
+    /// The runs of a submission.
+    pub(crate) fn runs(self, id: &str) -> Vec<String> {
+        if self == Self::Sweep { (1..=3).map(|number| format!("{id}-{number}")).collect() } else { vec![id.to_owned()] }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Client or daemon, at a named point.
+    Here(&'static str),
+    /// A runner, at a named point.
+    There(&'static str),
+    /// A call to the service.
+    Call {
+        method: String,
+        part: String,
+        trouble: Trouble,
+        when: When,
+    },
+    /// A call to the blob service.
+    Blob {
+        method: &'static str,
+        part: &'static str,
+        what: &'static str,
+    },
+    /// What was put is not seen by reads for a while.
+    Unseen,
+    /// Tokens expire while they are used.
+    Expired,
+    KillClient,
+    KillDaemon,
+    /// A guard or a runner of a node, whoever's it is.
+    KillCrew,
+}
+
+impl Fault {
+    pub(crate) const fn point(&self) -> Option<&'static str> {
+        match self {
+            Self::Here(point) | Self::There(point) => Some(point),
+            _ => None,
+        }
+    }
+    pub(crate) const fn is_there(&self) -> bool {
+        matches!(self, Self::There(_))
+    }
+}
+
+pub(crate) const AT_RANDOM: [Fault; 3] = [Fault::KillClient, Fault::KillDaemon, Fault::KillCrew];
+
+/// Calls to the blob service on the way, by what their paths hold.
+const BLOBS: [(&str, &str); 8] = [
+    ("HEAD", "/snapshots/"),
+    ("PUT", "/snapshots/"),
+    ("HEAD", "/bin/tow-"),
+    ("PUT", "/bin/tow-"),
+    ("PUT", "/submissions/"),
+    ("PUT", "/cancel"),
+    ("GET", "comp=list"),
+    ("GET", "/news/"),
+];
+
+pub(crate) fn blobs() -> Vec<Fault> {
+    BLOBS.iter().flat_map(|(method, part)| ["cut", "lost", "busy"].map(|what| Fault::Blob { method, part, what })).collect()
+}
+
+/// Every trouble that a call may have.
+pub(crate) fn troubles(method: &str, part: &str) -> Vec<Fault> {
+    let status = |status, retry_after| Trouble::Status { status, retry_after };
+    let mut found = vec![
+        (Trouble::Cut, When::Before),
+        (Trouble::Cut, When::After),
+        (status(500, None), When::Before),
+        (status(500, None), When::After),
+        (status(429, Some(1)), When::Before),
+    ];
+    if method == "PUT" && part == "/jobs/" {
+        found.extend([(status(409, None), When::Before), (status(409, None), When::After), (status(412, None), When::After)]);
+    }
+    found.into_iter().map(|(trouble, when)| Fault::Call { method: method.to_owned(), part: part.to_owned(), trouble, when }).collect()
+}
+
+/// The points that a run on Azure ML passes.
+pub(crate) fn points() -> Vec<Fault> {
+    let ours = |point: &&&str| {
+        ["client.", "daemon.submit.", "daemon.cancel.", "daemon.ended.committed", "daemon.requeue.committed"].iter().any(|begin| point.starts_with(begin))
+    };
+    let here = POINTS.iter().filter(ours).chain(FAR_POINTS.iter().filter(|point| point.starts_with("daemon.")));
+    here.chain(AZUREML_POINTS).map(|point| if point.starts_with("crew.") { Fault::There(point) } else { Fault::Here(point) }).collect()
+}
+
+/// Scenarios that meet this fault.
+pub(crate) fn scenarios(fault: &Fault) -> &'static [Scenario] {
+    let part = match fault {
+        Fault::Call { part, .. } => part.as_str(),
+        Fault::Blob { part, .. } => part,
+        _ => fault.point().unwrap_or_default(),
+    };
+    match fault {
+        _ if part.contains("secrets") => &[Scenario::Secret],
+        _ if part.contains("requeue") => &[Scenario::Retry],
+        _ if part.contains("resubmit") => &[Scenario::Resubmit],
+        _ if part.contains("cancel") => &[Scenario::Abort, Scenario::Resubmit],
+        Fault::There(_) => &[Scenario::Submit, Scenario::Secret, Scenario::Retry, Scenario::Preempt],
+        Fault::Call { .. } | Fault::Blob { .. } | Fault::Here(_) => &[Scenario::Submit, Scenario::Secret, Scenario::Retry, Scenario::Resubmit],
+        _ => &ALL,
+    }
+}
