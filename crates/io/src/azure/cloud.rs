@@ -18,23 +18,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
+pub use towline_core::cloud::Audience;
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
 /// Calls at a time.
 const AT_ONCE: usize = 8;
-
-/// Whom a token is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Audience {
-    Management,
-    /// The workspace's own services, run history among them.
-    Workspace,
-    Vault,
-    Storage,
-    /// No token is sent.
-    Nobody,
-}
 
 /// One call. `Debug` shows neither body nor query, which may hold secrets.
 #[derive(Clone)]

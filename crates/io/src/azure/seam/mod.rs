@@ -59,7 +59,7 @@ impl Cloud for AzureCloud {
     }
 
     fn token(&self, audience: Audience) -> Result<Secret> {
-        self.wait(self.cloud.token(audience_of(audience)))
+        self.wait(self.cloud.token(audience))
     }
 
     fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret> {
@@ -93,24 +93,7 @@ fn question(call: &Call) -> Question {
         Method::Patch => http::Method::PATCH,
         Method::Delete => http::Method::DELETE,
     };
-    Question {
-        method,
-        url: call.url.clone(),
-        audience: audience_of(call.audience),
-        body: call.body.clone(),
-        headers: call.headers.clone(),
-        repeatable: call.repeatable,
-    }
-}
-
-const fn audience_of(audience: Audience) -> cloud::Audience {
-    match audience {
-        Audience::Management => cloud::Audience::Management,
-        Audience::Workspace => cloud::Audience::Workspace,
-        Audience::Vault => cloud::Audience::Vault,
-        Audience::Storage => cloud::Audience::Storage,
-        Audience::Nobody => cloud::Audience::Nobody,
-    }
+    Question { method, url: call.url.clone(), audience: call.audience, body: call.body.clone(), headers: call.headers.clone(), repeatable: call.repeatable }
 }
 
 fn reply(answer: &Answer) -> Reply {
