@@ -27,6 +27,11 @@ fn own_name(task: &CrewTask, node: u32) -> String {
     format!("{}-node{node}", task.run)
 }
 
+/// What this node has of the run on its own disk.
+pub(super) fn own_folder(task: &CrewTask, node: u32) -> PathBuf {
+    task.local.join("crew").join(own_name(task, node))
+}
+
 /// Where mounts of this node are.
 pub(super) fn mounts(task: &CrewTask, node: u32) -> PathBuf {
     task.local.join("mounts").join(own_name(task, node))
@@ -35,7 +40,12 @@ pub(super) fn mounts(task: &CrewTask, node: u32) -> PathBuf {
 impl<'a> Carrier<'a> {
     pub(super) fn new(task: &'a CrewTask, node: u32, order: CrewOrder, find_secrets: FindSecrets<'a>) -> std::io::Result<Self> {
         towline_host::filesystem::private_folder(&task.local)?;
-        let folder = task.local.join("crew").join(own_name(task, node));
+        let folder = own_folder(task, node);
+        // An earlier start on this machine may have left files, of an attempt whose claim was lost even of the same number.
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         towline_host::filesystem::private_folder(&folder)?;
         Ok(Self { task, order, node, find_secrets, secrets: None, folder })
     }

@@ -42,6 +42,8 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
         }
     };
     if let Some(code) = status.exit_status() {
+        // All that is to be kept has been sent away.
+        let _ = std::fs::remove_dir_all(super::carrier::own_folder(task, station.node));
         return Ok(code);
     }
     if status.terminating_signal() == Some(signal_hook::consts::SIGTERM) {
