@@ -179,7 +179,8 @@ fn what_is_there_is_shown_while_the_run_goes_on() {
     let home = home();
     let id = home.tow(["submit", &format!("echo begun; {}", gate("go"))]).ok().id();
     until("its first line", || (home.tow(["logs", &id]).ok().stdout == "begun\n").then_some(()));
-    assert_eq!(home.state_of(&id), "running");
+    // The line may be there before the start has been written down.
+    home.wait_for_state(&id, "running");
     home.write("go", "");
     home.tow(["wait", &id]).ok();
 }
