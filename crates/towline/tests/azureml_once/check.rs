@@ -4,7 +4,7 @@ use crate::campaign::{Campaign, Round};
 use crate::faults::{Fault, Scenario, Shape};
 use crate::lab::FLAVOURS;
 use serde_json::Value;
-use towline_testkit::until;
+use towline_testkit::patiently;
 
 impl Round {
     pub(crate) fn is_mine(&self, run: &Value) -> bool {
@@ -17,20 +17,19 @@ impl Campaign {
     pub(crate) fn settle(&mut self) {
         let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; runs that nobody ended are ended by the user now.
-        until("all long runs to be asked to end", || {
+        patiently(120, "all runs to end, the long ones when they are told to", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
-            let mut all = true;
-            for run in open["runs"].as_array().unwrap() {
+            let open = open["runs"].as_array().unwrap();
+            for run in open {
                 let id = run["id"].as_str().unwrap();
                 match of(run).map(|round| round.scenario) {
-                    Some(scenario) if scenario.is_long() => all &= self.lab.home.tow(["abort", id]).code == 0,
+                    Some(scenario) if scenario.is_long() && run["cancel_requested"] != true => drop(self.lab.home.tow(["abort", id])),
                     // Its client was killed before it could tell which run has its nodes taken away.
                     Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] => self.lab.aml.preempt(id),
-                    Some(Scenario::Preempt) if self.lab.attempts("start", id).is_empty() => all = false,
                     _ => {}
                 }
             }
-            all.then_some(())
+            open.is_empty().then_some(())
         });
         self.lab.wait_for_all("the campaign");
         let runs = self.lab.runs();
