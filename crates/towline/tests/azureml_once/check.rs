@@ -48,8 +48,9 @@ impl Campaign {
             }
         }
         let asked = self.rounds[self.checked..].iter().filter(|round| matches!(round.fault, Fault::Call { .. })).count();
-        let left = self.lab.aml.troubles_left() - self.left;
-        (self.faults, self.left) = (self.faults + faults + asked - left, self.left + left);
+        // One that was left over from earlier rounds may have happened since.
+        let left = self.lab.aml.troubles_left();
+        (self.faults, self.left) = ((self.faults + faults + asked + self.left).saturating_sub(left), left);
         self.passed.extend(passed);
         self.checked = self.rounds.len();
     }
