@@ -17,6 +17,7 @@ impl Campaign {
     pub(crate) fn settle(&mut self) {
         let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; runs that nobody ended are ended by the user now.
+        let mut taken = std::collections::HashSet::new();
         patiently(120, "all runs to end, the long ones when they are told to", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
             let open = open["runs"].as_array().unwrap();
@@ -25,7 +26,7 @@ impl Campaign {
                 match of(run).map(|round| round.scenario) {
                     Some(scenario) if scenario.is_long() && run["cancel_requested"] != true => drop(self.lab.home.tow(["abort", id])),
                     // Its client was killed before it could tell which run has its nodes taken away.
-                    Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] => self.lab.aml.preempt(id),
+                    Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] && taken.insert(id.to_owned()) => self.lab.aml.preempt(id),
                     _ => {}
                 }
             }
