@@ -29,10 +29,10 @@ sys.dont_write_bytecode = True
 
 from figures import azureml
 from figures.home import workplace
-from figures.machine import machine_facts, machine_line, weather
+from figures.machine import machine_facts, weather
+from figures.outcome import tell
 from figures.progress import say
 from figures.spawn import BenchError, on_terminate
-from figures.table import markdown, store_json
 
 BUILT = Path(__file__).resolve().parent.parent / "target/x86_64-unknown-linux-gnu/release"
 
@@ -66,9 +66,7 @@ def main() -> int:
             if bench:
                 bench.stop()
         facts = machine_facts(root, before)
-    print(markdown(rows) + "\n\n" + machine_line(facts, options.quick))
-    if store:
-        store_json(store, options.quick, facts, rows)
+    tell(rows, facts, options.quick, store)
     return 0
 
 

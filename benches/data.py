@@ -33,10 +33,11 @@ sys.dont_write_bytecode = True
 from figures import first_upload, growth, large, layout, packing, small, unchanged
 from figures.data_bench import FULL, QUICK, DataBench
 from figures.home import workplace
-from figures.machine import machine_facts, machine_line, weather
+from figures.machine import machine_facts, weather
+from figures.outcome import tell
 from figures.progress import say
 from figures.spawn import BenchError, on_terminate
-from figures.table import Row, markdown, store_json
+from figures.table import Row
 
 DEFAULT_TOW = Path(__file__).resolve().parent.parent / "target/x86_64-unknown-linux-gnu/release/tow"
 SECTIONS: dict[str, Callable[[DataBench], list[Row]]] = {
@@ -98,9 +99,7 @@ def main() -> int:
         finally:
             bench.service.stop()
         facts = machine_facts(root, before)
-    print(markdown(rows) + "\n\n" + machine_line(facts, options.quick))
-    if store:
-        store_json(store, options.quick, facts, rows)
+    tell(rows, facts, options.quick, store)
     return 0
 
 

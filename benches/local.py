@@ -35,11 +35,12 @@ sys.dont_write_bytecode = True
 from figures import history, latency, logs, memory, startup, throughput
 from figures.bench import Bench
 from figures.home import workplace
-from figures.machine import machine_facts, machine_line, weather
+from figures.machine import machine_facts, weather
+from figures.outcome import tell
 from figures.progress import say
 from figures.sizes import FULL, QUICK
 from figures.spawn import BenchError, on_alarm, on_terminate
-from figures.table import Row, markdown, store_json
+from figures.table import Row
 
 DEFAULT_TOW = Path(__file__).resolve().parent.parent / "target/x86_64-unknown-linux-gnu/release/tow"
 FIGURES: dict[str, Callable[[Bench], list[Row]]] = {
@@ -89,9 +90,7 @@ def main() -> int:
         bench = Bench(str(binary), QUICK if options.quick else FULL, root)
         rows = measured(bench, options.only or list(FIGURES))
         facts = machine_facts(root, before)
-    print(markdown(rows) + "\n\n" + machine_line(facts, options.quick))
-    if store:
-        store_json(store, options.quick, facts, rows)
+    tell(rows, facts, options.quick, store)
     return 0
 
 

@@ -27,10 +27,11 @@ sys.dont_write_bytecode = True
 
 from figures import crowd, far
 from figures.home import workplace
-from figures.machine import machine_facts, machine_line, weather
+from figures.machine import machine_facts, weather
+from figures.outcome import tell
 from figures.progress import say
 from figures.spawn import BenchError, on_terminate
-from figures.table import Row, markdown
+from figures.table import Row
 
 DEFAULT_TOW = Path(__file__).resolve().parent.parent / "target/x86_64-unknown-linux-gnu/release/tow"
 SECTIONS = ("code", "queue")
@@ -73,7 +74,7 @@ def main() -> int:
             say(str(error))
             return 1
         facts = machine_facts(root, before)
-    print(markdown(rows) + "\n\n" + machine_line(facts, options.quick))
+    tell(rows, facts, options.quick)
     return 0
 
 

@@ -32,6 +32,8 @@ class AzureBench:
         self.emulator = Emulator(emulator, os.environ | {"TOW_TEST_PARTS": str(parts())})
         for shop in (self.shop, self.others):
             shop.env |= self.emulator.environment()
+            # The emulator's own authority is the only one that anybody is to look for.
+            shop.env.pop("SSL_CERT_DIR", None)
         known = self.emulator.known
         place = f"subscription: {known['subscription']}, resource_group: {known['group']}, workspace: {known['workspace']}, compute: cpu"
         config = self.shop.root / "config/towline"

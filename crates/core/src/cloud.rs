@@ -31,6 +31,7 @@ pub enum Audience {
 }
 
 /// One call. `Debug` shows neither body nor query, which may hold secrets.
+#[derive(Clone)]
 pub struct Call {
     pub method: Method,
     /// Absolute.
@@ -44,12 +45,16 @@ pub struct Call {
 
 impl Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = self.url.split('?').next().unwrap_or_default();
-        f.debug_struct("Call").field("method", &self.method).field("url", &path).finish_non_exhaustive()
+        f.debug_struct("Call").field("method", &self.method).field("url", &self.path()).finish_non_exhaustive()
     }
 }
 
 impl Call {
+    /// The address without its query.
+    pub fn path(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+
     pub fn get(url: impl Into<String>) -> Self {
         Self { method: Method::Get, url: url.into(), audience: Audience::Management, body: None, headers: Vec::new(), repeatable: true }
     }
@@ -167,4 +172,15 @@ pub trait Objects: Send + Sync + Debug {
     fn list(&self, prefix: &str) -> Result<Vec<Item>>;
     /// Fine if they are gone.
     fn delete(&self, keys: &[String]) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_shows_no_secret() {
+        let call = Call::put("https://host/a?sig=canary#canary", serde_json::json!({"value": "canary"})).header("x-token", Secret::new("canary"));
+        assert_eq!(format!("{call:?}"), "Call { method: Put, url: \"https://host/a\", .. }");
+    }
 }

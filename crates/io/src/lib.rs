@@ -17,5 +17,6 @@ pub mod s3;
 mod sparse;
 pub mod transfer;
 mod tree;
+mod trust;
 pub mod tunnel;
 pub mod web;

@@ -3,6 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::patience::{Patience, Tried};
+use crate::trust;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -11,7 +12,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody, HttpService};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use towline_core::{Error, Result};
 
@@ -66,6 +67,25 @@ pub struct Web {
     state: Arc<State>,
 }
 
+/// A client that is made when it is first needed: whom to trust is read then, which many a call can do without.
+#[derive(Debug, Default)]
+pub struct WebWhenNeeded(OnceLock<Web>);
+
+impl WebWhenNeeded {
+    pub fn get(&self) -> Result<&Web> {
+        if self.0.get().is_none() {
+            let _ = self.0.set(Web::new()?);
+        }
+        Ok(self.0.get().expect("set above"))
+    }
+}
+
+impl From<Web> for WebWhenNeeded {
+    fn from(web: Web) -> Self {
+        Self(web.into())
+    }
+}
+
 #[derive(Debug)]
 struct State {
     throttled: AtomicU64,
@@ -81,25 +101,16 @@ impl Web {
 
     /// Trusts the authorities of a PEM as well.
     pub fn trusting(authorities: &[u8]) -> Result<Self> {
-        // A second installation is refused, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let more = reqwest::Certificate::from_pem_bundle(authorities).map_err(|_| Error::config("the authorities to trust are not PEM"))?;
-        let builder = || {
-            reqwest::Client::builder()
-                .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(Duration::from_secs(10))
-                .read_timeout(SILENCE)
-                .pool_max_idle_per_host(64)
-                .pool_idle_timeout(Duration::from_secs(20))
-                .redirect(reqwest::redirect::Policy::none())
-                .http1_only()
-                .tls_certs_merge(more.clone())
-        };
-        // A node without CA certificates has none to verify with: the bundled ones serve there.
-        let client = builder().build().or_else(|_| {
-            let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|root| reqwest::Certificate::from_der(root).ok());
-            builder().tls_certs_only(roots).build()
-        });
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(10))
+            .read_timeout(SILENCE)
+            .pool_max_idle_per_host(64)
+            .pool_idle_timeout(Duration::from_secs(20))
+            .redirect(reqwest::redirect::Policy::none())
+            .http1_only()
+            .tls_backend_preconfigured(trust::client(authorities)?)
+            .build();
         let client = client.map_err(|error| Error::bug("the HTTP client cannot be made").source_error(error.without_url()))?;
         let state = State { throttled: AtomicU64::new(0), has_answered: AtomicBool::new(false), last_answer: Mutex::new(Instant::now()) };
         Ok(Self { client, state: Arc::new(state) })

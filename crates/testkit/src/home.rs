@@ -144,6 +144,13 @@ impl Home {
         self.command(words).output().unwrap().into()
     }
 
+    /// Submits what a job file says, with more options; the id.
+    #[track_caller]
+    pub fn submit_file(&self, text: &str, more: &[&str]) -> String {
+        self.write("job.yaml", text);
+        self.tow(["submit", "-f", "job.yaml"].into_iter().chain(more.iter().copied())).ok().id()
+    }
+
     /// Starts `tow` with its output piped.
     pub fn spawn<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Child {
         self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -5,6 +5,7 @@
 
 pub mod ability;
 pub mod aml;
+pub mod campaign;
 pub mod contract;
 pub mod fake;
 mod home;

@@ -6,6 +6,28 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// The script that the page of the MSRA Intern's Toolkit shows.
+pub const TOOLKIT_SCRIPT: &str = "\
+PAT=github_pat_....
+
+cd /tmp
+git clone https://$PAT@github.com/AaronFengZY/HOI_moge.git
+cd HOI_moge
+git checkout hoimoge
+ln -s ${{blobmnt_fzy}} blobmnt
+
+export GRADIENT_ACCUMULATION_STEPS=1
+export BATCH_SIZE_FORWARD=2
+export NUM_MACHINES=4
+export NUM_PROCESSES=32
+export CONFIG=configs/revision/fzy_ft/vitl_contitrain.json
+export WORKSPACE=blobmnt/workspace/fzy_ft/vitl_contitrain
+export CHECKPOINT=latest
+export SCRIPT=scripts/train/train.py
+export GRADIENT_CHECKPOINTING=True
+
+sh scripts/shell/train.sh\n";
+
 /// The commands of a page, in order: the lines of its blocks of shell.
 #[track_caller]
 pub fn commands(page: impl AsRef<Path>) -> Vec<String> {

@@ -3,9 +3,9 @@
 //! where a name leads is found out when it is used, so it follows a run from node to node.
 
 use crate::context::{AnyCluster, Context};
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::rc::Rc;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result};
@@ -23,6 +23,8 @@ pub(crate) const HOST_KEY_VERB: &str = "__host_key";
 /// More than this nobody picks from a list.
 const MOST: usize = 100;
 
+const ACTIVE: [Phase; 4] = [Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
+
 /// The file that is to be included.
 pub(crate) fn file(context: &Context) -> Result<PathBuf> {
     Ok(context.state()?.ssh().join("config"))
@@ -36,9 +38,8 @@ pub(crate) fn include(context: &Context) -> Result<String> {
 /// Active runs on far clusters, newest first.
 pub(crate) fn active(context: &Context) -> Result<Vec<RunRecord>> {
     let Some(history) = context.maybe_history()? else { return Ok(Vec::new()) };
-    let phases = vec![Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
     let mut far = Vec::new();
-    for record in history.list(&Filter { phases, ..Filter::default() })? {
+    for record in history.list(&Filter { phases: ACTIVE.to_vec(), ..Filter::default() })? {
         if record.cluster != "local" && crate::far::is_far(&history, &record.id)? {
             far.push(record);
         }
@@ -66,10 +67,7 @@ pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
 pub(crate) fn write(context: &Context) -> Result<()> {
     let mut text = String::from("# Written by tow; changes are lost.\n");
     let mut has_node = false;
-    let mut ways: HashMap<String, Option<WayIn>> = HashMap::new();
-    for record in active(context)?.iter().take(MOST) {
-        let way = ways.entry(record.cluster.clone()).or_insert_with(|| way_in(context, &record.cluster).ok());
-        let Some(way) = way else { continue };
+    for (record, way) in &reachable(context)? {
         let mut names = vec![format!("tow-{}", record.id.short())];
         if is_allocation(record) && !has_node {
             has_node = true;
@@ -80,9 +78,26 @@ pub(crate) fn write(context: &Context) -> Result<()> {
     for (name, wanted) in crate::tunnels::wanted(context.state()?) {
         text += &tunnel_entry(context, &name, &wanted).unwrap_or_default();
     }
+    if std::fs::read_to_string(file(context)?).is_ok_and(|written| written == text) {
+        return Ok(());
+    }
     let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
     towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
+}
+
+/// The newest active runs that an alias can lead to, however many there are elsewhere.
+fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<WayIn>)>> {
+    let Some(history) = context.maybe_history()? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for cluster in context.layers()?.config.clusters.keys() {
+        let Ok(way) = way_in(context, cluster).map(Rc::new) else { continue };
+        let newest = Filter { phases: ACTIVE.to_vec(), cluster: Some(cluster.clone()), limit: Some(MOST), ..Filter::default() };
+        found.extend(history.list(&newest)?.into_iter().map(|record| (record, Rc::clone(&way))));
+    }
+    found.sort_by(|(one, _), (other, _)| other.created.cmp(&one.created).then_with(|| other.id.cmp(&one.id)));
+    found.truncate(MOST);
+    Ok(found)
 }
 
 fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {

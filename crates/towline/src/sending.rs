@@ -30,7 +30,11 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
         AnyCluster::Local(backend) => {
             block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
         }
-        AnyCluster::Slurm(cluster) => send_far(context, &cluster.named, prepared).map_err(failed)?,
+        AnyCluster::Slurm(cluster) => {
+            send_far(context, &cluster.named, prepared).map_err(failed)?;
+            // Its alias; that it cannot be written is no reason to fail what was submitted.
+            let _ = crate::aliases::write(context);
+        }
         AnyCluster::Azure(cluster) => send_far(context, &cluster.named, prepared).map_err(failed)?,
     }
     crash::pass("client.submit.answered");
@@ -43,10 +47,7 @@ fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Res
         || Submit { plan: prepared.plan.clone(), secrets: PrivateSecrets(prepared.secrets.clone()), limits: Limits::default(), cluster: Some(named.clone()) };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, run)?;
-    // Its alias; that it cannot be written is no reason to fail what was submitted.
-    let _ = crate::aliases::write(context);
-    Ok(())
+    crate::far::carried_over(context, run)
 }
 
 fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use towline_host::crash::POINTS;
 use towline_host::process;
+use towline_testkit::campaign::{Seeded, is_soak, seed};
 use towline_testkit::{Home, Output, until};
 
 /// Keeps a ledger: every start and end, and whether another attempt was alive.
@@ -35,16 +36,6 @@ enum Scenario {
 }
 
 const SCENARIOS: [Scenario; 5] = [Scenario::Submit, Scenario::Abort, Scenario::Resubmit, Scenario::Retry, Scenario::Preempt];
-
-/// A small generator, so that a seed gives the same campaign everywhere.
-struct Seeded(u64);
-
-impl Seeded {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % below as u64).unwrap()
-    }
-}
 
 struct Campaign {
     home: Home,
@@ -218,26 +209,18 @@ impl Campaign {
     }
 }
 
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
-}
-
 #[test]
 fn killed_at_every_named_point() {
     let mut random = Seeded(seed());
     let mut campaign = Campaign::new();
-    let passes: &[usize] = if soak() { &[1, 2, 3, 1, 2, 1, 4] } else { &[1] };
+    let passes: &[usize] = if is_soak() { &[1, 2, 3, 1, 2, 1, 4] } else { &[1] };
     let mut cases: Vec<(Scenario, &str, usize)> = Vec::new();
     for pass in passes {
         for scenario in SCENARIOS {
             cases.extend(POINTS.iter().map(|point| (scenario, *point, *pass)));
         }
     }
-    if !soak() {
+    if !is_soak() {
         // A tenth by kind: every point once, in a scenario drawn by the seed, and the rest left to the soak.
         cases = POINTS.iter().map(|point| (scenario_for(point, &mut random), *point, 1)).collect();
     }
@@ -247,7 +230,7 @@ fn killed_at_every_named_point() {
     println!("exactly once: {} rounds, {} kills, {} runs, none lost, none doubled", campaign.rounds, campaign.kills, campaign.seen_runs);
     let missed: Vec<_> = POINTS.iter().filter(|point| !campaign.passed.contains(**point)).collect();
     assert!(missed.is_empty(), "nobody was killed at {missed:?}");
-    assert!(!soak() || campaign.kills >= 500, "only {} kills happened", campaign.kills);
+    assert!(!is_soak() || campaign.kills >= 500, "only {} kills happened", campaign.kills);
 }
 
 /// A scenario that passes this point.
@@ -268,7 +251,7 @@ fn shot_at_random_moments() {
     let mut random = Seeded(seed() ^ 0xbad);
     let campaign = Campaign::new();
     let home = &campaign.home;
-    let shots = if soak() { 150 } else { 15 };
+    let shots = if is_soak() { 150 } else { 15 };
     let mut promised = Vec::new();
     let mut hit = 0;
     for _ in 0..shots {

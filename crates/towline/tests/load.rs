@@ -5,9 +5,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 use towline_testkit::Home;
+use towline_testkit::campaign::is_soak;
 
 fn scale(full: usize) -> usize {
-    if std::env::var_os("TOW_SOAK").is_some() { full } else { full / 10 }
+    if is_soak() { full } else { full / 10 }
 }
 
 fn resident_megabytes(pid: i32) -> u64 {

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::Read;
 use std::time::{Duration, Instant};
+use towline_testkit::campaign::is_soak;
 use towline_testkit::{Home, until};
 
 /// Writes awkward bytes: binary, `\r`, no newline at the end, and a copy of its own for comparison.
@@ -28,7 +29,7 @@ while left > 0:
 "#;
 
 fn megabytes() -> usize {
-    if std::env::var_os("TOW_SOAK").is_some() { 50 } else { 5 }
+    if is_soak() { 50 } else { 5 }
 }
 
 #[test]

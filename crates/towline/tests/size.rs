@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 use towline_testkit::Home;
+use towline_testkit::campaign::is_soak;
 use towline_testkit::real::{Azurite, python};
 
 const FEW: u64 = 300;
@@ -44,10 +45,6 @@ fn peak(home: &Home, words: &[&str]) -> (serde_json::Value, u64) {
     let ended = python(WATCH, given).json();
     assert_eq!(ended["code"], 0, "{words:?}: {ended}");
     (serde_json::from_str(ended["stdout"].as_str().unwrap()).unwrap(), ended["peak"].as_u64().unwrap())
-}
-
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
 }
 
 fn home() -> Home {
@@ -108,7 +105,7 @@ fn assert_same_tree(one: &Path, other: &Path) {
 
 #[test]
 fn many_files_by_path_and_as_a_snapshot() {
-    let count = if soak() { 100_000 } else { 10_000 };
+    let count = if is_soak() { 100_000 } else { 10_000 };
     let home = home();
     many_files(&home.project().join("data"), count);
     let (up, up_peak) = peak(&home, &["up", "data"]);
@@ -152,7 +149,7 @@ fn a_file_of_10_gib_with_holes() {
 
 #[test]
 fn a_large_file_to_and_from_a_service() {
-    let mebibytes = if soak() { 1024 } else { 128 };
+    let mebibytes = if is_soak() { 1024 } else { 128 };
     let folder = tempfile::tempdir().unwrap();
     let azurite = Azurite::start_in(folder.path());
     azurite.make_container("size");

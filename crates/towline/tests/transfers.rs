@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
+use towline_testkit::campaign::{Seeded, is_soak, noise, seed};
 use towline_testkit::real::{Azurite, Fault, FaultProxy, Rule, S3Server, Seen, http, python};
 use towline_testkit::{Home, until};
 
@@ -21,40 +22,9 @@ const RANGE: u64 = 8 << 20;
 const IN_FLIGHT: usize = 8;
 const OLDER: &[u8] = b"an older file, whole";
 
-struct Seeded(u64);
-
-impl Seeded {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % below.max(1) as u64).unwrap()
-    }
-}
-
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
-}
-
 /// So many kills, on a file of so many blocks.
 fn scale() -> (usize, usize) {
-    if soak() { (20, 256) } else { (2, 32) }
-}
-
-/// Bytes that do not repeat.
-fn noise(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend(state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
+    if is_soak() { (20, 256) } else { (2, 32) }
 }
 
 /// A file of so many blocks, the last one short, no two alike.
@@ -307,7 +277,7 @@ fn faults() -> Vec<Fault> {
         Fault::Shortened,
         Fault::Flipped,
     ];
-    if soak() {
+    if is_soak() {
         faults.extend([Fault::BUSY, Fault::TOO_MANY]);
     }
     faults
@@ -328,7 +298,7 @@ impl Network<'_> {
     fn copy(&mut self, [from, to]: [&str; 2], seed: u64, percent: u64, here: &BTreeMap<String, String>, arrived: impl Fn() -> BTreeMap<String, String>) {
         let what = format!("{from} to {to}, seed {seed}, {percent} % of requests hurt");
         // Each silence lasts the minute after which it is given up: a few, in the soak.
-        if soak() && self.rounds < 2 {
+        if is_soak() && self.rounds < 2 {
             self.proxy.inject(Rule::new(Fault::Silence).nth(9));
         }
         self.proxy.inject(Rule::one_of(&faults()).share(percent, seed));
@@ -369,7 +339,7 @@ impl Network<'_> {
 
 /// Seeds, and how many of a hundred requests are hurt: few, as in life, and so many that some must fail.
 fn draws() -> Vec<(u64, u64)> {
-    let shares = if soak() { [5, 10, 20, 35, 60, 90].repeat(2) } else { vec![10, 60] };
+    let shares = if is_soak() { [5, 10, 20, 35, 60, 90].repeat(2) } else { vec![10, 60] };
     shares.into_iter().enumerate().map(|(number, percent)| (seed() + number as u64, percent)).collect()
 }
 

@@ -6,8 +6,7 @@ use super::payload::Payload;
 use super::probe;
 use super::site::AzureSite;
 use super::stage::Stage;
-use crate::far::FarCluster;
-use crate::far::events::observation;
+use crate::far::seam;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
@@ -92,22 +91,7 @@ impl Backend for AzureBackend {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        Caps {
-            preempts: true,
-            time_limit: true,
-            several_nodes: true,
-            containers: true,
-            io: true,
-            snapshots: true,
-            secrets: true,
-            hold: true,
-            connect: true,
-            live_logs: true,
-            native_words: true,
-            locations: true,
-            identity: true,
-            ..Caps::default()
-        }
+        Caps { locations: true, identity: true, ..seam::caps() }
     }
 
     async fn probe(&self) -> Result<Facts> {
@@ -128,8 +112,7 @@ impl Backend for AzureBackend {
     }
 
     async fn submit(&self, plan: &Plan, secrets: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
-        let natives = self.submit_plan(plan, secrets)?;
-        Ok(plan.runs.iter().zip(natives).map(|(run, native)| Handle { run: run.id.clone(), native }).collect())
+        seam::submit(self, plan, secrets)
     }
 
     async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
@@ -138,24 +121,15 @@ impl Backend for AzureBackend {
     }
 
     async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {
-        let observed = self.observe_runs(&handles.iter().map(far).collect::<Vec<_>>(), true)?;
-        Ok(observed.runs.iter().map(observation).collect())
+        seam::observe(self, handles)
     }
-
     async fn logs(&self, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
-        let (bytes, length) = self.log_bytes(&far(handle), from.attempt, from.source, from.offset, most as u64)?;
-        Ok(LogChunk { bytes, truncated_to: length.filter(|length| *length < from.offset) })
+        seam::logs(self, handle, from, most)
     }
-
     async fn cancel(&self, handles: &[Handle]) -> Result<()> {
-        self.cancel_runs(&handles.iter().map(far).collect::<Vec<_>>())
+        seam::cancel(self, handles)
     }
-
     async fn forget(&self, handle: &Handle) -> Result<()> {
-        self.forget_runs(&[far(handle)])
+        seam::forget(self, handle)
     }
-}
-
-fn far(handle: &Handle) -> FarRun {
-    FarRun { native: Some(handle.native.clone()).filter(|native| !native.is_empty()), ..FarRun::of(&handle.run) }
 }

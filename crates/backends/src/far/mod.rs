@@ -2,6 +2,7 @@
 //! block; whoever must not wait calls from a thread of their own. All may be repeated.
 
 pub mod events;
+pub(crate) mod seam;
 
 use towline_core::backend::{Backend, LogSource};
 use towline_core::plan::Plan;

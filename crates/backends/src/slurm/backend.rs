@@ -3,8 +3,7 @@
 use super::config::SlurmConfig;
 use super::link::Link;
 use super::render;
-use crate::far::FarCluster;
-use crate::far::events::observation;
+use crate::far::{FarCluster, seam};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
 use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
@@ -102,20 +101,7 @@ impl Backend for SlurmBackend {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        Caps {
-            preempts: true,
-            time_limit: true,
-            several_nodes: true,
-            snapshots: true,
-            io: true,
-            containers: true,
-            secrets: true,
-            hold: true,
-            connect: true,
-            live_logs: true,
-            native_words: true,
-            ..Caps::default()
-        }
+        seam::caps()
     }
 
     async fn probe(&self) -> Result<Facts> {
@@ -127,8 +113,7 @@ impl Backend for SlurmBackend {
     }
 
     async fn submit(&self, plan: &Plan, secrets: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
-        let natives = self.submit_plan(plan, secrets)?;
-        Ok(plan.runs.iter().zip(natives).map(|(run, native)| Handle { run: run.id.clone(), native }).collect())
+        seam::submit(self, plan, secrets)
     }
 
     async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
@@ -144,21 +129,15 @@ impl Backend for SlurmBackend {
     }
 
     async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {
-        let runs: Vec<FarRun> = handles.iter().map(|handle| FarRun::of(&handle.run)).collect();
-        let observed = self.observe_runs(&runs, true)?;
-        Ok(observed.runs.iter().map(observation).collect())
+        seam::observe(self, handles)
     }
-
     async fn logs(&self, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
-        let (bytes, length) = self.log_bytes(&FarRun::of(&handle.run), from.attempt, from.source, from.offset, most as u64)?;
-        Ok(LogChunk { bytes, truncated_to: length.filter(|length| *length < from.offset) })
+        seam::logs(self, handle, from, most)
     }
-
     async fn cancel(&self, handles: &[Handle]) -> Result<()> {
-        self.cancel_runs(&handles.iter().map(|handle| FarRun::of(&handle.run)).collect::<Vec<_>>())
+        seam::cancel(self, handles)
     }
-
     async fn forget(&self, handle: &Handle) -> Result<()> {
-        self.forget_runs(&[FarRun::of(&handle.run)])
+        seam::forget(self, handle)
     }
 }

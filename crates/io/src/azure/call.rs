@@ -1,7 +1,7 @@
 //! One call to the blob service: signed for each try, and a refusal explained.
 
 use super::address::{Endpoint, query};
-use super::cloud::{Audience, Cloud};
+use super::cloud::Cloud;
 use super::sas::Sas;
 use crate::web::{Answer, AskError, Web, said};
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use object_store::CredentialProvider;
 use object_store::azure::{AzureAuthorizer, AzureCredential, AzureCredentialProvider, MicrosoftAzure};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use std::sync::Arc;
+use towline_core::cloud::Audience;
 use towline_core::redact::Secret;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};

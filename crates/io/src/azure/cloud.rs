@@ -8,77 +8,60 @@ use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
 use crate::patience::Patience;
-use crate::web::{Answer, AskError, Web};
+use crate::web::{Answer, AskError, Web, WebWhenNeeded};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
-use std::fmt;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
-pub use towline_core::cloud::Audience;
+use towline_core::cloud::{self, Audience, Call};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
 /// Calls at a time.
 const AT_ONCE: usize = 8;
 
-/// One call. `Debug` shows neither body nor query, which may hold secrets.
-#[derive(Clone)]
-pub struct Question {
-    pub method: Method,
-    /// Absolute.
-    pub url: String,
-    pub audience: Audience,
-    pub body: Option<serde_json::Value>,
-    pub headers: Vec<(String, Secret)>,
-    /// Doing it twice is doing it once: it may be sent again when no answer came.
-    pub repeatable: bool,
+fn host(call: &Call) -> &str {
+    call.path().split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
 }
 
-impl fmt::Debug for Question {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Question").field("method", &self.method).field("url", &self.path()).finish_non_exhaustive()
+fn method(call: &Call) -> Method {
+    match call.method {
+        cloud::Method::Get => Method::GET,
+        cloud::Method::Put => Method::PUT,
+        cloud::Method::Post => Method::POST,
+        cloud::Method::Patch => Method::PATCH,
+        cloud::Method::Delete => Method::DELETE,
     }
 }
 
-impl Question {
-    /// The address without its query.
-    fn path(&self) -> &str {
-        self.url.split(['?', '#']).next().unwrap_or_default()
+fn request(call: &Call, token: Option<&Secret>) -> Result<Request<Bytes>> {
+    let wrong = |what: &str| Error::bug(format!("{what} of a call to {} cannot be sent", host(call)));
+    let body = call.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+    let mut request = Request::builder().method(method(call)).uri(&call.url).body(body).map_err(|_| wrong("the address"))?;
+    let length = request.body().len();
+    let headers = request.headers_mut();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    if call.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    fn host(&self) -> &str {
-        self.path().split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
+    if call.method != cloud::Method::Get {
+        headers.insert(CONTENT_LENGTH, length.into());
     }
-
-    fn request(&self, token: Option<&Secret>) -> Result<Request<Bytes>> {
-        let wrong = |what: &str| Error::bug(format!("{what} of a call to {} cannot be sent", self.host()));
-        let body = self.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let mut request = Request::builder().method(self.method.clone()).uri(&self.url).body(body).map_err(|_| wrong("the address"))?;
-        let length = request.body().len();
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if self.body.is_some() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        if self.method != Method::GET && self.method != Method::HEAD {
-            headers.insert(CONTENT_LENGTH, length.into());
-        }
-        let secret = |text: &str| {
-            let mut value = HeaderValue::from_str(text).map_err(|_| wrong("a header"))?;
-            value.set_sensitive(true);
-            Ok::<_, Error>(value)
-        };
-        for (name, value) in &self.headers {
-            headers.insert(HeaderName::try_from(name).map_err(|_| wrong("a header"))?, secret(value.expose())?);
-        }
-        if let Some(token) = token {
-            headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", token.expose()))?);
-        }
-        Ok(request)
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_str(text).map_err(|_| wrong("a header"))?;
+        value.set_sensitive(true);
+        Ok::<_, Error>(value)
+    };
+    for (name, value) in &call.headers {
+        headers.insert(HeaderName::try_from(name).map_err(|_| wrong("a header"))?, secret(value.expose())?);
     }
+    if let Some(token) = token {
+        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", token.expose()))?);
+    }
+    Ok(request)
 }
 
 /// The cloud. Nothing is asked, and no client is made, before the first call.
@@ -88,7 +71,7 @@ pub struct Cloud {
     endpoint: String,
     sign_in: SignIn,
     cache: Cache,
-    web: OnceLock<Web>,
+    web: WebWhenNeeded,
     endpoints: OnceCell<Endpoints>,
     sent: AtomicU64,
 }
@@ -103,7 +86,7 @@ impl Cloud {
             return Err(Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
-        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web: OnceLock::new(), endpoints: OnceCell::new(), sent: AtomicU64::new(0) })
+        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web: WebWhenNeeded::default(), endpoints: OnceCell::new(), sent: AtomicU64::new(0) })
     }
 
     /// With a client that is there already.
@@ -123,21 +106,17 @@ impl Cloud {
     }
 
     pub fn web(&self) -> Result<&Web> {
-        if self.web.get().is_none() {
-            let _ = self.web.set(Web::new()?);
-        }
-        Ok(self.web.get().expect("set above"))
+        self.web.get()
     }
 
     pub async fn endpoints(&self) -> Result<&Endpoints> {
-        let web = self.web()?;
-        self.endpoints.get_or_try_init(|| Endpoints::of(&self.at, &self.endpoint, web, &self.cache)).await
+        self.endpoints.get_or_try_init(|| Endpoints::of(&self.at, &self.endpoint, &self.web, &self.cache)).await
     }
 
     /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
     pub async fn sign_in(&self, may_ask: bool) -> Result<()> {
         let endpoints = self.endpoints().await?;
-        self.sign_in.sign_in(self.web()?, &endpoints.authority, &endpoints.management, may_ask).await
+        self.sign_in.sign_in(&self.web, &endpoints.authority, &endpoints.management, may_ask).await
     }
 
     pub async fn token(&self, audience: Audience) -> Result<Secret> {
@@ -157,7 +136,7 @@ impl Cloud {
             Audience::Vault => &endpoints.vault,
             Audience::Storage => &endpoints.storage,
         };
-        let web = self.web()?;
+        let web = &self.web;
         let token = match refused {
             None => self.sign_in.token(web, &endpoints.authority, resource).await,
             Some(refused) => self.sign_in.another(web, &endpoints.authority, resource, refused).await,
@@ -166,16 +145,16 @@ impl Cloud {
     }
 
     /// The answer, whatever its status. An error: nobody is signed in, or there is no answer at all.
-    pub async fn call(&self, question: &Question) -> Result<Answer> {
-        if question.audience != Audience::Nobody {
-            secure(&question.url)?;
+    pub async fn call(&self, call: &Call) -> Result<Answer> {
+        if call.audience != Audience::Nobody {
+            secure(&call.url)?;
         }
-        let token = self.token_instead(question.audience, None).await?;
-        let first = self.send(question, token.as_ref()).await?;
+        let token = self.token_instead(call.audience, None).await?;
+        let first = self.send(call, token.as_ref()).await?;
         match token {
             Some(refused) if first.status == StatusCode::UNAUTHORIZED => {
-                let another = self.token_instead(question.audience, Some(&refused)).await?;
-                let second = self.send(question, another.as_ref()).await?;
+                let another = self.token_instead(call.audience, Some(&refused)).await?;
+                let second = self.send(call, another.as_ref()).await?;
                 Ok(Answer { tries: first.tries + second.tries, ..second })
             }
             _ => Ok(first),
@@ -183,20 +162,20 @@ impl Cloud {
     }
 
     /// Many calls, several at a time; answers in their order.
-    pub async fn call_all(&self, questions: &[Question]) -> Vec<Result<Answer>> {
-        let asked: Vec<_> = questions.iter().map(|question| self.call(question)).collect();
+    pub async fn call_all(&self, calls: &[Call]) -> Vec<Result<Answer>> {
+        let asked: Vec<_> = calls.iter().map(|call| self.call(call)).collect();
         stream::iter(asked).buffered(AT_ONCE).collect().await
     }
 
-    async fn send(&self, question: &Question, token: Option<&Secret>) -> Result<Answer> {
+    async fn send(&self, call: &Call, token: Option<&Secret>) -> Result<Answer> {
         let make = || {
             self.sent.fetch_add(1, Ordering::Relaxed);
-            question.request(token)
+            request(call, token)
         };
-        let asked = self.web()?.ask_with(Patience::of_a_call(question.repeatable), make).await;
+        let asked = self.web()?.ask_with(Patience::of_a_call(call.repeatable), make).await;
         asked.map_err(|error| match error {
             AskError::Unmade(error) => error,
-            AskError::Unanswered(problem) => problem.explain(&format!("{}: {}", self.at, question.host()), question.host()),
+            AskError::Unanswered(problem) => problem.explain(&format!("{}: {}", self.at, host(call)), host(call)),
         })
     }
 }
@@ -207,20 +186,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_question_shows_no_secret() {
-        let question = Question {
-            method: Method::POST,
-            url: "https://host:1/a/b?sig=canary".to_owned(),
-            audience: Audience::Nobody,
-            body: Some(json!({"value": "canary"})),
-            headers: vec![("x-azureml-token".to_owned(), Secret::new("canary"))],
-            repeatable: false,
-        };
-        assert!(!format!("{question:?}").contains("canary"));
-        let request = question.request(Some(&Secret::new("canary"))).expect("a request");
-        assert!(!format!("{:?}", request.headers()).contains("canary"));
-        assert_eq!((question.host(), request.headers()[AUTHORIZATION].to_str().ok()), ("host:1", Some("Bearer canary")));
-        let bad = Question { url: "https://host:1/ canary".to_owned(), ..question };
-        assert!(!format!("{:?}", bad.request(None).expect_err("no address")).contains("canary"));
+    fn neither_a_request_nor_an_error_shows_a_secret() {
+        let call = Call::post("https://host:1/a/b?sig=canary", json!({"value": "canary"})).header("x-azureml-token", Secret::new("canary"));
+        let sent = request(&call, Some(&Secret::new("canary"))).expect("a request");
+        assert!(!format!("{:?}", sent.headers()).contains("canary"));
+        assert_eq!((host(&call), sent.headers()[AUTHORIZATION].to_str().ok()), ("host:1", Some("Bearer canary")));
+        let bad = Call { url: "https://host:1/ canary".to_owned(), ..call };
+        assert!(!format!("{:?}", request(&bad, None).expect_err("no address")).contains("canary"));
     }
 }

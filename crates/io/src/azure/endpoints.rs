@@ -4,7 +4,7 @@
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
 use crate::patience::Patience;
-use crate::web::{AskError, Web, said};
+use crate::web::{AskError, WebWhenNeeded, said};
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Endpoints {
     }
 
     /// Those of the cloud whose resource manager is at `endpoint`, asked for once a day.
-    pub(super) async fn of(at: &str, endpoint: &str, web: &Web, cache: &Cache) -> Result<Self> {
+    pub(super) async fn of(at: &str, endpoint: &str, web: &WebWhenNeeded, cache: &Cache) -> Result<Self> {
         if endpoint == PUBLIC {
             return Ok(Self::public());
         }
@@ -57,7 +57,7 @@ impl Endpoints {
             return Ok(found);
         }
         let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
-        let answer = web.ask_with(Patience::of_a_call(true), || Request::get(&url).body(Bytes::new())).await.map_err(|error| match error {
+        let answer = web.get()?.ask_with(Patience::of_a_call(true), || Request::get(&url).body(Bytes::new())).await.map_err(|error| match error {
             AskError::Unmade(_) => Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")),
             AskError::Unanswered(problem) => problem.explain(&format!("{at}: {endpoint}"), endpoint),
         })?;

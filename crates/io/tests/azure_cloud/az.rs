@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use towline_core::ErrorKind;
-use towline_io::azure::cloud::Audience;
+use towline_core::cloud::Audience;
 use towline_testkit::real;
 
 /// A folder with an `az` that knows the emulator, as a shell's surroundings would tell it.

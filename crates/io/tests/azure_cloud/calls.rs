@@ -1,11 +1,11 @@
 //! What is sent again, and what is not.
 
 use crate::stage::{Stage, shown};
-use http::Method;
 use std::time::{Duration, Instant};
+use towline_core::cloud::{Audience, Call, Method};
 use towline_core::redact::Secret;
 use towline_core::{ErrorKind, Retry};
-use towline_io::azure::cloud::{Audience, Question};
+
 use towline_testkit::aml::{Trouble, When};
 
 const KEYS: &str = "/listStorageAccountKeys";
@@ -19,11 +19,11 @@ fn throttling_is_waited_out_for_every_method() {
     let stage = Stage::start();
     let cloud = stage.usual();
     stage.works(&cloud);
-    for (method, below) in [(Method::GET, ""), (Method::POST, KEYS)] {
+    for (method, word, below) in [(Method::Get, "GET", ""), (Method::Post, "POST", KEYS)] {
         for trouble in [status(429, Some(1)), status(503, Some(1))] {
-            stage.aml.trouble(1, method.as_str(), below, trouble, When::Before);
+            stage.aml.trouble(1, word, below, trouble, When::Before);
             let begun = Instant::now();
-            let answer = stage.wait(cloud.call(&stage.question(method.clone(), below))).unwrap();
+            let answer = stage.wait(cloud.call(&stage.question(method, below))).unwrap();
             assert_eq!((answer.status.as_u16(), answer.tries), (200, 2));
             assert!(begun.elapsed() >= Duration::from_secs(1));
         }
@@ -42,13 +42,13 @@ fn what_may_have_taken_effect_is_not_sent_again() {
     for when in [When::Before, When::After] {
         let before = stage.asked(KEYS);
         stage.aml.trouble(1, "POST", KEYS, Trouble::Cut, when);
-        let error = stage.wait(cloud.call(&stage.question(Method::POST, KEYS))).unwrap_err();
+        let error = stage.wait(cloud.call(&stage.question(Method::Post, KEYS))).unwrap_err();
         assert_eq!((error.kind(), stage.asked(KEYS) - before), (ErrorKind::Unreachable, 1));
         assert!(!shown(&error).contains("api-version"));
     }
     for number in [500, 502, 503, 504] {
         stage.aml.trouble(1, "POST", KEYS, status(number, None), When::After);
-        let answer = stage.wait(cloud.call(&stage.question(Method::POST, KEYS))).unwrap();
+        let answer = stage.wait(cloud.call(&stage.question(Method::Post, KEYS))).unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (number, 1));
     }
 }
@@ -64,7 +64,7 @@ fn what_may_be_done_twice_is() {
         assert_eq!((answer.status.as_u16(), answer.tries), (200, 3));
         // A POST too, where whoever asks says so.
         stage.aml.trouble(1, "POST", KEYS, trouble, When::After);
-        let question = Question { repeatable: true, ..stage.question(Method::POST, KEYS) };
+        let question = Call { repeatable: true, ..stage.question(Method::Post, KEYS) };
         assert_eq!(stage.wait(cloud.call(&question)).unwrap().tries, 2);
     }
 }
@@ -79,17 +79,16 @@ fn other_statuses_are_answers() {
         assert_eq!((answer.status.as_u16(), answer.tries), (number, 1));
     }
     let body = serde_json::json!({"properties": {"jobType": "Command", "command": "true", "environmentId": "azureml:e:1"}});
-    let question =
-        Question { body: Some(body), headers: vec![("x-azureml-token".to_owned(), Secret::new("canary"))], ..stage.question(Method::PUT, "/jobs/one") };
+    let question = Call { body: Some(body), headers: vec![("x-azureml-token".to_owned(), Secret::new("canary"))], ..stage.question(Method::Put, "/jobs/one") };
     assert_eq!(stage.wait(cloud.call(&question)).unwrap().status, 201);
-    assert_eq!(stage.wait(cloud.call(&stage.question(Method::GET, "/jobs/one"))).unwrap().status, 200);
+    assert_eq!(stage.wait(cloud.call(&stage.question(Method::Get, "/jobs/one"))).unwrap().status, 200);
 }
 
 #[test]
 fn many_are_answered_in_their_order() {
     let stage = Stage::start();
     let cloud = stage.usual();
-    let questions: Vec<Question> = (0..30).map(|number| stage.question(Method::GET, if number % 3 == 0 { "" } else { "/jobs/none" })).collect();
+    let questions: Vec<Call> = (0..30).map(|number| stage.question(Method::Get, if number % 3 == 0 { "" } else { "/jobs/none" })).collect();
     let answers: Vec<u16> = stage.wait(cloud.call_all(&questions)).into_iter().map(|answer| answer.unwrap().status.as_u16()).collect();
     let wanted: Vec<u16> = (0..30).map(|number| if number % 3 == 0 { 200 } else { 404 }).collect();
     assert_eq!((answers, cloud.sent()), (wanted, 30));
@@ -99,7 +98,7 @@ fn many_are_answered_in_their_order() {
 fn errors_hold_neither_query_nor_token() {
     let stage = Stage::start();
     let cloud = stage.usual();
-    let nowhere = |url: &str, audience| Question { url: url.to_owned(), audience, ..stage.question(Method::GET, "") };
+    let nowhere = |url: &str, audience| Call { url: url.to_owned(), audience, ..stage.question(Method::Get, "") };
     // A port of loopback where nobody listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let token = stage.wait(cloud.token(Audience::Management)).unwrap();

@@ -1,11 +1,11 @@
 //! Two processes: what one has learnt, the other does not ask again.
 
 use crate::stage::Stage;
-use http::Method;
 use std::process::Command;
 use std::sync::Arc;
+use towline_core::cloud::{Call, Method};
 use towline_core::config::Credential;
-use towline_io::azure::cloud::{Audience, Cloud, Question};
+use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
 
 const ADDRESS: &str = "TOW_TEST_ADDRESS";
@@ -21,7 +21,7 @@ fn a_second_process_does_not_ask_again() {
         .args(["--exact", "processes::second", "--ignored", "--nocapture"])
         // Whom to trust comes from where OpenSSL has it.
         .env("SSL_CERT_FILE", stage.aml.authority())
-        .env(ADDRESS, stage.question(Method::GET, "").url)
+        .env(ADDRESS, stage.question(Method::Get, "").url)
         .env(ENDPOINT, stage.aml.endpoint())
         .env(FOLDER, stage.cache())
         .output()
@@ -41,7 +41,7 @@ fn second() {
     let (folder, credential) = (variable(FOLDER), Credential::Word("managed_identity".to_owned()));
     let sign_in = SignIn::new("second", Some(&credential), None, surroundings, folder.as_ref()).unwrap();
     let cloud = Cloud::new("second", Some(&variable(ENDPOINT)), sign_in, folder.as_ref()).unwrap();
-    let question = Question { method: Method::GET, url: variable(ADDRESS), audience: Audience::Management, body: None, headers: Vec::new(), repeatable: true };
+    let question = Call::get(variable(ADDRESS));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     assert_eq!(runtime.block_on(cloud.call(&question)).unwrap().status, 200);
 }

@@ -1,9 +1,8 @@
 //! Tokens that end, or are refused.
 
 use crate::stage::Stage;
-use http::Method;
 use std::os::unix::fs::MetadataExt;
-use towline_io::azure::cloud::Audience;
+use towline_core::cloud::{Audience, Method};
 use towline_testkit::aml::{Trouble, When};
 use towline_testkit::until;
 
@@ -13,7 +12,7 @@ const REFUSED: Trouble = Trouble::Status { status: 401, retry_after: None };
 fn one_is_asked_for_and_kept() {
     let stage = Stage::start();
     let cloud = stage.usual();
-    let questions = vec![stage.question(Method::GET, ""); 20];
+    let questions = vec![stage.question(Method::Get, ""); 20];
     let answers = stage.wait(cloud.call_all(&questions));
     assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|answer| answer.status == 200)));
     assert_eq!((stage.asked("/msi/token"), stage.asked("/metadata/endpoints"), cloud.sent()), (1, 1, 20));
@@ -50,7 +49,7 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     assert_eq!((answer.status.as_u16(), answer.tries, stage.asked("/msi/token")), (200, 2, 2));
     // Also where it may not be sent twice: a refusal did nothing.
     stage.aml.trouble(1, "POST", "/listStorageAccountKeys", REFUSED, When::Before);
-    let answer = stage.wait(cloud.call(&stage.question(Method::POST, "/listStorageAccountKeys"))).unwrap();
+    let answer = stage.wait(cloud.call(&stage.question(Method::Post, "/listStorageAccountKeys"))).unwrap();
     assert_eq!((answer.status.as_u16(), answer.tries, stage.asked("/msi/token")), (200, 2, 3));
     stage.aml.trouble(9, "GET", "/workspaces/", REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
@@ -71,7 +70,7 @@ fn of_many_that_are_refused_one_asks() {
     let stage = Stage::start();
     stage.works(&stage.usual());
     spoil(&stage);
-    let answers = stage.wait(stage.usual().call_all(&vec![stage.question(Method::GET, ""); 8]));
+    let answers = stage.wait(stage.usual().call_all(&vec![stage.question(Method::Get, ""); 8]));
     let seen: Vec<(u16, u32)> = answers.into_iter().map(|answer| answer.unwrap()).map(|answer| (answer.status.as_u16(), answer.tries)).collect();
     assert!(seen.contains(&(200, 2)) && seen.iter().all(|(status, _)| *status == 200), "{seen:?}");
     assert_eq!(stage.asked("/msi/token"), 2);

@@ -2,7 +2,7 @@
 
 use crate::stage::{COMMAND, Stage, shown};
 use towline_core::ErrorKind;
-use towline_io::azure::cloud::Audience;
+use towline_core::cloud::Audience;
 
 #[test]
 fn as_a_managed_identity_of_a_service_or_of_azure_ml() {

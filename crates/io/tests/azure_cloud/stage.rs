@@ -1,15 +1,15 @@
 //! A cloud and somebody who signs in to it.
 
-use http::Method;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use towline_core::cloud::{Call, Method};
 use towline_core::config::Credential;
 use towline_core::{Error, Result};
-use towline_io::azure::cloud::{Audience, Cloud, Question};
+use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
 use towline_io::web::{Answer, Web};
 use towline_testkit::aml::Aml;
@@ -70,13 +70,12 @@ impl Stage {
         self.runtime.block_on(act)
     }
     /// The workspace, by a question of this method.
-    pub(crate) fn question(&self, method: Method, below: &str) -> Question {
+    pub(crate) fn question(&self, method: Method, below: &str) -> Call {
         let url = format!("{}{}{below}?api-version=2024-04-01", self.aml.endpoint(), self.aml.scope().id());
-        let repeatable = method != Method::POST;
-        Question { method, url, audience: Audience::Management, body: None, headers: Vec::new(), repeatable }
+        Call { method, repeatable: method != Method::Post, ..Call::get(url) }
     }
     pub(crate) fn get(&self, cloud: &Cloud) -> Result<Answer> {
-        self.wait(cloud.call(&self.question(Method::GET, "")))
+        self.wait(cloud.call(&self.question(Method::Get, "")))
     }
     #[track_caller]
     pub(crate) fn works(&self, cloud: &Cloud) {

@@ -39,6 +39,7 @@ mod server;
 mod signed;
 mod tokens;
 mod update;
+mod user;
 mod vault;
 mod workspace;
 mod world;

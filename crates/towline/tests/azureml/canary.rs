@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use towline_testkit::aml::{Trouble, When};
+use towline_testkit::real::S3Server;
 use towline_testkit::{Output, until};
 
 /// What is looked for, by where it was put.
@@ -27,7 +28,12 @@ struct Watch {
 }
 
 impl Watch {
+    /// Nobody serves S3.
     fn new() -> Self {
+        Self::with_s3("http://127.0.0.1:9", "b")
+    }
+
+    fn with_s3(address: &str, bucket: &str) -> Self {
         let mut lab = Lab::new();
         let account = lab.aml.azurite().second().clone();
         let (sas, principal) = (account.container_sas("canaries", "rl", 3600), lab.aml.principal());
@@ -59,7 +65,7 @@ impl Watch {
             format!("{{kind: azure_blob, account: {}, container: canaries, endpoint: '{}', credential: {{{credential}}}}}", account.name, account.endpoint)
         };
         let more = format!(
-            "  app: {{kind: azureml, endpoint: '{}', credential: {{tenant_id: {}, client_id: {}, client_secret: 'env:SP_SECRET'}}, subscription: {}, resource_group: {}, workspace: {}, compute: cpu}}\ndatastores:\n  keyed: {}\n  signed: {}\n  bad: {}\n  s3: {{kind: s3, bucket: b, region: r, endpoint: 'http://127.0.0.1:9', credential: {{access_key_id: 'env:S3_ID', secret_access_key: 'env:S3_SECRET'}}}}\n",
+            "  app: {{kind: azureml, endpoint: '{}', credential: {{tenant_id: {}, client_id: {}, client_secret: 'env:SP_SECRET'}}, subscription: {}, resource_group: {}, workspace: {}, compute: cpu}}\ndatastores:\n  keyed: {}\n  signed: {}\n  bad: {}\n  s3: {{kind: s3, bucket: {bucket}, region: r, endpoint: '{address}', credential: {{access_key_id: 'env:S3_ID', secret_access_key: 'env:S3_SECRET'}}}}\n",
             lab.aml.endpoint(),
             principal.tenant,
             principal.client,
@@ -120,11 +126,18 @@ impl Watch {
             assert!(blobs.is_empty(), "{what} is in {blobs:?}");
             for call in self.lab.aml.traffic() {
                 let is_vault = call.target.starts_with("/secrets/");
-                let is_sas = *what == "a signature" && call.method == "PUT" && call.target.contains("/datastores/");
+                let is_sas = what.ends_with(" signature") && call.method == "PUT" && call.target.contains("/datastores/");
                 let is_sign_in = call.target.contains("/oauth2/") || call.target.contains("IDENTITY") || *what == "the identity's header";
                 let holds = call.target.contains(canary.as_str()) || call.sent.contains(canary.as_str()) || call.got.contains(canary.as_str());
                 assert!(!holds || is_vault || is_sas || is_sign_in, "{what} went by {} {}\n{}", call.method, call.target, call.sent);
             }
+        }
+    }
+
+    /// Nobody else comes into what is ours, whatever the modes of single files.
+    fn nobody_else_may_look(&self) {
+        for entry in fs::read_dir(self.lab.home.path("state/towline")).unwrap().flatten() {
+            assert_modes(&entry.path());
         }
     }
 
@@ -133,6 +146,15 @@ impl Watch {
             let found = processes_holding(canary, &self.lab.home.path(""));
             assert!(found.is_empty(), "{what} is shown by {found:?}");
         }
+    }
+}
+
+/// Folders of ours are ours alone; so are files, but for those of a run, whose folder nobody else enters.
+fn assert_modes(path: &Path) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    if meta.is_dir() {
+        assert_eq!(meta.permissions().mode() & 0o077, 0, "{} ({:o})", path.display(), meta.permissions().mode());
+        fs::read_dir(path).unwrap().flatten().for_each(|entry| assert_modes(&entry.path()));
     }
 }
 
@@ -231,7 +253,40 @@ fn what_fails_or_is_refused_shows_none_and_leaves_none() {
     assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new());
     watch.tow(&["ls", "bad:"]);
     watch.ask_everything(&waiting);
+    watch.lab.home.write("bad.yaml", "command: ['true']\nio: {in: {datastore: bad, path: x, mode: read}}\n");
+    let bad = watch.tow(&["submit", "-f", "bad.yaml"]).ok().id();
+    watch.lab.ended(&bad);
+    watch.ask_everything(&bad);
     watch.nothing_shows(false);
+    watch.nobody_else_may_look();
+}
+
+/// The keys of a store that the service knows nothing of go to the node by the vault, and open it there.
+#[test]
+fn a_node_reads_a_store_by_keys_that_nothing_shows() {
+    let server = S3Server::start();
+    let mut watch = Watch::with_s3(&server.endpoint(), server.bucket());
+    watch.lab.home.write("d/weights", "of the store\n");
+    watch.tow(&["cp", "d", "s3:d"]).ok();
+    let go = watch.lab.home.path("go");
+    let script = format!("cat \"$TOW_IO_IN/weights\"; touch {0}.$TOW_RUN_ID; while [ ! -e {0} ]; do sleep 0.02; done", go.display());
+    let job = serde_json::json!({"script": script, "identity": "managed:tow", "io": {"in": {"datastore": "s3", "path": "d", "mode": "read"}}});
+    watch.lab.home.write("job.yaml", &job.to_string());
+    let runs: Vec<String> = FLAVOURS.iter().map(|flavour| watch.tow(&["-c", flavour, "submit", "-f", "job.yaml"]).ok().id()).collect();
+    for run in &runs {
+        until("the job to run", || Path::new(&format!("{}.{run}", go.display())).exists().then_some(()));
+    }
+    watch.no_process_shows();
+    watch.nothing_shows(true);
+    fs::write(&go, "").unwrap();
+    for run in &runs {
+        assert_eq!(watch.lab.ended(run)["state"], "succeeded");
+        assert_eq!(watch.tow(&["logs", run]).stdout, "of the store\n");
+        watch.ask_everything(run);
+    }
+    assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new());
+    watch.nothing_shows(false);
+    watch.nobody_else_may_look();
 }
 
 #[test]

@@ -57,8 +57,8 @@ fn microsofts_client_lists_shows_streams_and_cancels_what_tow_began() {
     let flag = client.flag();
     lab.home.write("train.sh", &format!("until [ -e {flag} ]; do sleep 0.05; done; for i in $(seq 200); do echo line $i of rank $RANK; done\n"));
     let talks = "name: talks\nexperiment: crosswise\ntags: [of=us]\nresources: {nodes: 2}\nlaunch: 2\ncommand: [sh, train.sh]\n";
-    let talks = lab.submit_file(talks, &[]);
-    let waits = lab.submit_file("name: waits\ncommand: [sleep, '600']\n", &[]);
+    let talks = lab.home.submit_file(talks, &[]);
+    let waits = lab.home.submit_file("name: waits\ncommand: [sleep, '600']\n", &[]);
     lab.until_state(&waits, "running");
     let acts = client.acts(&["list", &format!("show:{talks}"), &format!("stream:{talks}"), &format!("cancel:{waits}"), &format!("show:{talks}")]);
     let names: Vec<&str> = acts[0].as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect();
@@ -118,11 +118,11 @@ fn whatever_tow_sends_is_as_published() {
     lab.home.write("train.sh", "echo rank $RANK of $WORLD_SIZE\n");
     for flavour in FLAVOURS {
         let job = format!("cluster: {flavour}\nresources: {{nodes: 4, time: 1h}}\nlaunch: 8\ncommand: [sh, train.sh]\n");
-        let run = lab.submit_file(&job, &[]);
+        let run = lab.home.submit_file(&job, &[]);
         assert_eq!(lab.ended(&run)["state"], "succeeded", "{flavour}");
         let log = lab.tow(["logs", &run, "--rank", "31"]).ok().stdout;
         assert_eq!(log, "rank 31 of 32\n", "{flavour}");
-        let waits = lab.submit_file(&format!("cluster: {flavour}\ncommand: [sleep, '600']\n"), &[]);
+        let waits = lab.home.submit_file(&format!("cluster: {flavour}\ncommand: [sleep, '600']\n"), &[]);
         lab.until_state(&waits, "running");
         lab.tow(["why", &waits]).ok();
         let again = lab.tow(["resubmit", &waits]).ok().id();

@@ -5,29 +5,18 @@ use crate::lab::Lab;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use towline_testkit::page::TOOLKIT_SCRIPT;
 
-/// The page's script. Only the folder differs: four nodes share this machine's `/tmp`.
-const SCRIPT: &str = "\
-PAT=github_pat_11ABCDEFG0123456789_abcdefghijklmnopqrstuvwxyz
+const PAT: &str = "github_pat_11ABCDEFG0123456789_abcdefghijklmnopqrstuvwxyz";
 
-cd $(mktemp -d)
-git clone https://$PAT@github.com/AaronFengZY/HOI_moge.git
-cd HOI_moge
-git checkout hoimoge
-ln -s ${{blobmnt_fzy}} blobmnt
-
-export GRADIENT_ACCUMULATION_STEPS=1
-export BATCH_SIZE_FORWARD=2
-export NUM_MACHINES=4
-export NUM_PROCESSES=32
-export CONFIG=configs/revision/fzy_ft/vitl_contitrain.json
-export WORKSPACE=blobmnt/workspace/fzy_ft/vitl_contitrain
-export CHECKPOINT=latest
-export SCRIPT=scripts/train/train.py
-export GRADIENT_CHECKPOINTING=True
-
-sh scripts/shell/train.sh ${{environment}} ${{results}}
-";
+/// The page's script, with a token, and with more for the training to read. Only the folder differs: four nodes share this machine's `/tmp`.
+fn script() -> String {
+    let changes = [("github_pat_....", PAT), ("cd /tmp", "cd $(mktemp -d)"), ("train.sh\n", "train.sh ${{environment}} ${{results}}\n")];
+    changes.iter().fold(TOOLKIT_SCRIPT.to_owned(), |script, (from, to)| {
+        assert!(script.contains(from), "{from}");
+        script.replace(from, to)
+    })
+}
 
 /// What `git` brings here: a training that reads its input and writes where it may.
 const GIT: &str = r#"#!/bin/sh
@@ -85,7 +74,7 @@ fn newer(lab: &Lab) -> Value {
             {"name": "results", "datastore": "workspaceblobstore", "path": "fzy/results", "mode": "upload"},
         ],
         "environment": {"image": "acpt-2.2.1-py3.10-cuda12.1"},
-        "experiment": {"name": "hoi_experiment_v1", "job_name": "hoi_training_run1", "managed_id": "tow", "script": SCRIPT.lines().collect::<Vec<_>>()},
+        "experiment": {"name": "hoi_experiment_v1", "job_name": "hoi_training_run1", "managed_id": "tow", "script": script().lines().collect::<Vec<_>>()},
     })
 }
 
@@ -98,8 +87,7 @@ fn every_field_of_the_newer_form_has_its_place_and_its_effect() {
     lab.home.write("submit_jobs.json", &newer(&lab).to_string());
     lab.tow(["import", "toolkit", "submit_jobs.json"]).ok();
     reached(&lab, "vc", &format!(", job: {{environment: {{env: {{PATH: '{}'}}}}}}", programs(&lab)));
-    let secret = "github_pat_11ABCDEFG0123456789_abcdefghijklmnopqrstuvwxyz";
-    lab.home.set("PAT", secret);
+    lab.home.set("PAT", PAT);
     let id = lab.tow(["submit", "-f", "hoi_training_run1.tow.yaml"]).ok().id();
     let record = lab.ended(&id);
     let logs = |rank: u32| lab.tow(["logs", &id, "--rank", &rank.to_string()]).stdout;
@@ -132,14 +120,14 @@ fn every_field_of_the_newer_form_has_its_place_and_its_effect() {
     let mut masters = std::collections::BTreeSet::new();
     for node in 0..4 {
         let log = logs(node);
-        let cloned = format!("cloned https://{secret}@github.com/AaronFengZY/HOI_moge.git\nat hoimoge\nwords\nweights\nnode {node} of 4, 32 in all, configs/");
+        let cloned = format!("cloned https://{PAT}@github.com/AaronFengZY/HOI_moge.git\nat hoimoge\nwords\nweights\nnode {node} of 4, 32 in all, configs/");
         assert!(log.starts_with(&cloned), "{node}: {log}");
         masters.insert(log.split("master ").nth(1).unwrap_or_default().trim().to_owned());
         assert_eq!(lab.aml.blob(&container, &format!("fzy/workspace/fzy_ft/vitl_contitrain/node-{node}")).as_deref(), Some("latest\n"));
         assert_eq!(lab.aml.blob(&container, &format!("fzy/results/node-{node}")), Some(format!("result of {node}\n")));
     }
     assert_eq!(masters.len(), 1, "{masters:?}");
-    assert_secret_is_gone(&lab, secret);
+    assert_secret_is_gone(&lab, PAT);
 }
 
 /// It went through the vault alone, and is not there any more.
@@ -162,7 +150,7 @@ fn the_image_is_that_of_the_machines_gpus() {
         )
     };
     for (machine, image) in [("ND96amrs_A100_v4", "lab/cuda:12"), ("ND96isr_MI300X_v5", "lab/rocm:6")] {
-        let id = lab.submit_file(&job(machine), &[]);
+        let id = lab.home.submit_file(&job(machine), &[]);
         let environment = lab.put(&id)["environmentId"].as_str().unwrap().to_owned();
         let (status, said) = lab.aml.ask("GET", environment.split("/workspaces/towline/").nth(1).unwrap(), None);
         assert_eq!((status, said["properties"]["image"].as_str()), (200, Some(image)), "{machine}: {said}");

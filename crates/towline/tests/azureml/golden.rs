@@ -132,7 +132,7 @@ fn check_ranks(lab: &Lab, run: &str, flavour: &str) {
 fn a_large_job_has_all_its_ranks() {
     let lab = lab();
     for flavour in FLAVOURS {
-        let run = lab.submit_file(&job(flavour, false), &[]);
+        let run = lab.home.submit_file(&job(flavour, false), &[]);
         let record = lab.ended(&run);
         assert_eq!(record["state"], "succeeded", "{flavour}: {record} {:?}", lab.tow(["logs", &run]));
         check_ranks(&lab, &run, flavour);

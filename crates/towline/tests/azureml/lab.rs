@@ -5,38 +5,13 @@ use std::ffi::OsStr;
 use towline_testkit::aml::Aml;
 use towline_testkit::{Home, Output, patiently};
 
+const TOW: &str = env!("CARGO_BIN_EXE_tow");
+
 pub(crate) const FLAVOURS: [&str; 3] = ["aml", "itp", "sing"];
 
 /// What `seq 1 COUNT` prints, each line with words before it.
 pub(crate) fn lines(count: u32, before: &str) -> String {
     (1..=count).map(|line| format!("{before}{line}\n")).collect::<Vec<_>>().concat()
-}
-
-/// A home of somebody who is signed in, and has one cluster of each flavour.
-fn home_of(aml: &Aml, user: &str) -> Home {
-    let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
-    for (name, value) in aml.identity() {
-        home.set(&name, &value);
-    }
-    home.set("SSL_CERT_FILE", aml.authority().to_str().unwrap());
-    home.set("USER", user);
-    home.configure(&configuration(aml));
-    home
-}
-
-fn configuration(aml: &Aml) -> String {
-    let scope = aml.scope();
-    let common = format!(
-        "kind: azureml, endpoint: '{}', credential: managed_identity, subscription: {}, resource_group: {}, workspace: {}",
-        aml.endpoint(),
-        scope.subscription,
-        scope.group,
-        scope.workspace
-    );
-    format!(
-        "default_cluster: aml\nclusters:\n  aml: {{{common}, compute: cpu}}\n  itp: {{{common}, compute: k8s}}\n  sing: {{{common}, virtual_cluster: '{}', job: {{resources: {{instance_type: ND96amrs_A100_v4}}}}}}\n  lost: {{{common}, compute: cpy}}\n",
-        aml.cluster()
-    )
 }
 
 /// A home with one cluster of each flavour, `aml` the default.
@@ -48,28 +23,21 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         let aml = Aml::start();
-        Self { home: home_of(&aml, "alice"), aml }
+        Self { home: aml.home_of("alice", TOW), aml }
     }
 
     /// The usual configuration, with more lines.
     pub(crate) fn configure(&self, more: &str) {
-        self.home.configure(&(configuration(&self.aml) + more));
+        self.home.configure(&(self.aml.configuration() + more));
     }
 
     /// Another machine: alice's own, or a colleague's.
     pub(crate) fn beside(&self, user: &str) -> Home {
-        home_of(&self.aml, user)
+        self.aml.home_of(user, TOW)
     }
 
     pub(crate) fn tow<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
         self.home.tow(words)
-    }
-
-    /// Submits what a job file says, with more options.
-    #[track_caller]
-    pub(crate) fn submit_file(&self, text: &str, more: &[&str]) -> String {
-        self.home.write("job.yaml", text);
-        self.tow(["submit", "-f", "job.yaml"].into_iter().chain(more.iter().copied())).ok().id()
     }
 
     /// Waits for a run's end; its record then.

@@ -12,7 +12,7 @@ fn patient(lab: &Lab, name: &str) -> String {
 #[test]
 fn none_of_the_services_words_is_an_end_but_three() {
     let lab = Lab::new();
-    let id = lab.submit_file(&format!("script: |\n  {}\n", patient(&lab, "go")), &["-c", "itp"]);
+    let id = lab.home.submit_file(&format!("script: |\n  {}\n", patient(&lab, "go")), &["-c", "itp"]);
     lab.until_state(&id, "running");
     let words =
         ["NotStarted", "Starting", "Provisioning", "Preparing", "Queued", "Running", "Finalizing", "Paused", "NotResponding", "Unknown", "SomethingNew"];
@@ -51,7 +51,7 @@ fn nodes_that_are_taken_away_give_another_attempt_and_all_logs_are_kept() {
     let lab = Lab::new();
     let script = "script: |\n  seq 1 2000 | sed \"s/^/$TOW_ATTEMPT $RANK /\"; [ $TOW_ATTEMPT = 2 ] || exec sleep 600\n";
     for flavour in FLAVOURS {
-        let id = lab.submit_file(script, &["-c", flavour, "--nodes", "2"]);
+        let id = lab.home.submit_file(script, &["-c", flavour, "--nodes", "2"]);
         let whole = |attempt: u32, rank: u32| lines(2000, &format!("{attempt} {rank} "));
         let is_whole = |attempt: u32, rank: u32| lab.tow(["logs", &id, "--rank", &rank.to_string()]).stdout == whole(attempt, rank);
         towline_testkit::until("both logs of the first attempt", || (is_whole(1, 0) && is_whole(1, 1)).then_some(()));
@@ -71,7 +71,7 @@ fn a_failure_that_is_to_be_retried_is_on_the_same_nodes() {
     let lab = Lab::new();
     let job = "retry: {when: [exit_code], max: 3}\nscript: |\n  echo try $TOW_ATTEMPT; [ $TOW_ATTEMPT = 3 ]\n";
     for flavour in FLAVOURS {
-        let id = lab.submit_file(job, &["-c", flavour]);
+        let id = lab.home.submit_file(job, &["-c", flavour]);
         let record = lab.ended(&id);
         assert_eq!((record["state"].as_str(), record["attempt"].as_u64()), (Some("succeeded"), Some(3)), "{flavour}: {record}");
         for attempt in 1..=3 {
@@ -79,7 +79,7 @@ fn a_failure_that_is_to_be_retried_is_on_the_same_nodes() {
         }
         assert_eq!(lab.aml.states(&id).iter().filter(|word| *word == "Running").count(), 1, "one job had them all: {:?}", lab.aml.states(&id));
     }
-    let id = lab.submit_file("retry: {when: [exit_code], max: 2}\nscript: exit 7\n", &[]);
+    let id = lab.home.submit_file("retry: {when: [exit_code], max: 2}\nscript: exit 7\n", &[]);
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["attempt"].as_u64(), record["exit_code"].as_i64()), (Some("failed"), Some(2), Some(7)), "{record}");
 }
@@ -98,7 +98,7 @@ fn an_abort_is_heard_in_every_state() {
     }
     lab.aml.conditions(|conditions| conditions.hold_in = None);
     for flavour in FLAVOURS {
-        let id = lab.submit_file("script: |\n  trap 'echo heard; exit 0' TERM\n  echo ready; while :; do sleep 0.05; done\n", &["-c", flavour]);
+        let id = lab.home.submit_file("script: |\n  trap 'echo heard; exit 0' TERM\n  echo ready; while :; do sleep 0.05; done\n", &["-c", flavour]);
         lab.until_logged(&id, "ready");
         lab.tow(["abort", &id]).ok();
         let record = lab.ended(&id);
@@ -115,7 +115,7 @@ fn what_has_come_to_its_end_is_not_cancelled_any_more() {
     lab.aml.conditions(|conditions| conditions.hold_in = Some("Finalizing".to_owned()));
     // What it writes is there only when the service has put it away.
     let job = "io: {out: {datastore: workspaceblobstore, path: results, mode: write}}\nscript: echo good > ${{out}}/x; echo written\n";
-    let id = lab.submit_file(job, &[]);
+    let id = lab.home.submit_file(job, &[]);
     lab.until_word(&id, "Finalizing");
     lab.until_logged(&id, "written");
     assert_eq!(lab.home.state_of(&id), "running", "its results are not there yet");
@@ -131,7 +131,7 @@ fn what_has_come_to_its_end_is_not_cancelled_any_more() {
 #[test]
 fn a_sweep_is_a_job_for_each_of_its_runs() {
     let lab = Lab::new();
-    let sweep = lab.submit_file("sweep: {i: 1-5}\nscript: |\n  echo value ${{i}}; [ ${{i}} != 4 ]\n", &["-c", "sing"]);
+    let sweep = lab.home.submit_file("sweep: {i: 1-5}\nscript: |\n  echo value ${{i}}; [ ${{i}} != 4 ]\n", &["-c", "sing"]);
     for number in 1..=5 {
         let run = format!("{sweep}-{number}");
         let record = lab.ended(&run);

@@ -9,7 +9,7 @@ fn files_of_outputs_are_kept_and_nothing_else() {
     lab.home.write("sub/train.sh", "mkdir -p outputs/deep; echo best > outputs/model.bin; echo $RANK > \"outputs/deep/of $RANK\"; ln -s /etc/passwd outputs/link; echo no > other; exit $1\n");
     for (flavour, code) in FLAVOURS.iter().zip(["0", "3", "0"]) {
         let job = format!("code: {{workdir: sub}}\ncommand: [sh, train.sh, '{code}']\nresources: {{nodes: 2}}\n");
-        let id = lab.submit_file(&job, &["-c", flavour]);
+        let id = lab.home.submit_file(&job, &["-c", flavour]);
         lab.ended(&id);
         let got = lab.tow(["get", &id, "outputs/model.bin"]).ok();
         let file = lab.home.project().join("assets").join(&id).join("outputs/model.bin");
@@ -24,7 +24,7 @@ fn files_of_outputs_are_kept_and_nothing_else() {
 #[test]
 fn outputs_of_an_aborted_run_are_kept_too() {
     let lab = Lab::new();
-    let id = lab.submit_file("script: |\n  mkdir outputs; echo half > outputs/last.ckpt; echo ready; exec sleep 600\n", &[]);
+    let id = lab.home.submit_file("script: |\n  mkdir outputs; echo half > outputs/last.ckpt; echo ready; exec sleep 600\n", &[]);
     lab.until_logged(&id, "ready");
     lab.tow(["abort", &id]).ok();
     assert_eq!(lab.ended(&id)["state"], "cancelled");

@@ -76,7 +76,7 @@ fn blobs_since(lab: &Lab, before: usize) -> (usize, usize) {
 fn two_thousand_jobs_are_looked_after_with_forty_calls() {
     let lab = Lab::new();
     lab.aml.conditions(|conditions| conditions.asleep = true);
-    let sweep = lab.submit_file(&format!("name: many\nsweep: {{i: 1-{JOBS}}}\nscript: echo ${{{{i}}}}\n"), &[]);
+    let sweep = lab.home.submit_file(&format!("name: many\nsweep: {{i: 1-{JOBS}}}\nscript: echo ${{{{i}}}}\n"), &[]);
     let (_, asked) = next_list(&lab, 0);
     assert_eq!(asked.put, JOBS, "one call for each job: {asked:?}");
     assert_eq!((asked.single, asked.history, asked.cancelled), (0, 0, 0), "{asked:?}");

@@ -16,7 +16,7 @@ impl Lab {
 fn a_queued_run_is_explained_with_what_it_waits_for() {
     let lab = Lab::new();
     lab.aml.conditions(|conditions| conditions.hold_in = Some("Queued".to_owned()));
-    let id = lab.submit_file("resources: {tier: premium, nodes: 4}\nscript: echo never\n", &["-c", "sing"]);
+    let id = lab.home.submit_file("resources: {tier: premium, nodes: 4}\nscript: echo never\n", &["-c", "sing"]);
     lab.until_word(&id, "Queued");
     let why = lab.why(&id);
     for part in ["the service calls it Queued since", "Premium has 16 of 64 GPUs of NDAMv4 free", "it needs 32 (4 × ND96amrs_A100_v4)", "its page: https://"] {
@@ -35,12 +35,12 @@ fn a_queued_run_is_explained_with_what_it_waits_for() {
 fn a_failed_run_is_explained_by_its_first_failure() {
     let lab = Lab::new();
     let job = "launch: 4\nscript: |\n  [ $RANK = 2 ] || exec sleep 600\n  printf 'Traceback (most recent call last):\\n  File \"train.py\", line 1, in <module>\\n    import apex\\n' >&2\n  echo \"ModuleNotFoundError: No module named 'apex'\" >&2; exit 3\n";
-    let id = lab.submit_file(job, &["-c", "sing"]);
+    let id = lab.home.submit_file(job, &["-c", "sing"]);
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["reason"].as_str(), record["exit_code"].as_i64()), (Some("failed"), Some("exit_code"), Some(3)), "{record}");
     let why = lab.why(&id);
     assert!(why.contains("rank 2") && why.contains("No module named 'apex'"), "{why}");
-    let slow = lab.submit_file("resources: {time: 1s}\nscript: sleep 600\n", &[]);
+    let slow = lab.home.submit_file("resources: {time: 1s}\nscript: sleep 600\n", &[]);
     assert_eq!(lab.ended(&slow)["reason"], "time_limit");
     assert!(lab.why(&slow).contains("time"), "{}", lab.why(&slow));
     lab.until_gone(&slow);
@@ -51,13 +51,13 @@ fn a_job_that_never_began_is_explained_in_the_services_words() {
     let lab = Lab::new();
     let words = "Failed to pull Docker image lab.azurecr.io/none:1. This error may occur because the compute could not authenticate.";
     lab.aml.conditions(|conditions| conditions.broken_start = Some(words.to_owned()));
-    let id = lab.submit_file("environment: {image: 'lab.azurecr.io/none:1'}\nscript: echo never\n", &[]);
+    let id = lab.home.submit_file("environment: {image: 'lab.azurecr.io/none:1'}\nscript: echo never\n", &[]);
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["reason"].as_str()), (Some("failed"), Some("image_pull")), "{record}");
     let why = lab.why(&id);
     assert!(why.contains("lab.azurecr.io/none:1"), "{why}");
     lab.aml.conditions(|conditions| conditions.broken_start = Some("The job could not be placed: internal error 17.".to_owned()));
-    let id = lab.submit_file("script: echo never\n", &["-c", "sing"]);
+    let id = lab.home.submit_file("script: echo never\n", &["-c", "sing"]);
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["reason"].as_str()), (Some("failed"), Some("not_started")), "{record}");
     assert!(lab.why(&id).contains("internal error 17"), "{}", lab.why(&id));

@@ -1,7 +1,7 @@
 //! Rounds that overlap, each with its fault; then all is let go on, and what came of it is held
 //! against the ledger and the service (`check.rs`).
 
-use crate::faults::{ALL, AT_RANDOM, Fault, Scenario, Seeded, Shape, blobs, points, scenarios, troubles};
+use crate::faults::{ALL, AT_RANDOM, Fault, Scenario, blobs, points, scenarios, troubles};
 use crate::lab::{FLAVOURS, Lab};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use towline_host::process;
 use towline_testkit::aml::Trouble;
+use towline_testkit::campaign::{Seeded, Shape, is_soak, seed};
 use towline_testkit::{Output, until};
 
 /// Rounds between two looks at everything.
@@ -246,14 +247,6 @@ impl Campaign {
     }
 }
 
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
-}
-
 /// Every fault, each with a scenario that meets it and a flavour in turn.
 fn cases(calls: &BTreeSet<(String, String)>, random: &mut Seeded) -> Vec<(&'static str, Scenario, Fault)> {
     let mut faults: Vec<Fault> = calls.iter().flat_map(|(method, part)| troubles(method, part)).collect();
@@ -261,7 +254,7 @@ fn cases(calls: &BTreeSet<(String, String)>, random: &mut Seeded) -> Vec<(&'stat
     for _ in 0..FLAVOURS.len() {
         faults.extend(points());
     }
-    for _ in 0..24 {
+    for _ in 0..30 {
         faults.extend(AT_RANDOM);
     }
     for _ in 0..ALL.len() * 2 {
@@ -281,7 +274,7 @@ fn no_job_is_lost_and_none_doubled() {
     let calls = campaign.calls();
     let mut cases = cases(&calls, &mut campaign.random);
     let all = cases.len();
-    if !soak() {
+    if !is_soak() {
         cases.truncate(all / 10);
     }
     for some in cases.chunks(TOGETHER) {
@@ -298,6 +291,6 @@ fn no_job_is_lost_and_none_doubled() {
         calls.len(),
         begun.elapsed().as_secs()
     );
-    assert!(!soak() || missed.is_empty(), "nobody was killed at {missed:?}");
-    assert!(!soak() || faults >= 300, "only {faults} faults happened");
+    assert!(!is_soak() || missed.is_empty(), "nobody was killed at {missed:?}");
+    assert!(!is_soak() || faults >= 300, "only {faults} faults happened");
 }

@@ -1,9 +1,10 @@
 //! What came of the rounds, held against the ledger and the service.
 
 use crate::campaign::{Campaign, Round};
-use crate::faults::{Fault, Scenario, Shape};
+use crate::faults::{Fault, Scenario};
 use crate::lab::FLAVOURS;
 use serde_json::Value;
+use towline_testkit::campaign::Shape;
 use towline_testkit::patiently;
 
 impl Round {

@@ -1,27 +1,8 @@
 //! What is done, and what goes wrong meanwhile.
 
-use towline_host::crash::{AZUREML_POINTS, FAR_POINTS, POINTS};
+use towline_host::crash::{AZUREML_POINTS, FAR_POINTS};
 use towline_testkit::aml::{Trouble, When};
-
-/// A small generator, so that a seed gives the same campaign everywhere.
-pub(crate) struct Seeded(pub(crate) u64);
-
-impl Seeded {
-    pub(crate) fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % below as u64).unwrap()
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.next(from.len())]
-    }
-
-    pub(crate) fn shuffle<T>(&mut self, all: &mut [T]) {
-        for at in (1..all.len()).rev() {
-            all.swap(at, self.next(at + 1));
-        }
-    }
-}
+use towline_testkit::campaign::points_on_the_way;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
@@ -56,30 +37,6 @@ impl Scenario {
 
 pub(crate) const ALL: [Scenario; 7] =
     [Scenario::Submit, Scenario::Secret, Scenario::Abort, Scenario::Resubmit, Scenario::Retry, Scenario::Preempt, Scenario::Adopt];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    One,
-    /// Three runs, each a job.
-    Sweep,
-    /// Two nodes.
-    Gang,
-}
-
-impl Shape {
-    pub(crate) const fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::One => &[],
-            Self::Sweep => &["--sweep", "seed=1-3"],
-            Self::Gang => &["--nodes", "2"],
-        }
-    }
-
-    /// The runs of a submission.
-    pub(crate) fn runs(self, id: &str) -> Vec<String> {
-        if self == Self::Sweep { (1..=3).map(|number| format!("{id}-{number}")).collect() } else { vec![id.to_owned()] }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -158,11 +115,8 @@ pub(crate) fn troubles(method: &str, part: &str) -> Vec<Fault> {
 
 /// The points that a run on Azure ML passes.
 pub(crate) fn points() -> Vec<Fault> {
-    let ours = |point: &&&str| {
-        ["client.", "daemon.submit.", "daemon.cancel.", "daemon.ended.committed", "daemon.requeue.committed"].iter().any(|begin| point.starts_with(begin))
-    };
-    let here = POINTS.iter().filter(ours).chain(FAR_POINTS.iter().filter(|point| point.starts_with("daemon.")));
-    here.chain(AZUREML_POINTS).map(|point| if point.starts_with("crew.") { Fault::There(point) } else { Fault::Here(point) }).collect()
+    let far = FAR_POINTS.iter().filter(|point| point.starts_with("daemon.")).chain(AZUREML_POINTS);
+    points_on_the_way().chain(far.copied()).map(|point| if point.starts_with("crew.") { Fault::There(point) } else { Fault::Here(point) }).collect()
 }
 
 /// Scenarios that meet this fault.

@@ -50,25 +50,8 @@ impl Lab {
     pub(crate) fn new() -> Self {
         let aml = Aml::start();
         let machine = || {
-            let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
-            for (name, value) in aml.identity() {
-                home.set(&name, &value);
-            }
-            home.set("SSL_CERT_FILE", aml.authority().to_str().unwrap());
-            home.set("USER", "alice");
+            let mut home = aml.home_of("alice", env!("CARGO_BIN_EXE_tow"));
             home.set("MY_SECRET", "known");
-            let scope = aml.scope();
-            let common = format!(
-                "kind: azureml, endpoint: '{}', credential: managed_identity, subscription: {}, resource_group: {}, workspace: {}",
-                aml.endpoint(),
-                scope.subscription,
-                scope.group,
-                scope.workspace
-            );
-            home.configure(&format!(
-                "default_cluster: aml\nclusters:\n  aml: {{{common}, compute: cpu}}\n  itp: {{{common}, compute: k8s}}\n  sing: {{{common}, virtual_cluster: '{}', job: {{resources: {{instance_type: ND96amrs_A100_v4}}}}}}\n",
-                aml.cluster()
-            ));
             home
         };
         let lab = Self { home: machine(), other: machine(), aml };

@@ -22,6 +22,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use towline_testkit::Home;
+use towline_testkit::campaign::noise;
 use towline_testkit::real::{Account, Azurite};
 
 /// A home with the folder datastore `nas` and the folder `data` in it, at `alice/data`.
@@ -74,20 +75,6 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     walk(root, root, &mut found);
     found
-}
-
-/// Bytes that do not repeat.
-fn noise(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend(state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
 }
 
 fn write(home: &Home, name: &str, bytes: &[u8]) -> PathBuf {

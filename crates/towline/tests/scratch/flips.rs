@@ -1,12 +1,13 @@
 //! Damage by name: whatever bit of the backups is flipped, `check` finds it and says which files it
 //! touches; `--repair` and the next backup make the newest whole again.
 
-use crate::tree::{Tree, differences, look, noise};
-use crate::{Seeded, home, ids, is_soak, restored, work};
+use crate::tree::{Tree, differences, look};
+use crate::{home, ids, restored, work};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use towline_testkit::Home;
+use towline_testkit::campaign::{Seeded, is_soak, noise, seed};
 
 /// What is kept, without what is only known here.
 fn kept(home: &Home) -> Vec<PathBuf> {
@@ -45,13 +46,13 @@ fn named(checked: &Value) -> Vec<String> {
 fn any_flipped_bit_is_found() {
     let home = home();
     let folder = work(&home);
-    fs::write(folder.join("a"), noise(1, 120)).unwrap();
+    fs::write(folder.join("a"), noise(120, 1)).unwrap();
     fs::hard_link(folder.join("a"), folder.join("b")).unwrap();
     home.tow(["scratch", "backup"]).ok();
     let files = kept(&home);
     let bits: Vec<(usize, usize)> =
         files.iter().enumerate().flat_map(|(number, file)| (0..fs::read(file).unwrap().len() * 8).map(move |bit| (number, bit))).collect();
-    let (mut random, _) = Seeded::of_campaign();
+    let mut random = Seeded(seed());
     let chosen: Vec<(usize, usize)> = if is_soak() { bits } else { (0..300).map(|_| bits[random.next(bits.len())]).collect() };
     for (number, bit) in &chosen {
         let file = &files[*number];

@@ -1,11 +1,12 @@
 //! A disk that is full: what is listed stays whole, the user is told, and the next backup goes on.
 
-use crate::tree::{Tree, differences, look, noise};
-use crate::{Seeded, backups, home, is_soak, restored};
+use crate::tree::{Tree, differences, look};
+use crate::{backups, home, restored};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use towline_testkit::ability::not_run;
+use towline_testkit::campaign::{Seeded, is_soak, noise, seed};
 
 /// A small disk of its own, in memory.
 struct Disk(PathBuf);
@@ -37,19 +38,18 @@ impl Drop for Disk {
 
 #[test]
 fn a_full_disk_leaves_the_last_good_one_and_says_so() {
-    let (mut random, seed) = Seeded::of_campaign();
-    let home = home();
+    let (home, mut random) = (home(), Seeded(seed()));
     let Some(disk) = Disk::mount(&home.path("disk"), 400) else {
         return not_run("backups to a full disk: nothing may be mounted here");
     };
-    let mut tree = Tree::new(home.path("scratch/work"), seed, None);
+    let mut tree = Tree::new(home.path("scratch/work"), seed(), None);
     let target = disk.0.join("backups");
     home.tow(["scratch", "create", "work", "--path", tree.root.to_str().unwrap(), "--to", target.to_str().unwrap()]).ok();
     let (mut good, mut failures) = (tree.look(), 0);
     for round in 0..if is_soak() { 20 } else { 3 } {
         tree.change();
         // More than what is left, by any measure.
-        fs::write(tree.root.join("fresh"), noise(1000 + round, 9 << 20)).unwrap();
+        fs::write(tree.root.join("fresh"), noise(9 << 20, 1000 + round)).unwrap();
         let listed = backups(&home, "work").len();
         disk.leave(random.next(9 << 20) as u64);
         let failed = home.tow(["scratch", "backup", "work"]);

@@ -5,7 +5,7 @@
 //! A seeded tenth runs here; `TOW_SOAK=1` runs all.
 
 use crate::tree::{Look, Tree, differences, look};
-use crate::{Seeded, home, is_soak, patiently};
+use crate::{home, patiently};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 use towline_host::crash::WORKSPACE_POINTS;
+use towline_testkit::campaign::{Seeded, is_soak, seed};
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Home, Output};
@@ -51,24 +52,22 @@ const NODE: &str = "c1";
 
 impl Campaign {
     fn local() -> Self {
-        let (random, seed) = Seeded::of_campaign();
-        let home = home();
-        let tree = Tree::new(home.path("scratch/work"), seed, None);
+        let (home, random) = (home(), Seeded(seed()));
+        let tree = Tree::new(home.path("scratch/work"), seed(), None);
         let out = home.path("out");
         Self { home, tree, random, states: BTreeMap::new(), out, took: Duration::from_millis(500), slurm: None, kills: 0, cut_short: 0 }
     }
 
     /// On a node, which has the folder from this machine so that we see it.
     fn on_a_node(shared: &Path) -> Self {
-        let (random, seed) = Seeded::of_campaign();
         let slurm = Slurm::start(&Options { nodes: 1, gpus: 0, expose: vec![shared.to_owned()], ..Options::default() });
         let alice = fs::metadata(slurm.home("alice")).unwrap().uid();
         std::os::unix::fs::chown(shared, Some(alice), Some(alice)).unwrap();
-        let tree = Tree::new(shared.join("work"), seed, Some(alice));
+        let tree = Tree::new(shared.join("work"), seed(), Some(alice));
         Self {
             home: home(),
             tree,
-            random,
+            random: Seeded(seed()),
             states: BTreeMap::new(),
             out: shared.join("out"),
             took: Duration::from_secs(2),

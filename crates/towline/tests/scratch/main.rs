@@ -18,30 +18,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use towline_testkit::Home;
 
-/// A small generator, so that a seed gives the same campaign everywhere.
-pub(crate) struct Seeded(pub(crate) u64);
-
-impl Seeded {
-    pub(crate) fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % below as u64).unwrap()
-    }
-
-    pub(crate) fn small(&mut self, below: u32) -> u32 {
-        u32::try_from(self.next(below as usize)).unwrap()
-    }
-
-    /// Of this campaign, from `TOW_SEED`.
-    pub(crate) fn of_campaign() -> (Self, u64) {
-        let seed = std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
-        (Self(seed), seed)
-    }
-}
-
-pub(crate) fn is_soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
 pub(crate) fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_tow"))
 }

@@ -1,7 +1,6 @@
 //! A tree with everything that file systems allow, that changes from round to round by a seed, and
 //! all that is to be seen of it.
 
-use crate::Seeded;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
+use towline_testkit::campaign::{Seeded, noise};
 
 /// What is to be seen of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,20 +66,6 @@ pub(crate) fn differences(wanted: &Look, found: &Look) -> Vec<String> {
     differing.take(5).map(|name| format!("{}: {:?} became {:?}", String::from_utf8_lossy(name), wanted.get(name), found.get(name))).collect()
 }
 
-/// Bytes that do not compress and are the same each time.
-pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend(state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
-}
-
 const ODD: [&[u8]; 9] = [b"a b", b"quo'te\"", b"new\nline", b"not\xffutf8", b"-rf", b"*?[a]", "ü日本🚀".as_bytes(), b"back\\slash", b".hidden"];
 
 /// A tree that changes.
@@ -114,13 +100,13 @@ impl Tree {
         }
         fs::create_dir(self.at("odd")).unwrap();
         for (number, name) in ODD.iter().enumerate() {
-            fs::write(self.at([b"odd/".as_slice(), name].concat()), noise(number as u64, 100)).unwrap();
+            fs::write(self.at([b"odd/".as_slice(), name].concat()), noise(100, number as u64)).unwrap();
         }
         fs::write(self.at(format!("odd/{}", "n".repeat(255))), "a long name").unwrap();
         let deep = self.at(format!("deep/{}", ["d".repeat(100).as_str(); 20].join("/")));
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("bottom"), "far down").unwrap();
-        fs::write(self.at("large"), noise(1, 24 << 20)).unwrap();
+        fs::write(self.at("large"), noise(24 << 20, 1)).unwrap();
         let sparse = fs::File::create(self.at("sparse")).unwrap();
         sparse.set_len(48 << 20).unwrap();
         sparse.write_all_at(b"in the middle", 20 << 20).unwrap();
@@ -152,11 +138,11 @@ impl Tree {
                 0 => {
                     let length = 1 << (10 + self.random.next(13));
                     let (seed, at) = (self.random.next(1 << 30) as u64, self.random.next(16 << 20) as u64);
-                    fs::OpenOptions::new().write(true).open(self.at("large")).unwrap().write_all_at(&noise(seed, length), at).unwrap();
+                    fs::OpenOptions::new().write(true).open(self.at("large")).unwrap().write_all_at(&noise(length, seed), at).unwrap();
                 }
                 1 => {
                     let length = self.random.next(3 << 20);
-                    fs::write(self.at(format!("src/{folder}/new-{round}")), noise(u64::from(round), length)).unwrap();
+                    fs::write(self.at(format!("src/{folder}/new-{round}")), noise(length, u64::from(round))).unwrap();
                 }
                 2 => {
                     let _ = fs::remove_file(self.at(format!("src/{folder}/new-{}", round.saturating_sub(3))));
@@ -174,7 +160,7 @@ impl Tree {
                 }
                 7 => {
                     let file = fs::OpenOptions::new().write(true).open(self.at("sparse")).unwrap();
-                    file.write_all_at(&noise(u64::from(round), 5000), self.random.next(40 << 20) as u64).unwrap();
+                    file.write_all_at(&noise(5000, u64::from(round)), self.random.next(40 << 20) as u64).unwrap();
                 }
                 _ => {
                     let mut file = fs::OpenOptions::new().append(true).open(self.at(".git/HEAD")).unwrap();

@@ -31,7 +31,7 @@ script: |
 #[test]
 fn three_nodes_of_two_gpus_have_six_ranks_that_know_each_other() {
     let lab = Lab::shared();
-    let id = lab.submit_file(TELL, &[]);
+    let id = lab.home.submit_file(TELL, &[]);
     assert_eq!(lab.ended(&id)["state"], "succeeded", "{}", lab.tow(["why", &id]).stdout);
     let mut told: Vec<BTreeMap<String, String>> = Vec::new();
     for rank in 0..6 {
@@ -75,7 +75,7 @@ fn three_nodes_of_two_gpus_have_six_ranks_that_know_each_other() {
 #[test]
 fn one_failing_node_ends_the_others_and_is_named() {
     let lab = Lab::shared();
-    let id = lab.submit_file("resources: {nodes: 3}\nscript: |\n  if [ $RANK = 2 ]; then exit 9; fi\n  sleep 500\n", &[]);
+    let id = lab.home.submit_file("resources: {nodes: 3}\nscript: |\n  if [ $RANK = 2 ]; then exit 9; fi\n  sleep 500\n", &[]);
     let ended = lab.ended(&id);
     assert_eq!((ended["state"].as_str(), ended["exit_code"].as_i64(), ended["reason"].as_str()), (Some("failed"), Some(9), Some("exit_code")), "{ended}");
     let why = lab.tow(["why", &id, "--json"]).ok().json();
@@ -86,7 +86,7 @@ fn one_failing_node_ends_the_others_and_is_named() {
 #[test]
 fn set_up_that_fails_is_the_end_and_its_words_are_kept() {
     let lab = Lab::shared();
-    let id = lab.submit_file("environment: {setup: ['echo no such package >&2; exit 3']}\nscript: echo never\n", &[]);
+    let id = lab.home.submit_file("environment: {setup: ['echo no such package >&2; exit 3']}\nscript: echo never\n", &[]);
     let ended = lab.ended(&id);
     assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("set_up")), "{ended}");
     assert_eq!(lab.tow(["logs", &id, "--setup"]).ok().stdout, "no such package\n");
@@ -128,7 +128,7 @@ fn secrets_reach_the_job_and_nothing_else() {
     let canary = format!("canary-{}-{}", std::process::id(), "b7f3a1");
     lab.home.set("CANARY", &canary);
     let text = "name: secret\nenvironment: {secrets: [CANARY], setup: ['printf %s \"$CANARY\" | wc -c']}\nscript: |\n  printf %s \"$CANARY\" | md5sum\n  touch ~/secret-runs\n  until [ -e ~/secret-goes ]; do sleep 0.1; done\n";
-    let id = lab.submit_file(text, &[]);
+    let id = lab.home.submit_file(text, &[]);
     Lab::until_exists(&lab.slurm().home("alice").join("secret-runs"));
     // While it runs it is in one file that nobody else can read.
     let kept = lab.stage().join("submissions").join(&id).join("secrets");
@@ -171,8 +171,8 @@ fn secrets_of_an_aborted_run_are_gone_too() {
     let canary = format!("canary-{}-{}", std::process::id(), "c04d");
     lab.home.set("CANARY", &canary);
     // Before it starts, and while it runs.
-    let held = lab.submit_file("environment: {secrets: [CANARY]}\nresources: {native: [--hold]}\nscript: sleep 500\n", &[]);
-    let running = lab.submit_file("environment: {secrets: [CANARY]}\nscript: sleep 500\n", &[]);
+    let held = lab.home.submit_file("environment: {secrets: [CANARY]}\nresources: {native: [--hold]}\nscript: sleep 500\n", &[]);
+    let running = lab.home.submit_file("environment: {secrets: [CANARY]}\nscript: sleep 500\n", &[]);
     lab.until_state(&running, "running");
     lab.tow(["abort", &held, &running]).ok();
     for id in [&held, &running] {
@@ -188,7 +188,7 @@ fn files_of_a_run_come_back() {
         "sub/train.sh",
         "mkdir -p out/deep; printf 'a\\000b' > out/deep/model.bin; echo 1 > 'out/with space'; ln -s deep out/link; chmod 700 out/deep/model.bin\n",
     );
-    let id = lab.submit_file("name: files\ncode: {workdir: sub}\nscript: sh train.sh\n", &[]);
+    let id = lab.home.submit_file("name: files\ncode: {workdir: sub}\nscript: sh train.sh\n", &[]);
     assert_eq!(lab.ended(&id)["state"], "succeeded");
     lab.tow(["get", &id, "out", "--to", "got"]).ok();
     assert_eq!(fs::read(lab.home.project().join("got/out/deep/model.bin")).unwrap(), b"a\0b");
@@ -243,7 +243,7 @@ fn a_resubmission_has_the_code_that_was_submitted() {
 #[test]
 fn an_abort_reaches_ranks_that_do_not_want_to_end() {
     let lab = Lab::shared();
-    let id = lab.submit_file("resources: {nodes: 2}\nscript: |\n  trap 'echo told' TERM\n  echo $$ \n  while :; do sleep 0.2; done\n", &[]);
+    let id = lab.home.submit_file("resources: {nodes: 2}\nscript: |\n  trap 'echo told' TERM\n  echo $$ \n  while :; do sleep 0.2; done\n", &[]);
     let log = lab.far(&id).join("attempt-1.rank-1.log");
     Lab::until_text(&log);
     lab.tow(["abort", &id]).ok();
@@ -262,7 +262,7 @@ fn an_abort_reaches_ranks_that_do_not_want_to_end() {
 #[test]
 fn a_run_that_waits_is_aborted_without_a_start() {
     let lab = Lab::shared();
-    let id = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
+    let id = lab.home.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     lab.until_state(&id, "queued");
     let doctor = lab.tow(["doctor"]).stdout;
     assert!(doctor.lines().any(|line| line.starts_with("daemon ") && line.ends_with(", 1 queued, 0 running")), "runs of all clusters count: {doctor}");
@@ -281,12 +281,12 @@ fn cancels_of_what_waits_are_seen() {
 
 fn a_cancel_on_the_cluster_is_seen() {
     let lab = Lab::shared();
-    let id = lab.submit_file("script: sleep 500\n", &[]);
+    let id = lab.home.submit_file("script: sleep 500\n", &[]);
     lab.until_state(&id, "running");
     lab.slurm().exec("login", "alice", ["scancel", &lab.job_of(&id)]).ok();
     let ended = lab.ended(&id);
     assert_eq!(ended["state"], "cancelled", "{ended}");
-    let held = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
+    let held = lab.home.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     lab.until_state(&held, "queued");
     lab.slurm().exec("login", "alice", ["scancel", &lab.job_of(&held)]).ok();
     let begun = Instant::now();

@@ -67,7 +67,7 @@ fn an_abort_right_after_the_submission_leaves_nothing() {
 pub(crate) fn one_waiting_run_of_an_array_is_aborted_and_the_others_go_on() {
     let lab = Lab::shared();
     let text = "name: part\nresources: {native: [--hold]}\nsweep: {i: 1-3}\nscript: echo ${{i}}\n";
-    let sweep = lab.submit_file(text, &[]);
+    let sweep = lab.home.submit_file(text, &[]);
     let id = |number: u32| format!("{sweep}-{number}");
     lab.until_state(&id(2), "queued");
     lab.tow(["abort", &id(2)]).ok();
@@ -109,7 +109,7 @@ fn nodes_are_held_after_a_failure_and_let_go() {
 #[test]
 fn a_controller_that_is_away_is_not_an_ending() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
-    let running = lab.submit_file("script: |\n  until [ -e ~/goes ]; do sleep 0.1; done\n  echo done\n", &[]);
+    let running = lab.home.submit_file("script: |\n  until [ -e ~/goes ]; do sleep 0.1; done\n  echo done\n", &[]);
     lab.until_state(&running, "running");
     lab.slurm().kill_service("ctl", "slurmctld");
     fs::write(lab.slurm().home("alice").join("goes"), "").unwrap();

@@ -48,7 +48,7 @@ fn a_run_lives_in_its_image_on_every_node_and_ends_with_it() {
     let lab = lab();
     lab.home.write("data.txt", "mine");
     let script = "echo $RANK/$WORLD_SIZE $(hostname) gpus $CUDA_VISIBLE_DEVICES in $(cat /etc/marker) $WORD $(cat data.txt) as $(id -u)";
-    let run = lab.submit_file(&format!("{JOB}script: {script}\n"), &[]);
+    let run = lab.home.submit_file(&format!("{JOB}script: {script}\n"), &[]);
     let ended = lab.ended(&run);
     assert_eq!(ended["state"], "succeeded", "{ended} {}", lab.tow(["logs", &run, "--setup"]).stdout);
     let mut lines: Vec<String> = lab.tow(["logs", &run, "--rank", "all"]).ok().stdout.lines().map(str::to_owned).collect();
@@ -60,13 +60,13 @@ fn a_run_lives_in_its_image_on_every_node_and_ends_with_it() {
     }
 
     // Its code is the job's.
-    let failed = lab.submit_file(&format!("{JOB}script: exit $((RANK + 3))\n"), &[]);
+    let failed = lab.home.submit_file(&format!("{JOB}script: exit $((RANK + 3))\n"), &[]);
     let ended = lab.ended(&failed);
     assert_eq!(ended["state"], "failed", "{ended}");
     assert!((3..=6).contains(&ended["exit_code"].as_u64().unwrap()), "{ended}");
 
     // Nothing is left of it when it is aborted.
-    let long = lab.submit_file(&format!("{JOB}script: echo begun; sleep 1000\n"), &[]);
+    let long = lab.home.submit_file(&format!("{JOB}script: echo begun; sleep 1000\n"), &[]);
     Lab::until_text(&lab.far(&long).join("attempt-1.rank-3.log"));
     lab.tow(["abort", &long]).ok();
     assert_eq!(lab.ended(&long)["state"], "cancelled");
@@ -77,13 +77,13 @@ fn a_run_lives_in_its_image_on_every_node_and_ends_with_it() {
     }
 
     // What is not there is told: the image, then the runtime on a node, then any runtime at all.
-    let missing = lab.submit_file("environment: {image: /home/alice/none}\ncommand: 'true'\n", &[]);
+    let missing = lab.home.submit_file("environment: {image: /home/alice/none}\ncommand: 'true'\n", &[]);
     let ended = lab.ended(&missing);
     assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("image_pull")), "{ended}");
     for host in ["c1", "c2"] {
         lab.slurm().root(host, ["rm", "/usr/bin/podman"]).ok();
     }
-    let without = lab.submit_file(&format!("{JOB}command: 'true'\n"), &[]);
+    let without = lab.home.submit_file(&format!("{JOB}command: 'true'\n"), &[]);
     assert_eq!(lab.ended(&without)["reason"], "not_started");
     let why = lab.tow(["why", &without]).ok().stdout;
     assert!(why.contains("the image needs podman, which this node has not"), "{why}");

@@ -57,13 +57,6 @@ impl Lab {
         self.home.tow(words)
     }
 
-    /// Submits what a job file says, with more options.
-    #[track_caller]
-    pub(crate) fn submit_file(&self, text: &str, more: &[&str]) -> String {
-        self.home.write("job.yaml", text);
-        self.tow(["submit", "-f", "job.yaml"].into_iter().chain(more.iter().copied())).ok().id()
-    }
-
     /// The folder of a run over there, as this machine sees it.
     pub(crate) fn far(&self, run: &str) -> PathBuf {
         self.slurm().home("alice").join(".towline/runs").join(run)

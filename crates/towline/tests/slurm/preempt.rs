@@ -20,7 +20,7 @@ script: |
 ";
 
 fn premium_preempts_basic(lab: &Lab) {
-    let low = lab.submit_file(BASIC, &["--tier", "basic", "--cpus", "4"]);
+    let low = lab.home.submit_file(BASIC, &["--tier", "basic", "--cpus", "4"]);
     Lab::until_text(&lab.far(&low).join("attempt-1.rank-0.log"));
     let high = lab.tow(["submit", "--tier", "premium", "--cpus", "4", "--name", "high", "sh", "-c", "until [ -e ~/goes ]; do sleep 0.1; done"]).ok().id();
     lab.until_state(&high, "running");
@@ -75,8 +75,8 @@ script: |
   while [ $done -lt 600 ]; do sleep 0.1; done=$((done + 1)); done
   echo finished
 ";
-    let once = lab.submit_file(script, &["--env", "WHICH=once"]);
-    let several = lab.submit_file(&format!("retry: {{when: [time_limit], max: 5}}{script}"), &["--env", "WHICH=several"]);
+    let once = lab.home.submit_file(script, &["--env", "WHICH=once"]);
+    let several = lab.home.submit_file(&format!("retry: {{when: [time_limit], max: 5}}{script}"), &["--env", "WHICH=several"]);
     let ended = lab.ended(&once);
     assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("time_limit")), "{ended}");
     let log = lab.tow(["logs", &once]).ok().stdout;
@@ -102,7 +102,7 @@ script: |
 fn an_evicted_run_that_waits_is_cancelled_for_good() {
     let lab = Lab::own(&Options { nodes: 1, cpus: 4, ..Options::default() });
     let evicted = |name: &str| {
-        let id = lab.submit_file(BASIC, &["--tier", "basic", "--cpus", "4", "--name", name]);
+        let id = lab.home.submit_file(BASIC, &["--tier", "basic", "--cpus", "4", "--name", name]);
         Lab::until_text(&lab.far(&id).join("attempt-1.rank-0.log"));
         lab.slurm().root("ctl", ["scontrol", "requeue", &lab.job_of(&id)]).ok();
         patiently(60, "the end of attempt 1", || lab.far(&id).join("attempt-1.end").exists().then_some(()));

@@ -88,7 +88,7 @@ fn a_limit_on_submissions_is_told_and_leaves_no_secret() {
     let mut lab = Lab::own(&Options { nodes: 1, ..Options::default() });
     lab.home.set("CANARY", "canary-in-a-refused-run");
     lab.slurm().sacctmgr("modify user alice set MaxSubmitJobs=1");
-    let held = lab.submit_file("resources: {native: [--hold]}\nscript: echo held\n", &[]);
+    let held = lab.home.submit_file("resources: {native: [--hold]}\nscript: echo held\n", &[]);
     lab.home.write("job.yaml", "environment: {secrets: [CANARY]}\nscript: echo never\n");
     let refused = lab.tow(["submit", "-f", "job.yaml"]);
     assert_eq!(refused.code, 123, "{refused:?}");

@@ -32,7 +32,7 @@ fn a_cluster_of(release: &str, version: &str) {
 #[test]
 fn old_programs_are_removed_over_there() {
     let lab = Lab::shared();
-    let held = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
+    let held = lab.home.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     let month = Duration::from_secs(31 * 86_400);
     let make = |letter: &str, age: Duration| {
         let path = lab.stage().join("bin").join(format!("tow-{}", letter.repeat(64)));

@@ -10,7 +10,7 @@ impl Lab {
     /// Submits a run that has to wait, with these resources.
     #[track_caller]
     fn waiting(&self, resources: &str) -> String {
-        self.submit_file(&format!("resources: {{{resources}}}\nscript: echo never\n"), &[])
+        self.home.submit_file(&format!("resources: {{{resources}}}\nscript: echo never\n"), &[])
     }
 
     /// Slurm gives this reason, and `tow why` tells it in our words too, with the next step.
@@ -97,7 +97,7 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
     // All nodes are taken: two by somebody, one by a sweep whose runs come one after the other.
     lab.occupant("bob", &["--exclusive", "--nodelist=c1,c2", "-N2", "-t", "60"]);
     let sweep = "resources: {cpus_per_node: 4, native: [--nodelist=c3, '--array=1-3%1']}\nsweep: {i: 1-3}\nscript: sleep 600 ${{i}}\n";
-    let sweep = lab.submit_file(sweep, &[]);
+    let sweep = lab.home.submit_file(sweep, &[]);
     let first = format!("{sweep}-1");
     lab.until_state(&first, "running");
     lab.assert_why(&format!("{sweep}-2"), "JobArrayTaskLimit", "sweep's runs are active");
@@ -142,7 +142,7 @@ fn jobs_that_die_without_a_word_are_settled() {
 
 fn a_job_whose_head_is_killed_ends_with_the_cause_and_nothing_alive() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
-    let id = lab.submit_file("script: |\n  echo begins\n  sleep 500\n", &[]);
+    let id = lab.home.submit_file("script: |\n  echo begins\n  sleep 500\n", &[]);
     Lab::until_text(&lab.far(&id).join("attempt-1.rank-0.log"));
     lab.slurm().root("c1", ["pkill", "-9", "-f", "__head"]).ok();
     let ended = lab.ended(&id);
@@ -159,7 +159,7 @@ fn a_job_whose_head_is_killed_ends_with_the_cause_and_nothing_alive() {
 fn what_slurm_has_not_said_yet_is_not_made_up() {
     let lab = Lab::shared();
     for _ in 0..3 {
-        let id = lab.submit_file("script: sleep 100\n", &[]);
+        let id = lab.home.submit_file("script: sleep 100\n", &[]);
         let why = lab.tow(["why", &id]).ok();
         assert!(!why.stdout.contains("nothing") && !why.stderr.contains("cannot be asked"), "{why:?}");
         let told = ["has not said yet why it waits", "has given it nodes", "it is running", "job "];
@@ -179,7 +179,7 @@ fn a_program_that_is_not_there_is_told() {
 
 fn a_job_that_its_node_cannot_start_says_so() {
     let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
-    let id = lab.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
+    let id = lab.home.submit_file("resources: {native: [--hold]}\nscript: echo never\n", &[]);
     let job = lab.job_of(&id);
     // The folder that the job begins in is gone from the node by the time it starts.
     lab.slurm().root("c1", ["mount", "-t", "tmpfs", "none", "/home"]).ok();

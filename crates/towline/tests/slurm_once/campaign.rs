@@ -1,6 +1,6 @@
 //! Rounds that overlap, each with its fault; then all is let go on, and what came of it is held against the ledger.
 
-use crate::faults::{AT_RANDOM, Fault, Scenario, Seeded, Shape, points, scenarios};
+use crate::faults::{AT_RANDOM, Fault, Scenario, points, scenarios};
 use crate::lab::Lab;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use towline_host::process;
+use towline_testkit::campaign::{Seeded, Shape, is_soak, seed};
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Output, until};
 
@@ -252,22 +253,14 @@ impl Campaign {
     }
 }
 
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
-}
-
 #[test]
 fn no_job_is_lost_and_none_doubled() {
     let mut campaign = Campaign::new(seed());
     let begun = Instant::now();
-    let times = if soak() { 8 } else { 1 };
+    let times = if is_soak() { 8 } else { 1 };
     for _ in 0..times {
         let mut cases = points();
-        cases.extend(AT_RANDOM.repeat(if soak() { 3 } else { 1 }));
+        cases.extend(AT_RANDOM.repeat(if is_soak() { 3 } else { 1 }));
         // Those that take longest are under way while the others go through.
         cases.sort_by_key(|fault| (!fault.point().is_some_and(|point| point.starts_with("head.requeue")), !fault.is_head()));
         for fault in cases {
@@ -280,5 +273,5 @@ fn no_job_is_lost_and_none_doubled() {
     let (rounds, kills, runs) = (campaign.rounds.len(), campaign.kills, campaign.lab.runs().len());
     println!("exactly once on Slurm: {rounds} rounds, {kills} faults, {runs} runs in {} s, none lost, none doubled", begun.elapsed().as_secs());
     assert!(missed.is_empty(), "nobody was killed at {missed:?}");
-    assert!(!soak() || kills >= 300, "only {kills} faults happened");
+    assert!(!is_soak() || kills >= 300, "only {kills} faults happened");
 }

@@ -3,6 +3,7 @@
 use crate::lab::{alive, banner, free_port, home, hosts, nothing_is_left, row, rows, supervisors};
 use std::time::{Duration, Instant};
 use towline_host::process;
+use towline_testkit::campaign::{Seeded, is_soak, seed};
 use towline_testkit::real::Slurm;
 use towline_testkit::{Home, until};
 
@@ -21,16 +22,6 @@ const FAULTS: [Fault; 5] = [Fault::Drop, Fault::KillSshd, Fault::LinkDown, Fault
 const AWAY: Duration = Duration::from_secs(10);
 /// Within this it is back, once the path is.
 const BACK: Duration = Duration::from_secs(15);
-
-/// A small generator, so that a seed gives the same campaign everywhere.
-struct Seeded(u64);
-
-impl Seeded {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % below as u64).unwrap()
-    }
-}
 
 struct Campaign {
     slurm: Slurm,
@@ -88,18 +79,10 @@ impl Campaign {
     }
 }
 
-fn soak() -> bool {
-    std::env::var_os("TOW_SOAK").is_some()
-}
-
-fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
-}
-
 /// Long enough that everything on the way has given up: connections, and attempts to make new ones.
 #[test]
 fn it_comes_back_after_a_long_time_too() {
-    if !soak() {
+    if !is_soak() {
         return;
     }
     let (slurm, home, port) = (hosts(), home(), free_port());
@@ -129,7 +112,7 @@ fn it_comes_back_whatever_goes() {
     home.configure(&format!("tunnels:\n  box: {{to: c1, via: login, port: {port}, ssh_config: {}}}\n", slurm.ssh_config().display()));
     home.tow(["tunnel", "open", "box"]).ok();
     let mut campaign = Campaign { slurm, home, port, random: Seeded(seed()) };
-    let times = if soak() { 50 } else { 5 };
+    let times = if is_soak() { 50 } else { 5 };
     let mut order: Vec<Fault> = FAULTS.repeat(times);
     for at in (1..order.len()).rev() {
         order.swap(at, campaign.random.next(at + 1));

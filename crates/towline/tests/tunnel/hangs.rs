@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use towline_host::process;
 use towline_testkit::real::Sshd;
-use towline_testkit::until;
+use towline_testkit::{Home, until};
 
 #[test]
 fn a_target_that_accepts_and_never_answers_is_found_and_named() {
@@ -24,9 +24,8 @@ fn a_target_that_accepts_and_never_answers_is_found_and_named() {
     nothing_is_left(&home);
 }
 
-/// As if the network had gone without a word: nobody hangs up on the connection there is.
-#[test]
-fn a_hop_that_stops_answering_is_left_for_a_new_connection() {
+/// A tunnel `box` that is open.
+fn open_box() -> (Sshd, Home, u16) {
     let (sshd, home, port) = (Sshd::start(), home(), free_port());
     home.configure(&format!(
         "tunnels:\n  box: {{to: 'localhost:{}', via: {}, probe: ssh, port: {port}, ssh_config: {}}}\n",
@@ -35,6 +34,13 @@ fn a_hop_that_stops_answering_is_left_for_a_new_connection() {
         sshd.config().display()
     ));
     home.tow(["tunnel", "open", "box"]).ok();
+    (sshd, home, port)
+}
+
+/// As if the network had gone without a word: nobody hangs up on the connection there is.
+#[test]
+fn a_hop_that_stops_answering_is_left_for_a_new_connection() {
+    let (sshd, home, port) = open_box();
     let signed_in = sshd.authentications();
     sshd.freeze_connections();
     let begun = Instant::now();
@@ -49,14 +55,7 @@ fn a_hop_that_stops_answering_is_left_for_a_new_connection() {
 /// A master that does not even hear us is killed and another made.
 #[test]
 fn a_master_that_hangs_is_put_an_end_to() {
-    let (sshd, home, port) = (Sshd::start(), home(), free_port());
-    home.configure(&format!(
-        "tunnels:\n  box: {{to: 'localhost:{}', via: {}, probe: ssh, port: {port}, ssh_config: {}}}\n",
-        sshd.port(),
-        sshd.host(),
-        sshd.config().display()
-    ));
-    home.tow(["tunnel", "open", "box"]).ok();
+    let (_sshd, home, port) = open_box();
     let master = || crate::lab::alive(&home).into_iter().find(|(_, words)| words.contains(" -M ")).map(|(pid, _)| pid);
     let hung = master().unwrap();
     process::signal(hung, Signal::STOP);
@@ -71,15 +70,7 @@ fn a_master_that_hangs_is_put_an_end_to() {
 /// Who comes while the way is down is kept waiting, not sent away; after a loss that nobody has noticed yet, too.
 #[test]
 fn who_comes_while_the_way_is_down_waits_for_it() {
-    let (mut sshd, home, port) = (Sshd::start(), home(), free_port());
-    let config = sshd.config();
-    home.configure(&format!(
-        "tunnels:\n  box: {{to: 'localhost:{}', via: {}, probe: ssh, port: {port}, ssh_config: {}}}\n",
-        sshd.port(),
-        sshd.host(),
-        config.display()
-    ));
-    home.tow(["tunnel", "open", "box"]).ok();
+    let (mut sshd, home, port) = open_box();
     for _ in 0..5 {
         sshd.kill_connections();
         until("the master to be gone", || crate::lab::alive(&home).iter().all(|(_, words)| !words.contains(" -M ")).then_some(()));

@@ -5,28 +5,7 @@ use super::import::{CANARY, assert_values, everything, keys};
 use towline_core::job::{Image, IoMode, Job, Launch, Tier};
 use towline_engine::flow::read_job;
 use towline_testkit::Home;
-
-/// The script of the toolkit's page.
-const SCRIPT: &str = "\
-PAT=github_pat_....
-
-cd /tmp
-git clone https://$PAT@github.com/AaronFengZY/HOI_moge.git
-cd HOI_moge
-git checkout hoimoge
-ln -s ${{blobmnt_fzy}} blobmnt
-
-export GRADIENT_ACCUMULATION_STEPS=1
-export BATCH_SIZE_FORWARD=2
-export NUM_MACHINES=4
-export NUM_PROCESSES=32
-export CONFIG=configs/revision/fzy_ft/vitl_contitrain.json
-export WORKSPACE=blobmnt/workspace/fzy_ft/vitl_contitrain
-export CHECKPOINT=latest
-export SCRIPT=scripts/train/train.py
-export GRADIENT_CHECKPOINTING=True
-
-sh scripts/shell/train.sh\n";
+use towline_testkit::page::TOOLKIT_SCRIPT;
 
 fn read(home: &Home, name: &str) -> Job {
     read_job(&home.project().join(name)).unwrap()
@@ -35,7 +14,7 @@ fn read(home: &Home, name: &str) -> Job {
 #[test]
 fn the_toolkits_newer_form_is_read_whole() {
     let home = home();
-    let script: Vec<&str> = SCRIPT.lines().collect();
+    let script: Vec<&str> = TOOLKIT_SCRIPT.lines().collect();
     let form = serde_json::json!({
         "cluster": {"workspace": "ws", "virtual_cluster": "msrresrchvc", "instance_type": "ND40rs_v2", "node_count": 4, "sla_tier": "Standard", "location": ["eastus", "westus2"]},
         "io": [

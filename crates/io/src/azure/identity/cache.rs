@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -27,13 +28,15 @@ impl Cache {
     }
 
     pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
-        let file = File::open(self.path(what)).ok()?;
+        let mut file = File::open(self.path(what)).ok()?;
         let meta = file.metadata().ok()?;
         let is_open = meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0;
         if is_open || meta.len() > LARGEST {
             return None;
         }
-        serde_json::from_reader(file).ok()
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     pub(crate) fn put(&self, what: &[&str], value: &Value) {

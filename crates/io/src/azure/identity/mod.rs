@@ -12,7 +12,7 @@ mod token;
 mod way;
 
 use crate::credential::{Lookup, no_way};
-use crate::web::Web;
+use crate::web::{Web, WebWhenNeeded};
 use cache::Cache;
 use cli::AzureCli;
 use grant::Login;
@@ -85,21 +85,21 @@ impl SignIn {
     }
 
     /// A token for a resource, such as `https://management.azure.com`, from the login service at `authority`.
-    pub async fn token(&self, web: &Web, authority: &str, resource: &str) -> Result<Secret> {
+    pub async fn token(&self, web: &WebWhenNeeded, authority: &str, resource: &str) -> Result<Secret> {
         self.have(web, authority, resource, None, false).await
     }
 
     /// Another than the one that a service has just refused.
-    pub async fn another(&self, web: &Web, authority: &str, resource: &str, refused: &Secret) -> Result<Secret> {
+    pub async fn another(&self, web: &WebWhenNeeded, authority: &str, resource: &str, refused: &Secret) -> Result<Secret> {
         self.have(web, authority, resource, Some(refused), false).await
     }
 
     /// The same as [`Self::token`], but asking on the terminal where that is the way and `may_ask` allows it.
-    pub async fn sign_in(&self, web: &Web, authority: &str, resource: &str, may_ask: bool) -> Result<()> {
+    pub async fn sign_in(&self, web: &WebWhenNeeded, authority: &str, resource: &str, may_ask: bool) -> Result<()> {
         self.have(web, authority, resource, None, may_ask).await.map(drop)
     }
 
-    async fn have(&self, web: &Web, authority: &str, resource: &str, refused: Option<&Secret>, may_ask: bool) -> Result<Secret> {
+    async fn have(&self, web: &WebWhenNeeded, authority: &str, resource: &str, refused: Option<&Secret>, may_ask: bool) -> Result<Secret> {
         let name = [authority.to_owned(), resource.to_owned()];
         let mut kept = self.kept.lock().await;
         let now = towline_host::clock::now();
@@ -150,17 +150,17 @@ impl SignIn {
         Some(format!("{}.{}.{}", meta.mtime(), meta.mtime_nsec(), meta.size()))
     }
 
-    async fn obtain(&self, web: &Web, authority: &str, resource: &str, may_ask: bool) -> Result<Token> {
-        let login = |tenant| Login { at: &self.at, web, authority, tenant };
+    async fn obtain(&self, web: &WebWhenNeeded, authority: &str, resource: &str, may_ask: bool) -> Result<Token> {
+        let login = |tenant| web.get().map(|web| Login { at: &self.at, web, authority, tenant });
         match &self.way {
             Way::Cli { tenant, profile } => {
                 let path = (self.surroundings.variable)("PATH").unwrap_or_default();
                 AzureCli { at: self.at.clone(), path, profile: profile.clone(), tenant: tenant.clone() }.token(resource.to_owned()).await
             }
-            Way::Managed { client } => managed::token(&self.at, web, &*self.surroundings.variable, resource, client.as_deref()).await,
-            Way::Device { tenant, client } => self.by_device(&login(tenant), client, resource, may_ask).await,
-            Way::Principal { tenant, client, secret } => self.by_secret(&login(tenant), client, secret, resource).await,
-            Way::Workload { .. } => self.by_workload(web, authority, resource).await,
+            Way::Managed { client } => managed::token(&self.at, web.get()?, &*self.surroundings.variable, resource, client.as_deref()).await,
+            Way::Device { tenant, client } => self.by_device(&login(tenant)?, client, resource, may_ask).await,
+            Way::Principal { tenant, client, secret } => self.by_secret(&login(tenant)?, client, secret, resource).await,
+            Way::Workload { .. } => self.by_workload(web.get()?, authority, resource).await,
         }
     }
 

@@ -3,14 +3,14 @@
 
 mod objects;
 
-use super::cloud::{self, Question};
+use super::cloud;
 use super::{Access, Azure, Place};
 use crate::credential::AzureCredential;
 use crate::web::Answer;
 use objects::BlobObjects;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Method, Objects, Reply};
+use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Objects, Reply};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
@@ -46,14 +46,12 @@ impl Cloud for AzureCloud {
     }
 
     fn call(&self, call: &Call) -> Result<Reply> {
-        let question = question(call);
-        self.wait(self.cloud.call(&question)).map(|answer| reply(&answer))
+        self.wait(self.cloud.call(call)).map(|answer| reply(&answer))
     }
 
     fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>> {
-        let questions: Vec<Question> = calls.iter().map(question).collect();
         match (self.threads)() {
-            Ok(runtime) => runtime.block_on(self.cloud.call_all(&questions)).into_iter().map(|answer| answer.map(|answer| reply(&answer))).collect(),
+            Ok(runtime) => runtime.block_on(self.cloud.call_all(calls)).into_iter().map(|answer| answer.map(|answer| reply(&answer))).collect(),
             Err(error) => calls.iter().map(|_| Err(Error::bug(error.to_string()))).collect(),
         }
     }
@@ -83,17 +81,6 @@ impl Cloud for AzureCloud {
         };
         Ok(Box::new(BlobObjects::new(Azure::new(place, self.cloud.web()?.clone())?, self.threads)))
     }
-}
-
-fn question(call: &Call) -> Question {
-    let method = match call.method {
-        Method::Get => http::Method::GET,
-        Method::Put => http::Method::PUT,
-        Method::Post => http::Method::POST,
-        Method::Patch => http::Method::PATCH,
-        Method::Delete => http::Method::DELETE,
-    };
-    Question { method, url: call.url.clone(), audience: call.audience, body: call.body.clone(), headers: call.headers.clone(), repeatable: call.repeatable }
 }
 
 fn reply(answer: &Answer) -> Reply {

@@ -1,12 +1,14 @@
 //! Runs on far clusters: each cluster has a thread that talks to it; what it tells becomes events.
 
+mod agenda;
 mod logs;
+mod orders;
 mod stage;
 mod status;
 mod worker;
 
+pub(super) use orders::{Order, Word};
 pub use stage::bring_code;
-pub(super) use worker::{Order, Word};
 
 use super::{Daemon, Replies, Then, log, now};
 use std::collections::HashMap;

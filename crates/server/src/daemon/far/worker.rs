@@ -2,104 +2,19 @@
 //! whatever else is asked of it in between. It writes nothing into the history; it tells.
 
 use super::super::Message;
+use super::agenda::Agenda;
 use super::logs;
+use super::orders::{Order, Word};
 use super::status::Status;
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use towline_backends::far::FarCluster;
-use towline_core::plan::Plan;
-use towline_core::redact::SecretSet;
 use towline_core::state::Native;
-use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
 use towline_wire::layout::StateFolder;
 use towline_wire::site::{FarRun, RunReport};
-
-/// How often the records of a run that somebody watches are looked at.
-const WATCHED: Duration = Duration::from_millis(400);
-/// And of runs that nobody watches: soon after something has changed, and later.
-const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-const LIVELY: Duration = Duration::from_secs(15);
-/// How often the scheduler is asked at most, and at least.
-const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
-/// Unless the user waits for the answer, or something is to be settled: so much is between two questions at least.
-const AT_ONCE: Duration = Duration::from_millis(300);
-/// Pauses after a failure: from, and up to.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// A line that nobody needs is let go after this time.
-const IDLE: Duration = Duration::from_secs(60);
-
-type Replies = UnboundedSender<Reply>;
-
-/// What the daemon asks of a cluster's thread.
-pub(in super::super) enum Order {
-    /// Carries a submission over; repeated until the cluster says yes or no.
-    Submit {
-        plan: Arc<Plan>,
-        secrets: SecretSet,
-    },
-    /// From now on these are looked after.
-    Watch {
-        runs: Vec<FarRun>,
-    },
-    Cancel {
-        runs: Vec<FarRun>,
-    },
-    /// These have ended.
-    Unwatch {
-        runs: Vec<RunId>,
-    },
-    /// Its logs are kept up to date here while somebody follows it.
-    Follow {
-        run: FarRun,
-        on: bool,
-    },
-    /// Brings what is new of a run's logs, then answers.
-    Logs {
-        run: FarRun,
-        replies: Replies,
-    },
-    /// Looks now, whatever the time.
-    Look {
-        replies: Replies,
-    },
-    Explain {
-        run: FarRun,
-        replies: Replies,
-    },
-    Forget {
-        runs: Vec<FarRun>,
-    },
-    Leave,
-}
-
-/// What a cluster's thread tells the daemon.
-pub(in super::super) enum Word {
-    /// The content is there; from here on the scheduler may have it.
-    Staged {
-        submission: RunId,
-    },
-    Submitted {
-        submission: RunId,
-        /// Its runs, with what the cluster calls them.
-        result: Result<Vec<FarRun>>,
-    },
-    /// It never reached the cluster, and will not.
-    Withdrawn {
-        runs: Vec<RunId>,
-    },
-    Observed {
-        reports: Vec<RunReport>,
-    },
-    /// What was asked for was looked at, and told before this.
-    Looked {
-        replies: Replies,
-    },
-}
 
 pub(super) struct Worker {
     pub(super) cluster: String,
@@ -110,43 +25,9 @@ pub(super) struct Worker {
     pub(super) status: Status,
 }
 
-/// What is to be done, and when.
-struct Agenda {
-    submissions: VecDeque<(Arc<Plan>, SecretSet)>,
-    cancels: Vec<FarRun>,
-    watched: HashMap<RunId, FarRun>,
-    followed: HashMap<RunId, FarRun>,
-    looked: Instant,
-    asked: Instant,
-    ask_every: Duration,
-    /// It is asked then at the latest: something is to be settled, or was asked for.
-    ask_by: Option<Instant>,
-    /// The scheduler answered when it was last asked.
-    is_answered: bool,
-    pause: Option<(Instant, Duration)>,
-    used: Instant,
-    changed: Instant,
-    last: HashMap<RunId, RunReport>,
-}
-
 impl Worker {
     pub(super) fn serve(self) {
-        let now = Instant::now();
-        let mut agenda = Agenda {
-            submissions: VecDeque::new(),
-            cancels: Vec::new(),
-            watched: HashMap::new(),
-            followed: HashMap::new(),
-            looked: now,
-            asked: now.checked_sub(ASK.1).unwrap_or(now),
-            ask_every: ASK.0,
-            ask_by: None,
-            is_answered: false,
-            pause: None,
-            used: now,
-            changed: now,
-            last: HashMap::new(),
-        };
+        let mut agenda = Agenda::new();
         loop {
             match self.orders.recv_timeout(agenda.wait()) {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return,
@@ -169,7 +50,7 @@ impl Worker {
     }
 
     fn take(&self, order: Order, agenda: &mut Agenda) {
-        agenda.used = Instant::now();
+        agenda.is_used();
         match order {
             Order::Submit { plan, secrets } => {
                 // Whoever submits is there and may have signed in by now.
@@ -199,7 +80,7 @@ impl Worker {
                 });
             }
             Order::Look { replies } => {
-                agenda.asked = agenda.asked.checked_sub(agenda.ask_every).unwrap_or(agenda.asked);
+                agenda.ask_in_any_case();
                 self.status.waits();
                 let mut heard = false;
                 let looked = self.look(agenda, &mut heard);
@@ -246,10 +127,7 @@ impl Worker {
         let mut heard = false;
         let done = self.submit_all(agenda, &mut heard).and_then(|()| self.cancel_all(agenda, &mut heard)).and_then(|()| self.look(agenda, &mut heard));
         self.note_news(&done, heard);
-        agenda.pause = done.is_err().then(|| {
-            let pause = agenda.pause.map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
-            (Instant::now() + pause, pause)
-        });
+        agenda.pause_after(done.is_err());
         if agenda.is_idle() && self.backend.is_open() {
             self.backend.hang_up();
         }
@@ -314,7 +192,7 @@ impl Worker {
         agenda.cancels.clear();
         agenda.ask_soon();
         // Whoever cancelled waits for the answer.
-        agenda.ask_by = Some(Instant::now().max(agenda.asked + AT_ONCE));
+        agenda.ask_now();
         *heard = true;
         Ok(())
     }
@@ -327,16 +205,7 @@ impl Worker {
         let ask = agenda.ask_in().is_zero();
         let runs: Vec<FarRun> = agenda.watched.values().cloned().collect();
         let observed = self.backend.observe_runs(&runs, ask)?;
-        agenda.looked = Instant::now();
-        if ask {
-            agenda.asked = Instant::now();
-            agenda.ask_every = (agenda.ask_every * 3 / 2).min(ASK.1);
-            agenda.is_answered = observed.unasked.is_none();
-            agenda.ask_by = observed.settles_in.map(|millis| agenda.asked + Duration::from_millis(millis).max(AT_ONCE));
-        } else if let Some(millis) = observed.settles_in {
-            // Only the scheduler can say more.
-            agenda.ask_by = Some(Instant::now() + Duration::from_millis(millis).max(AT_ONCE));
-        }
+        agenda.has_looked(ask, &observed);
         // While the scheduler keeps silent, records alone are not all there is to know.
         *heard |= agenda.is_answered;
         let mut changed = Vec::new();
@@ -374,56 +243,5 @@ fn placed(report: &RunReport, last: Option<&RunReport>) -> Option<Native> {
         (Some(native), Some(claim)) => Some(Native { hosts: claim.hosts.clone(), ..native }),
         (None, Some(claim)) => Some(Native { id: claim.by.job.clone(), hosts: claim.hosts.clone(), ..Native::default() }),
         (known, None) => known,
-    }
-}
-
-impl Agenda {
-    fn look_every(&self) -> Duration {
-        match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
-            (false, _) => WATCHED,
-            (true, true) => UNWATCHED.0,
-            (true, false) => UNWATCHED.1,
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.looked.elapsed() >= self.look_every() || self.ask_in().is_zero()
-    }
-
-    /// When the scheduler is to be asked again.
-    fn ask_in(&self) -> Duration {
-        let usual = self.ask_every.saturating_sub(self.asked.elapsed());
-        self.ask_by.map_or(usual, |by| usual.min(by.saturating_duration_since(Instant::now())))
-    }
-
-    fn ask_soon(&mut self) {
-        self.changed = Instant::now();
-        self.ask_every = ASK.0;
-    }
-
-    fn is_paused(&self) -> bool {
-        self.pause.is_some_and(|(until, _)| Instant::now() < until)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.watched.is_empty() && self.submissions.is_empty() && self.cancels.is_empty() && self.used.elapsed() > IDLE
-    }
-
-    fn wait(&self) -> Duration {
-        if let Some((until, _)) = self.pause {
-            return until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        }
-        if self.watched.is_empty() {
-            return IDLE;
-        }
-        let look = self.look_every().saturating_sub(self.looked.elapsed());
-        look.min(self.ask_in()).max(Duration::from_millis(10))
-    }
-
-    /// No more is to be heard of these.
-    fn forget(&mut self, run: &RunId) {
-        self.watched.remove(run);
-        self.last.remove(run);
-        self.followed.remove(run);
     }
 }

@@ -1,26 +1,12 @@
 """Microsoft's own client against the emulator: every operation is asserted, and named on standard output when it held."""
 
-import contextlib, io, json, os, pathlib, socket, sys, tempfile, time
+import contextlib, io, json, os, pathlib, sys, tempfile, time
 
-# Names of the blob service are under `.localhost`, which not every resolver knows.
-resolve = socket.getaddrinfo
-socket.getaddrinfo = lambda host, *rest, **more: resolve("127.0.0.1" if str(host).endswith("localhost") else host, *rest, **more)
-
-from azure.ai.ml import Input, MLClient, MpiDistribution, Output, PyTorchDistribution, command
+from workspace import base, connect, place
+from azure.ai.ml import Input, MpiDistribution, Output, PyTorchDistribution, command
 from azure.ai.ml.entities import AccountKeyConfiguration, AzureBlobDatastore, Data, Environment, ManagedIdentityConfiguration, SshJobService, UserIdentityConfiguration
 from azure.ai.ml.exceptions import JobException
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
-from azure.identity import ManagedIdentityCredential
-
-base, storage = os.environ["AML_ENDPOINT"], os.environ["AML_STORAGE"]
-place = [os.environ[name] for name in ("AML_SUBSCRIPTION", "AML_GROUP", "AML_WORKSPACE")]
-cloud = dict(azure_portal=base, resource_manager=base, active_directory=base, aml_resource_id="https://ml.azure.com",
-             registry_discovery_endpoint=base, storage_endpoint=storage)
-
-
-def connect(workspace=place[2], credential=None):
-    return MLClient(credential or ManagedIdentityCredential(), place[0], place[1], workspace, cloud="TowCloud", cloud_metadata=cloud, enable_telemetry=False)
-
 
 ml = connect()
 code = pathlib.Path(tempfile.mkdtemp(prefix="tow-certify-"))

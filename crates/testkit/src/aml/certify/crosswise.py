@@ -1,20 +1,12 @@
 """Microsoft's own client, for what somebody else began: a word of the command line for each act, `ACT:NAME`, and a line of JSON for its outcome."""
 
-import contextlib, io, json, os, pathlib, socket, sys, time
+import contextlib, io, json, os, pathlib, sys, time
 
-# Names of the blob service are under `.localhost`, which not every resolver knows.
-resolve = socket.getaddrinfo
-socket.getaddrinfo = lambda host, *rest, **more: resolve("127.0.0.1" if str(host).endswith("localhost") else host, *rest, **more)
-
-from azure.ai.ml import MLClient, PyTorchDistribution, command
+from workspace import connect
+from azure.ai.ml import PyTorchDistribution, command
 from azure.ai.ml.entities import Environment
-from azure.identity import ManagedIdentityCredential
 
-base, storage = os.environ["AML_ENDPOINT"], os.environ["AML_STORAGE"]
-place = [os.environ[name] for name in ("AML_SUBSCRIPTION", "AML_GROUP", "AML_WORKSPACE")]
-cloud = dict(azure_portal=base, resource_manager=base, active_directory=base, aml_resource_id="https://ml.azure.com",
-             registry_discovery_endpoint=base, storage_endpoint=storage)
-ml = MLClient(ManagedIdentityCredential(), *place, cloud="TowCloud", cloud_metadata=cloud, enable_telemetry=False)
+ml = connect()
 
 
 def shown(job):

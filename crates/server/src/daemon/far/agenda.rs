@@ -1,0 +1,148 @@
+//! What a far cluster's thread has to do, and when.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use towline_core::RunId;
+use towline_core::plan::Plan;
+use towline_core::redact::SecretSet;
+use towline_wire::site::{FarRun, Observed, RunReport};
+
+/// How often the records of a run that somebody watches are looked at.
+const WATCHED: Duration = Duration::from_millis(400);
+/// And of runs that nobody watches: soon after something has changed, and later.
+const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+const LIVELY: Duration = Duration::from_secs(15);
+/// How often the scheduler is asked at most, and at least.
+const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
+/// Unless the user waits for the answer, or something is to be settled: so much is between two questions at least.
+const AT_ONCE: Duration = Duration::from_millis(300);
+/// Pauses after a failure: from, and up to.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// A line that nobody needs is let go after this time.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What is to be done, and when.
+pub(super) struct Agenda {
+    pub(super) submissions: VecDeque<(Arc<Plan>, SecretSet)>,
+    pub(super) cancels: Vec<FarRun>,
+    pub(super) watched: HashMap<RunId, FarRun>,
+    pub(super) followed: HashMap<RunId, FarRun>,
+    looked: Instant,
+    asked: Instant,
+    ask_every: Duration,
+    /// It is asked then at the latest: something is to be settled, or was asked for.
+    ask_by: Option<Instant>,
+    /// The scheduler answered when it was last asked.
+    pub(super) is_answered: bool,
+    pub(super) pause: Option<(Instant, Duration)>,
+    used: Instant,
+    changed: Instant,
+    pub(super) last: HashMap<RunId, RunReport>,
+}
+
+impl Agenda {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            submissions: VecDeque::new(),
+            cancels: Vec::new(),
+            watched: HashMap::new(),
+            followed: HashMap::new(),
+            looked: now,
+            asked: now.checked_sub(ASK.1).unwrap_or(now),
+            ask_every: ASK.0,
+            ask_by: None,
+            is_answered: false,
+            pause: None,
+            used: now,
+            changed: now,
+            last: HashMap::new(),
+        }
+    }
+
+    pub(super) fn look_every(&self) -> Duration {
+        match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
+            (false, _) => WATCHED,
+            (true, true) => UNWATCHED.0,
+            (true, false) => UNWATCHED.1,
+        }
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.looked.elapsed() >= self.look_every() || self.ask_in().is_zero()
+    }
+
+    /// When the scheduler is to be asked again.
+    pub(super) fn ask_in(&self) -> Duration {
+        let usual = self.ask_every.saturating_sub(self.asked.elapsed());
+        self.ask_by.map_or(usual, |by| usual.min(by.saturating_duration_since(Instant::now())))
+    }
+
+    pub(super) fn is_used(&mut self) {
+        self.used = Instant::now();
+    }
+
+    /// After a look, at the records alone or with a question to the scheduler.
+    pub(super) fn has_looked(&mut self, asked: bool, observed: &Observed) {
+        let now = Instant::now();
+        let settled = observed.settles_in.map(|millis| now + Duration::from_millis(millis).max(AT_ONCE));
+        self.looked = now;
+        if asked {
+            self.asked = now;
+            self.ask_every = (self.ask_every * 3 / 2).min(ASK.1);
+            self.is_answered = observed.unasked.is_none();
+            self.ask_by = settled;
+        } else if settled.is_some() {
+            // Only the scheduler can say more.
+            self.ask_by = settled;
+        }
+    }
+
+    /// Longer after each failure; none after a success.
+    pub(super) fn pause_after(&mut self, failed: bool) {
+        let pause = self.pause.map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
+        self.pause = failed.then(|| (Instant::now() + pause, pause));
+    }
+
+    /// The user waits for the answer.
+    pub(super) fn ask_now(&mut self) {
+        self.ask_by = Some(Instant::now().max(self.asked + AT_ONCE));
+    }
+
+    /// At the next look, however short ago the last question was.
+    pub(super) fn ask_in_any_case(&mut self) {
+        self.asked = self.asked.checked_sub(self.ask_every).unwrap_or(self.asked);
+    }
+
+    pub(super) fn ask_soon(&mut self) {
+        self.changed = Instant::now();
+        self.ask_every = ASK.0;
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.pause.is_some_and(|(until, _)| Instant::now() < until)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.watched.is_empty() && self.submissions.is_empty() && self.cancels.is_empty() && self.used.elapsed() > IDLE
+    }
+
+    pub(super) fn wait(&self) -> Duration {
+        if let Some((until, _)) = self.pause {
+            return until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        }
+        if self.watched.is_empty() {
+            return IDLE;
+        }
+        let look = self.look_every().saturating_sub(self.looked.elapsed());
+        look.min(self.ask_in()).max(Duration::from_millis(10))
+    }
+
+    /// No more is to be heard of these.
+    pub(super) fn forget(&mut self, run: &RunId) {
+        self.watched.remove(run);
+        self.last.remove(run);
+        self.followed.remove(run);
+    }
+}

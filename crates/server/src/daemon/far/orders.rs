@@ -1,0 +1,77 @@
+//! What the daemon asks of a far cluster's thread, and what it is told.
+
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use towline_core::plan::Plan;
+use towline_core::redact::SecretSet;
+use towline_core::{Result, RunId};
+use towline_wire::daemon::Reply;
+use towline_wire::site::{FarRun, RunReport};
+
+type Replies = UnboundedSender<Reply>;
+
+/// What the daemon asks of a cluster's thread.
+pub(in super::super) enum Order {
+    /// Carries a submission over; repeated until the cluster says yes or no.
+    Submit {
+        plan: Arc<Plan>,
+        secrets: SecretSet,
+    },
+    /// From now on these are looked after.
+    Watch {
+        runs: Vec<FarRun>,
+    },
+    Cancel {
+        runs: Vec<FarRun>,
+    },
+    /// These have ended.
+    Unwatch {
+        runs: Vec<RunId>,
+    },
+    /// Its logs are kept up to date here while somebody follows it.
+    Follow {
+        run: FarRun,
+        on: bool,
+    },
+    /// Brings what is new of a run's logs, then answers.
+    Logs {
+        run: FarRun,
+        replies: Replies,
+    },
+    /// Looks now, whatever the time.
+    Look {
+        replies: Replies,
+    },
+    Explain {
+        run: FarRun,
+        replies: Replies,
+    },
+    Forget {
+        runs: Vec<FarRun>,
+    },
+    Leave,
+}
+
+/// What a cluster's thread tells the daemon.
+pub(in super::super) enum Word {
+    /// The content is there; from here on the scheduler may have it.
+    Staged {
+        submission: RunId,
+    },
+    Submitted {
+        submission: RunId,
+        /// Its runs, with what the cluster calls them.
+        result: Result<Vec<FarRun>>,
+    },
+    /// It never reached the cluster, and will not.
+    Withdrawn {
+        runs: Vec<RunId>,
+    },
+    Observed {
+        reports: Vec<RunReport>,
+    },
+    /// What was asked for was looked at, and told before this.
+    Looked {
+        replies: Replies,
+    },
+}
