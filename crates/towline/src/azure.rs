@@ -179,6 +179,18 @@ pub(crate) fn job_data(context: &Context, cluster: &str, job: &Job, code: &mut O
     Ok(data)
 }
 
+/// The data that a run had elsewhere. Mapped folders, which were links there, are mounted; those of another workspace stay what they are.
+pub(crate) fn with_folders(context: &Context, cluster: &str, mut data: JobData, code: &mut Option<FrozenCode>) -> Result<JobData> {
+    if code.as_ref().is_none_or(|code| code.mapped.values().any(|place| place.starts_with(MOUNTED))) {
+        return Ok(data);
+    }
+    let more = job_data(context, cluster, &Job::default(), code)?;
+    let own: BTreeSet<String> = data.io.iter().map(|io| io.name.clone()).collect();
+    data.io.extend(more.io.into_iter().filter(|io| !own.contains(&io.name)));
+    data.secrets.0.extend(more.secrets.0);
+    Ok(data)
+}
+
 /// A store by the name that the workspace has for it.
 fn workspace_store(name: &str) -> NamedStore {
     NamedStore { name: name.to_owned(), datastore: Datastore { kind: WORKSPACE_STORE.to_owned(), ..Datastore::default() } }

@@ -82,6 +82,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let mut notes = Vec::new();
     let (survey, mut frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
     let data = match (&target, data) {
+        (AnyCluster::Azure(_), Some((io, copy))) => crate::azure::with_folders(context, cluster, same_data(context, io, copy)?, &mut frozen)?,
         (_, Some((io, copy))) => same_data(context, io, copy)?,
         (AnyCluster::Azure(_), None) => crate::azure::job_data(context, cluster, &job, &mut frozen)?,
         (_, None) => job_data(context, &job, target.is_here())?,

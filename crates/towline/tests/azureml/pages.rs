@@ -143,6 +143,12 @@ fn data_and_output_are_the_mapped_folders_in_every_run() {
     assert_eq!(act.home().read("data/coco/x"), "there");
     act.a("rm data/coco --yes").ok();
     assert_eq!(act.aml().blob("vigeastblob", "path/to/data/coco/x"), None);
+    // What was tried on this machine sees the store's folders there.
+    act.home().write("data/only-here", "");
+    let here = act.a("-c local submit ls data").ok().id();
+    act.a(&format!("wait {here}")).ok();
+    let (there, _) = act.submitted(&format!("resubmit {here} --to aml"));
+    assert_eq!(act.lines(&there, 1), ["voc20"]);
     // From the blob of one cluster to that of another.
     act.aml().put_blob("vigblob", "path/to/data/voc20/theirs", "west");
     act.a("-c eu -f we3v32 u data/voc20").ok();
