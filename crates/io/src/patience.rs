@@ -32,7 +32,7 @@ impl Default for Patience {
 impl Patience {
     /// For calls that somebody waits for.
     pub const fn of_a_call(repeatable: bool) -> Self {
-        let (trouble, throttling) = (Duration::from_secs(30), Duration::from_secs(60));
+        let (trouble, throttling) = (Duration::from_secs(10), Duration::from_secs(60));
         Self { tries: u32::MAX, tries_at_a_stranger: 4, trouble, throttling, repeatable, is_shared: false }
     }
 

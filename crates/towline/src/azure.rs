@@ -1,7 +1,7 @@
 //! Clusters of Azure ML: made from the configuration, and what was learnt of them before.
 
 use crate::context::Context;
-use crate::job_data::{JobData, clean};
+use crate::job_data::{JobData, check_name, clean};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) fn cloud(named: &NamedCluster, state: &StateFolder) -> Result<AzureCl
 pub(crate) fn settled(name: &str, cluster: Cluster, folder: &Path, environment: &[(String, String)]) -> Result<NamedCluster> {
     let mut cluster = with_workspace(name, cluster, folder)?;
     let value = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-    let by_cli = cluster.credential.as_ref().is_none_or(|credential| matches!(credential, Credential::Word(word) if word == "azure_cli"));
+    let by_cli = is_by_cli(cluster.credential.as_ref());
     if cluster.profile.is_none() && by_cli {
         cluster.profile = value("AZURE_CONFIG_DIR");
     }
@@ -63,9 +63,19 @@ pub(crate) fn settled(name: &str, cluster: Cluster, folder: &Path, environment: 
         Some(Credential::Map(map)) => map.values().filter_map(|value| value.strip_prefix("env:")).collect(),
         _ => Vec::new(),
     };
-    let wanted = OF_SIGN_IN.into_iter().chain(referred);
+    // Where `az` is, for whoever has another shell.
+    let wanted = OF_SIGN_IN.into_iter().chain(referred).chain(by_cli.then_some("PATH"));
     let variables = wanted.filter_map(|name| Some((name.to_owned(), value(name)?))).collect();
     Ok(NamedCluster { name: name.to_owned(), variables: Variables(variables), cluster })
+}
+
+/// Nothing is said, or nothing but whose login of the Azure CLI it is.
+fn is_by_cli(credential: Option<&Credential>) -> bool {
+    match credential {
+        None => true,
+        Some(Credential::Word(word)) => word == "azure_cli",
+        Some(Credential::Map(map)) => map.keys().all(|key| key == "azure_cli" || key == "tenant_id"),
+    }
 }
 
 fn with_workspace(name: &str, mut cluster: Cluster, folder: &Path) -> Result<Cluster> {
@@ -169,6 +179,7 @@ pub(crate) fn job_data(context: &Context, cluster: &str, job: &Job, code: &mut O
     let copy = known.copy.take_if(|copy| is_unknown(&copy.datastore));
     let mut data = crate::job_data::job_data(context, &known, false)?;
     for (name, io) in job.io.iter().filter(|(_, io)| is_unknown(&io.datastore)) {
+        check_name(name)?;
         let path = clean(&format!("io.{name}.path"), &io.path)?;
         data.io.push(IoPlan { name: name.clone(), store: workspace_store(&io.datastore), path, mode: io.mode, options: io.options.clone() });
     }

@@ -74,7 +74,7 @@ pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPla
     Ok(JobData { io, copy, secrets })
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let good = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if good { Ok(()) } else { Err(Error::config(format!("`io.{name}`: a name has letters, digits, `_` and `-`, and begins with a letter"))) }

@@ -3,51 +3,68 @@
 use super::backend::AzureBackend;
 use super::client::{BATCH, refusal, url};
 use super::memory::Grounds;
-use super::observe::job_name;
+use super::observe::{job_name, later};
 use super::report::JobView;
 use super::state::NativeState;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::time::Duration;
 use towline_core::Result;
 use towline_core::cloud::{Call, Reply};
 use towline_host::crash;
 use towline_wire::crew::keys;
 use towline_wire::site::FarRun;
 
-/// Milliseconds until it is looked again whether a job is there.
-const AGAIN: u64 = 500;
+/// Until it is looked again whether a job is there.
+const AGAIN: Duration = Duration::from_millis(500);
 
 impl AzureBackend {
     /// The word is left for the runner first, so that it knows why it is ended.
+    /// One that cannot be ended does not keep the others from it; what is done is not done again.
     pub(super) fn cancel_all(&self, runs: &[FarRun]) -> Result<()> {
+        let mut failed = Ok(());
+        let mut noted = Vec::new();
         for far in runs {
-            if let Grounds::Stage(stage) = self.grounds(far)? {
-                self.with_stage(|objects| objects.put(&format!("{stage}/{}", keys::cancel(&far.run)), b"", false))?;
+            if self.memory().told.contains(&far.run) {
+                continue;
+            }
+            match self.note_cancel(far) {
+                Ok(()) => noted.push(far.clone()),
+                Err(error) => failed = failed.and(Err(error)),
             }
         }
         crash::pass("azureml.cancel.noted");
-        let replies = self.ask_to_end(runs)?;
-        for (far, reply) in runs.iter().zip(replies) {
+        for (far, reply) in noted.iter().zip(self.ask_to_end(&noted)?) {
+            let reply = match reply {
+                Ok(reply) => reply,
+                Err(error) => {
+                    failed = failed.and(Err(error));
+                    continue;
+                }
+            };
             match reply.status {
-                200..=299 => {
-                    self.memory().unheard.remove(&far.run);
-                }
+                200..=299 => self.memory().heard(&far.run),
                 // Over already; or not known yet, or in the way of something: the next look tells.
-                400 | 404 | 409 => {
-                    self.memory().unheard.insert(far.run.clone());
-                }
-                _ => return Err(refusal("the job cannot be cancelled", &reply)),
+                400 | 404 | 409 => self.memory().not_heard(&far.run),
+                _ => failed = failed.and(Err(refusal(&format!("job `{}` cannot be cancelled", job_name(far)), &reply))),
             }
         }
         crash::pass("azureml.cancel.done");
-        Ok(())
+        failed
     }
 
-    fn ask_to_end(&self, runs: &[FarRun]) -> Result<Vec<Reply>> {
+    fn note_cancel(&self, far: &FarRun) -> Result<()> {
+        match self.grounds(far)? {
+            Grounds::Stage(stage) => self.with_stage(|objects| objects.put(&format!("{stage}/{}", keys::cancel(&far.run)), b"", false)).map(drop),
+            Grounds::Foreign => Ok(()),
+        }
+    }
+
+    fn ask_to_end(&self, runs: &[FarRun]) -> Result<Vec<Result<Reply>>> {
         let site = self.site()?;
         let cancel = |far: &FarRun| Call::post(url(self.cloud(), &format!("{}/jobs/{}/cancel", site.scope.id(), job_name(far))), Value::Null).repeatable();
         let calls: Vec<Call> = runs.iter().map(cancel).collect();
-        calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls)).collect()
+        Ok(calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls)).collect())
     }
 
     /// Tells the service once more to end what it did not know when it was told.
@@ -55,17 +72,20 @@ impl AzureBackend {
         let unheard: Vec<FarRun> = {
             let mut memory = self.memory();
             let is_over = |far: &FarRun| jobs.get(job_name(far)).is_some_and(|job| job.state.is_final() || job.state == NativeState::Cancelling);
-            memory.unheard.retain(|run| !runs.iter().any(|far| far.run == *run && is_over(far)));
-            runs.iter().filter(|far| memory.unheard.contains(&far.run)).cloned().collect()
+            for far in runs.iter().filter(|far| is_over(far)) {
+                memory.unheard.remove(&far.run);
+            }
+            let unheard = runs.iter().filter(|far| memory.unheard.contains_key(&far.run));
+            for far in unheard.clone() {
+                later(memory.unheard.get(&far.run).copied(), AGAIN, settles_in);
+            }
+            unheard.filter(|far| jobs.contains_key(job_name(far))).cloned().collect()
         };
-        if unheard.is_empty() {
-            return Ok(());
+        for (far, reply) in unheard.iter().zip(self.ask_to_end(&unheard)?) {
+            if reply?.is_good() {
+                self.memory().heard(&far.run);
+            }
         }
-        *settles_in = Some(settles_in.map_or(AGAIN, |known| known.min(AGAIN)));
-        let there: Vec<FarRun> = unheard.into_iter().filter(|far| jobs.contains_key(job_name(far))).collect();
-        let replies = self.ask_to_end(&there)?;
-        let told: Vec<_> = there.iter().zip(replies).filter(|(_, reply)| reply.is_good()).map(|(far, _)| &far.run).collect();
-        self.memory().unheard.retain(|run| !told.contains(&run));
         Ok(())
     }
 }

@@ -34,6 +34,17 @@ pub(super) fn found(what: &str, reply: &Reply) -> Result<Option<Value>> {
     }
 }
 
+/// A 404 that speaks of something above what was asked for: a subscription, a group or a workspace that whoever is signed in does not see.
+pub(super) fn is_elsewhere(reply: &Reply) -> bool {
+    let body = reply.json().unwrap_or(Value::Null);
+    let error = body.get("error").unwrap_or(&body);
+    match error["code"].as_str().unwrap_or_default() {
+        "SubscriptionNotFound" | "ResourceGroupNotFound" | "ParentResourceNotFound" => true,
+        "ResourceNotFound" => !error["message"].as_str().unwrap_or_default().contains("/jobs/"),
+        _ => false,
+    }
+}
+
 /// The body of a good answer.
 pub(super) fn good(what: &str, reply: &Reply) -> Result<Value> {
     if !reply.is_good() {
@@ -65,7 +76,7 @@ pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl F
         // A page may be empty and lead on all the same. It leads nowhere else than the service itself.
         next = page["nextLink"]
             .as_str()
-            .filter(|link| link.starts_with(cloud.endpoint()) || audience != Audience::Management)
+            .filter(|link| audience != Audience::Management || is_below(cloud.endpoint(), link))
             .map(|link| Call::get(link).audience(audience));
         let items = match page.get_mut("value").map(Value::take) {
             Some(Value::Array(items)) => items,
@@ -76,6 +87,11 @@ pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl F
         }
     }
     Err(Error::unreachable(format!("{what}: the list has no end")))
+}
+
+/// No token goes to another host whose name begins the same.
+pub(super) fn is_below(endpoint: &str, link: &str) -> bool {
+    link.strip_prefix(endpoint).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The service's no, as an error. What a status means is the same everywhere.
@@ -113,5 +129,9 @@ mod tests {
         assert_eq!(refusal("x", &reply(503, "busy")).kind(), ErrorKind::Unreachable);
         assert_eq!(refusal("x", &reply(404, "{}")).kind(), ErrorKind::NotFound);
         assert!(!refusal("x", &reply(403, "{}")).hints().is_empty());
+        let missing = |code: &str, message: &str| is_elsewhere(&reply(404, &serde_json::json!({"error": {"code": code, "message": message}}).to_string()));
+        assert!(missing("SubscriptionNotFound", "") && missing("ResourceNotFound", "The Resource '…/workspaces/w' under resource group 'g' was not found."));
+        assert!(!missing("UserError", "Run r was not found") && !missing("ResourceNotFound", "…/workspaces/w/jobs/r was not found"));
+        assert!(is_below("https://a.b", "https://a.b/x") && !is_below("https://a.b", "https://a.b.evil/x") && !is_below("https://a.b", "https://a.b@evil/"));
     }
 }

@@ -17,8 +17,6 @@ pub(super) struct Data {
     pub inputs: Map<String, Value>,
     pub outputs: Map<String, Value>,
     pub places: Vec<(String, String)>,
-    /// What is written is there only when the service has ended the job.
-    pub is_uploaded: bool,
 }
 
 /// Whether the service brings it; else our own program does, on the node.
@@ -84,7 +82,6 @@ fn add(data: &mut Data, io: &IoPlan, names: &dyn Fn(&NamedStore) -> String) -> R
         }
         IoMode::Write | IoMode::Mount => {
             let mode = if io.mode == IoMode::Write { "Upload" } else { "ReadWriteMount" };
-            data.is_uploaded |= io.mode == IoMode::Write;
             data.outputs.insert(key.clone(), json!({"jobOutputType": "uri_folder", "uri": uri, "mode": mode}));
             "outputs"
         }
@@ -101,7 +98,7 @@ fn add_copy(data: &mut Data, copy: &CopyPlan, names: &dyn Fn(&NamedStore) -> Str
         let key = format!("tow_copy_{number}");
         let path = below(&copy.store, &format!("{}/{part}", copy.path));
         data.inputs.insert(key.clone(), json!({"jobInputType": "uri_folder", "uri": address(&names(&copy.store), &path), "mode": "Download"}));
-        data.places.push((format!("copy/{part}"), format!("${{{{inputs.{key}}}}}")));
+        data.places.push((format!("copy/{number}"), format!("${{{{inputs.{key}}}}}")));
     }
 }
 
@@ -152,7 +149,6 @@ mod tests {
         assert_eq!(modes(&data.outputs), ["out=Upload", "blob_mnt=ReadWriteMount"]);
         assert_eq!(data.places[3], ("blob-mnt".to_owned(), "${{outputs.blob_mnt}}".to_owned()));
         assert!(data.inputs["in"]["uri"].as_str().expect("a text").ends_with("/paths/root/alice/work/"));
-        assert!(data.is_uploaded);
         assert!(add(&mut data, &io("blob_mnt", IoMode::Mount, &[]), &names).is_err());
     }
 

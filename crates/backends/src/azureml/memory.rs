@@ -48,8 +48,12 @@ pub(super) struct Memory {
     pub ends: HashMap<RunId, Ends>,
     /// What of a submission is over only with the service's end.
     pub remains: HashMap<RunId, Remains>,
-    /// Runs that are to end, and that the service did not know when it was told.
-    pub unheard: HashSet<RunId>,
+    /// Runs that are to end, and since when the service does not know them, or will not hear of it.
+    pub unheard: HashMap<RunId, Instant>,
+    /// Runs that the service was told to end.
+    pub told: HashSet<RunId>,
+    /// Since when a job is being ended by the service, or a run waits for it.
+    pub slow: HashMap<RunId, Instant>,
     /// Since when a name is in conflict.
     pub conflicts: HashMap<RunId, Instant>,
     /// Submissions whose secrets are gone from the vault.
@@ -70,6 +74,16 @@ impl Memory {
         self.staged.get(key).is_some_and(|seen| seen.elapsed() < STAGED)
     }
 
+    /// The service has heard that it is to end.
+    pub(super) fn heard(&mut self, run: &RunId) {
+        self.unheard.remove(run);
+        self.told.insert(run.clone());
+    }
+    pub(super) fn not_heard(&mut self, run: &RunId) {
+        self.unheard.entry(run.clone()).or_insert_with(Instant::now);
+        self.told.insert(run.clone());
+    }
+
     pub(super) fn forget(&mut self, run: &RunId) {
         self.grounds.remove(run);
         self.news.remove(run);
@@ -79,6 +93,8 @@ impl Memory {
         self.errors.remove(run);
         self.ends.remove(run);
         self.unheard.remove(run);
+        self.told.remove(run);
+        self.slow.remove(run);
         self.conflicts.remove(run);
     }
 }

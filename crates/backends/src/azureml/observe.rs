@@ -1,7 +1,7 @@
 //! Looking at many runs at once: one listing of news, and of the service as few questions as there are pages, or runs.
 
 use super::backend::AzureBackend;
-use super::client::{BATCH, found, pages, url};
+use super::client::{BATCH, found, is_elsewhere, pages, refusal, url};
 use super::memory::{Grounds, LOST, SETTLES};
 use super::report::{JobView, Signs, report};
 use super::site::AzureSite;
@@ -9,8 +9,9 @@ use super::state::{NativeState, RunError};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use towline_core::cloud::{Audience, Call};
-use towline_core::{Result, RunId};
+use towline_core::cloud::{Audience, Call, Reply};
+use towline_core::reason::Cause;
+use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, News, keys};
 use towline_wire::site::{AttemptReport, FarRun, Observed, RunReport};
 
@@ -20,13 +21,22 @@ const FEW: usize = 20;
 const SOON: Duration = Duration::from_millis(300);
 /// Between two looks at a job that is being ended.
 const ENDING: Duration = Duration::from_secs(1);
+/// And of what takes its time.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// What the service said of jobs.
+struct Jobs {
+    known: HashMap<String, JobView>,
+    /// Nothing could be learnt of these, and why of the first.
+    silent: HashSet<String>,
+    failed: std::result::Result<(), String>,
+}
 
 impl AzureBackend {
     /// The job of a run, if there is one.
     pub(super) fn job(&self, far: &FarRun) -> Result<Option<JobView>> {
         let site = self.site()?;
-        let reply = self.cloud.call(&Call::get(self.job_url(&site, job_name(far))))?;
-        let job = found("the job", &reply)?.as_ref().and_then(JobView::read);
+        let job = job_in(&self.cloud.call(&Call::get(self.job_url(&site, job_name(far))))?)?;
         if let Some(job) = &job {
             self.learn(far, job);
         }
@@ -67,7 +77,7 @@ impl AzureBackend {
         let at = towline_host::clock::now();
         let jobs = if ask { Some(self.jobs(runs)?) } else { None };
         for far in runs {
-            if let Some(job) = jobs.as_ref().and_then(|jobs| jobs.get(job_name(far))) {
+            if let Some(job) = jobs.as_ref().and_then(|jobs| jobs.known.get(job_name(far))) {
                 self.learn(far, job);
             }
         }
@@ -75,45 +85,68 @@ impl AzureBackend {
         let mut observed = Observed { at, runs: Vec::new(), unasked: None, settles_in: None };
         let site = self.site()?;
         if let Some(jobs) = &jobs {
-            self.learn_errors(runs, jobs, &site)?;
+            self.learn_errors(runs, &jobs.known, &site);
         }
+        // What cannot be told of one run is no reason to tell nothing of the others.
+        let mut failed = jobs.as_ref().map_or(Ok(()), |jobs| jobs.failed.clone());
         for far in runs {
             let news = news.get(&far.run);
             let report = match &jobs {
-                None => {
-                    let waits = self.waits_for_service(far, news)?;
-                    if waits {
-                        due(Instant::now(), SOON, &mut observed.settles_in);
-                    }
-                    quick(far, news, waits)
-                }
-                Some(jobs) => self.report_of(far, jobs.get(job_name(far)), news, &site, &mut observed.settles_in)?,
+                Some(jobs) if jobs.silent.contains(job_name(far)) => continue,
+                Some(jobs) => self.report_of(far, jobs.known.get(job_name(far)), news, &site, &mut observed.settles_in),
+                None => self.quick(far, news, &mut observed.settles_in),
             };
-            observed.runs.push(report);
+            match report {
+                Ok(report) => observed.runs.push(report),
+                Err(error) => failed = failed.and(Err(error.to_string())),
+            }
         }
         if let Some(jobs) = &jobs {
-            self.cancel_unheard(runs, jobs, &mut observed.settles_in)?;
-            self.clear_secrets(runs)?;
+            let cancelled = self.cancel_unheard(runs, &jobs.known, &mut observed.settles_in);
+            let cleared = self.clear_secrets(runs);
+            failed = failed.and(cancelled.and(cleared).map_err(|error| error.to_string()));
             self.clear_news(&observed.runs);
         }
+        observed.unasked = failed.err();
         Ok(observed)
+    }
+
+    /// Without the service's word: what the news tell. An end that waits for the service is left to it.
+    fn quick(&self, far: &FarRun, news: Option<&News>, settles_in: &mut Option<u64>) -> Result<RunReport> {
+        let mut attempts: Vec<AttemptReport> = news.map(|news| news.attempts.clone()).unwrap_or_default();
+        if self.waits_for_service(far, news)? {
+            later(Some(self.slow_since(&far.run)), SOON, settles_in);
+            if let Some(last) = attempts.last_mut() {
+                last.end = None;
+            }
+        }
+        Ok(RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled: false, attempts, native: None })
+    }
+
+    fn slow_since(&self, run: &RunId) -> Instant {
+        *self.memory().slow.entry(run.clone()).or_insert_with(Instant::now)
     }
 
     fn report_of(&self, far: &FarRun, job: Option<&JobView>, news: Option<&News>, site: &AzureSite, settles_in: &mut Option<u64>) -> Result<RunReport> {
         let Some(job) = job else { return Ok(self.not_found(far, news, settles_in)) };
         if job.state == NativeState::Cancelling {
             // Whoever asked for that waits for it.
-            due(Instant::now(), ENDING, settles_in);
+            later(Some(self.slow_since(&far.run)), ENDING, settles_in);
         }
         let is_settled = self.is_settled(far, job, news, settles_in);
         let error = self.memory().errors.get(&far.run).cloned().flatten();
         let waits_for_service = !job.state.is_final() && self.waits_for_service(far, news)?;
-        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, waits_for_service }))
+        let uploads = job.state == NativeState::Failed && self.remains(far)?.uploads;
+        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, uploads, waits_for_service }))
     }
 
     /// It has ended by its own account, and there is more to its end.
     fn waits_for_service(&self, far: &FarRun, news: Option<&News>) -> Result<bool> {
         let Some(end) = news.and_then(|news| news.attempts.last()).and_then(|of| of.end.as_ref()) else { return Ok(false) };
+        // Lost nodes may be given back: then the service starts it anew.
+        if end.ending.cause == Some(Cause::NodeFailed) {
+            return Ok(true);
+        }
         let remains = self.remains(far)?;
         Ok(remains.secrets || remains.uploads && end.ending.cause.is_none())
     }
@@ -148,26 +181,39 @@ impl AzureBackend {
         RunReport { run: far.run.clone(), is_unknown: attempts.is_empty(), is_lost, cancelled: false, attempts, native: None }
     }
 
-    /// The jobs of these runs, by name.
-    fn jobs(&self, runs: &[FarRun]) -> Result<HashMap<String, JobView>> {
+    /// The jobs of these runs. A list is read as long as that is cheaper than to ask for each.
+    fn jobs(&self, runs: &[FarRun]) -> Result<Jobs> {
         let site = self.site()?;
         let mut wanted: HashSet<&str> = runs.iter().map(job_name).collect();
-        let mut jobs = HashMap::new();
+        let mut jobs = Jobs { known: HashMap::new(), silent: HashSet::new(), failed: Ok(()) };
         if wanted.len() > FEW {
             let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=All&jobType=Command", site.scope.id())));
+            let mut read = 0;
             pages(self.cloud(), "the jobs of the workspace", first, |page| {
-                let read = page.iter().filter_map(JobView::read).filter(|job| wanted.contains(job.name.as_str()));
-                jobs.extend(read.map(|job| (job.name.clone(), job)));
-                jobs.len() == wanted.len()
+                for job in page.iter().filter_map(JobView::read) {
+                    if wanted.remove(job.name.as_str()) {
+                        jobs.known.insert(job.name.clone(), job);
+                    }
+                }
+                read += 1;
+                wanted.len() <= read
             })?;
-            wanted.retain(|name| !jobs.contains_key(*name));
         }
         // A list may not have seen the newest; only a question for the one job is an authority.
-        let calls: Vec<Call> = wanted.iter().map(|name| Call::get(self.job_url(&site, name))).collect();
-        for reply in calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls)) {
-            if let Some(job) = found("the job", &reply?)?.as_ref().and_then(JobView::read) {
-                jobs.insert(job.name.clone(), job);
+        let names: Vec<&str> = wanted.into_iter().collect();
+        let calls: Vec<Call> = names.iter().map(|name| Call::get(self.job_url(&site, name))).collect();
+        let replies = calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls));
+        for (name, reply) in names.into_iter().zip(replies) {
+            match reply.and_then(|reply| job_in(&reply)) {
+                Ok(job) => jobs.known.extend(job.map(|job| (job.name.clone(), job))),
+                Err(error) => {
+                    jobs.silent.insert(name.to_owned());
+                    jobs.failed = jobs.failed.and(Err(error.to_string()));
+                }
             }
+        }
+        if jobs.known.is_empty() && !jobs.silent.is_empty() {
+            return Err(Error::unreachable(jobs.failed.err().unwrap_or_default()));
         }
         Ok(jobs)
     }
@@ -209,18 +255,22 @@ impl AzureBackend {
         Ok(found)
     }
 
-    /// What run history says of failures; asked once of each.
-    fn learn_errors(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, site: &AzureSite) -> Result<()> {
+    /// What run history says of failures. It may be a moment behind, and need not be reachable at all: then there is one thing less to tell.
+    fn learn_errors(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, site: &AzureSite) {
         let failed = |far: &&FarRun| jobs.get(job_name(far)).is_some_and(|job| job.state.is_final() && job.word != "Completed");
-        let unknown: Vec<&FarRun> = runs.iter().filter(failed).filter(|far| !self.memory().errors.contains_key(&far.run)).collect();
+        let is_open = |far: &&FarRun| {
+            let memory = self.memory();
+            let is_young = memory.finals.get(&far.run).is_none_or(|since| since.elapsed() < SETTLES);
+            memory.errors.get(&far.run).is_none_or(|known| known.is_none() && is_young)
+        };
+        let unknown: Vec<&FarRun> = runs.iter().filter(failed).filter(is_open).collect();
         for some in unknown.chunks(BATCH) {
             let calls: Vec<Call> = some.iter().map(|far| history_call(site, job_name(far), "")).collect();
             for (far, reply) in some.iter().zip(self.cloud.call_all(&calls)) {
-                let error = found("run history", &reply?)?.and_then(|run| RunError::read(&run["error"]));
-                self.memory().errors.insert(far.run.clone(), error);
+                let run = reply.and_then(|reply| found("run history", &reply)).ok().flatten();
+                self.memory().errors.insert(far.run.clone(), run.and_then(|run| RunError::read(&run["error"])));
             }
         }
-        Ok(())
     }
 
     /// A part of run history: the run itself, or what lies below it.
@@ -254,11 +304,16 @@ fn due(since: Instant, wait: Duration, settles_in: &mut Option<u64>) -> bool {
     false
 }
 
-/// Without the service's word: what the news tell. An end that waits for the service is left to it.
-fn quick(far: &FarRun, news: Option<&News>, waits_for_service: bool) -> RunReport {
-    let mut attempts: Vec<AttemptReport> = news.map(|news| news.attempts.clone()).unwrap_or_default();
-    if let Some(last) = attempts.last_mut().filter(|_| waits_for_service) {
-        last.end = None;
+/// Looks again after a while, which grows: what is slow once is slow for longer.
+pub(super) fn later(since: Option<Instant>, least: Duration, settles_in: &mut Option<u64>) {
+    let wait = since.map_or(least, |since| (since.elapsed() / 4).clamp(least, LONGEST));
+    due(Instant::now(), wait, settles_in);
+}
+
+/// A job in an answer; `None` only where the workspace is there, and has none of that name.
+fn job_in(reply: &Reply) -> Result<Option<JobView>> {
+    if reply.status == 404 && is_elsewhere(reply) {
+        return Err(Error::unreachable(refusal("the workspace cannot be seen", reply).to_string()));
     }
-    RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled: false, attempts, native: None }
+    Ok(found("the job", reply)?.as_ref().and_then(JobView::read))
 }

@@ -15,7 +15,7 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CREW_VERB, keys};
 
 /// What the service allows a job beyond its own limit: our program ends it before.
-const SLACK: u64 = 600;
+const SLACK: u64 = 3_600;
 
 /// A job made definite for one workspace; a body for each of its runs.
 #[derive(Debug)]
@@ -137,7 +137,9 @@ impl<'a> Payload<'a> {
     fn limits(&self) -> Option<Value> {
         let time = self.resolved.time?.0;
         let starts = self.resolved.retry.as_ref().map_or(1, |retry| u64::from(retry.max.max(1)));
-        Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{}S", time.saturating_mul(starts).saturating_add(SLACK))}))
+        let held = self.resolved.hold_on_failure.map_or(0, |hold| hold.0);
+        let whole = time.saturating_add(held).saturating_add(SLACK).saturating_mul(starts);
+        Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{whole}S")}))
     }
 
     /// Only what was asked for: most computes have no tiers.

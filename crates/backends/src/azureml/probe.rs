@@ -1,6 +1,6 @@
 //! Asking a workspace what it is and what its jobs run on.
 
-use super::client::{found, get, good, list, url, versioned};
+use super::client::{found, get, good, is_below, list, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
 use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, is_amd, short};
 use serde_json::Value;
@@ -154,7 +154,7 @@ fn target_of(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, found: Opti
 
 /// A list with the pages that follow its first.
 fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<Value> {
-    if let Some(next) = first["nextLink"].as_str().filter(|next| !next.is_empty()).map(ToOwned::to_owned) {
+    if let Some(next) = first["nextLink"].as_str().filter(|next| is_below(cloud.endpoint(), next)).map(ToOwned::to_owned) {
         let others = list(cloud, what, Call::get(next))?;
         if let Some(values) = first["value"].as_array_mut() {
             values.extend(others);

@@ -71,6 +71,8 @@ pub(super) struct Signs<'a> {
     pub error: Option<&'a RunError>,
     /// The job was seen in its final state long enough ago: no more news will come.
     pub is_settled: bool,
+    /// Results of it come with the service's end.
+    pub uploads: bool,
     /// There is more to its end than it tells itself: only when the service has ended it, it is over.
     pub waits_for_service: bool,
 }
@@ -89,12 +91,14 @@ pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs
         start: None,
         url: Some(job.url.clone().unwrap_or_else(|| site.portal(&job.name))),
     };
-    let cancelled = job.state == NativeState::Cancelling || (job.state == NativeState::Canceled && !is_timed_out(&attempts));
+    let cancelled = job.state == NativeState::Cancelling || (job.state == NativeState::Canceled && !is_timed_out(&attempts, job, signs));
     RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled, attempts, native: Some(native) }
 }
 
-fn is_timed_out(attempts: &[AttemptReport]) -> bool {
+/// By our own account, or by the service's.
+fn is_timed_out(attempts: &[AttemptReport], job: &JobView, signs: Signs<'_>) -> bool {
     attempts.iter().any(|of| of.end.as_ref().is_some_and(|end| end.ending.cause == Some(Cause::TimeLimit)))
+        || state::ending(job.state, signs.error, true).cause == Some(Cause::TimeLimit)
 }
 
 /// A job without news of its own has one attempt, as the service saw it.
@@ -136,14 +140,20 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
             };
             last.end = Some(End { at, ending });
         }
-        Some(_) => {}
+        Some(last) => {
+            // It did its work, and what it wrote did not get to where it belongs.
+            if let Some(end) = last.end.as_mut().filter(|end| end.ending.cause.is_none() && signs.uploads && job.state == NativeState::Failed) {
+                let said = signs.error.map_or("the service calls the job failed", |error| error.message.as_str());
+                end.ending = Ending::cause(Cause::Data).detail(format!("what it wrote may not be uploaded: {said}"));
+            }
+        }
         None => attempts.push(AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(End { at, ending: told.clone() }) }),
     }
     // Preempted, or to be tried again: and the service has let the job go.
     let last = attempts.iter().rev().find_map(|of| of.end.as_ref().map(|end| end.ending.clone()));
     if let Some(ending) = last.filter(|ending| ending.cause.is_some() && attempts.iter().all(|of| of.attempt > 0)) {
         let ending = match (ending.cause, told.cause) {
-            (_, Some(Cause::ByUser)) => told,
+            (_, Some(Cause::ByUser)) | (Some(Cause::Preempted), Some(Cause::TimeLimit)) => told,
             // It was started again, and something else went wrong then.
             (Some(Cause::Preempted), Some(cause)) if job.state == NativeState::Failed && cause != Cause::Preempted => {
                 Ending { cause: Some(if cause == Cause::NotStarted { Cause::NodeFailed } else { cause }), ..told }

@@ -100,7 +100,7 @@ fn first_line(text: &str) -> String {
 fn exit_code(message: &str) -> Option<i32> {
     let (_, rest) = ["status code ", "exit code ", "exitcode: "]
         .iter()
-        .find_map(|words| message.to_lowercase().find(words).map(|at| message.split_at(at + words.len())))?;
+        .find_map(|words| message.to_ascii_lowercase().find(words).map(|at| message.split_at(at + words.len())))?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }

@@ -35,8 +35,12 @@ impl AzureBackend {
         if plan.adopted.is_some() {
             return self.taken(plan);
         }
-        let site = self.site()?;
         let asked = Asked { id: &plan.id, runs: &plan.runs, job: &plan.job, resolved: &plan.resolved };
+        // What the plan was made for may be newer than what is known here.
+        let mut site = self.site()?;
+        if self.payload(&asked, &site).is_err() {
+            site = self.look()?;
+        }
         let payload = self.payload(&asked, &site)?;
         let place = self.keep_secrets(plan, &payload, &site, secrets)?;
         crash::pass("azureml.secrets.kept");
@@ -186,7 +190,7 @@ impl AzureBackend {
         let cancel = |job: &String| Call::post(url(self.cloud(), &format!("{}/jobs/{job}/cancel", site.scope.id())), serde_json::Value::Null).repeatable();
         for reply in self.cloud.call_all(&jobs.iter().map(cancel).collect::<Vec<_>>()) {
             let reply = reply?;
-            if matches!(reply.status, 404 | 408 | 429 | 500..=599) {
+            if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
                 return Err(Error::unreachable(refusal("a job of a sweep that is refused cannot be ended yet", &reply).to_string()));
             }
         }

@@ -2,11 +2,11 @@
 
 use super::FarCluster;
 use super::events::observation;
-use towline_core::Result;
 use towline_core::backend::{Cursor, Handle, LogChunk, Observation};
 use towline_core::caps::Caps;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
+use towline_core::{Error, Result};
 use towline_wire::site::FarRun;
 
 /// What holds wherever our runner is on the nodes.
@@ -41,7 +41,11 @@ pub(crate) fn submit(cluster: &dyn FarCluster, plan: &Plan, secrets: &SecretSet)
 }
 
 pub(crate) fn observe(cluster: &dyn FarCluster, handles: &[Handle]) -> Result<Vec<Observation>> {
-    Ok(cluster.observe_runs(&all(handles), true)?.runs.iter().map(observation).collect())
+    let observed = cluster.observe_runs(&all(handles), true)?;
+    match observed.unasked {
+        Some(why) if observed.runs.len() < handles.len() => Err(Error::unreachable(why)),
+        _ => Ok(observed.runs.iter().map(observation).collect()),
+    }
 }
 
 pub(crate) fn logs(cluster: &dyn FarCluster, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {

@@ -1,30 +1,16 @@
 //! The real `az`, signed in to the emulator.
 
 use crate::stage::{Stage, shown};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use towline_core::ErrorKind;
 use towline_core::cloud::Audience;
-use towline_testkit::real;
 
-/// A folder with an `az` that knows the emulator, as a shell's surroundings would tell it.
+/// With the real `az` among its programs.
 fn installed(stage: &Stage) -> PathBuf {
     let bin = stage.folder.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    let [(_, endpoint), (_, secret)] = stage.aml.identity();
-    let script = format!(
-        "#!/bin/sh\nexport IDENTITY_ENDPOINT='{endpoint}' IDENTITY_HEADER='{secret}' REQUESTS_CA_BUNDLE='{}' HOME='{}'\n\
-         export AZURE_CORE_COLLECT_TELEMETRY=false AZURE_CORE_INSTANCE_DISCOVERY=false PYTHONUTF8=1\nexec '{}' -B -m azure.cli \"$@\"\n",
-        stage.aml.authority().display(),
-        stage.folder.path().display(),
-        real::part("az/bin/python").display(),
-    );
-    let az = bin.join("az");
-    std::fs::write(&az, script).unwrap();
-    std::fs::set_permissions(&az, std::fs::Permissions::from_mode(0o755)).unwrap();
     stage.set("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
-    az
+    stage.aml.install_az(&bin)
 }
 
 #[test]
@@ -43,9 +29,7 @@ fn its_login_is_used_and_asked_for_where_there_is_none() {
         let output = Command::new(&az).args(words).env("AZURE_CONFIG_DIR", &profile).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
-    run(&["cloud", "register", "--name", "TowCloud", "--endpoint-resource-manager", stage.aml.endpoint()]);
-    run(&["cloud", "set", "--name", "TowCloud"]);
-    run(&["login", "--identity"]);
+    stage.aml.az_login(&az, &profile);
     let first = cloud();
     stage.works(&first);
     let token = stage.wait(first.token(Audience::Management)).unwrap();

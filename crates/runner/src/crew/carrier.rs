@@ -17,7 +17,7 @@ pub(super) struct Carrier<'a> {
     node: u32,
     find_secrets: FindSecrets<'a>,
     /// Found once, for all attempts of this start.
-    secrets: Option<Result<SecretSet, String>>,
+    secrets: Option<SecretSet>,
     /// This node's own: logs, code, io.
     folder: PathBuf,
 }
@@ -62,8 +62,12 @@ impl<'a> Carrier<'a> {
 
     fn secrets(&mut self) -> Result<SecretSet> {
         let Some(place) = &self.order.secrets else { return Ok(SecretSet::default()) };
-        let found = self.secrets.get_or_insert_with(|| (self.find_secrets)(place).map_err(|error| error.to_string()));
-        found.clone().map_err(|why| Error::refused(format!("its secrets could not be had: {why}")))
+        if let Some(known) = &self.secrets {
+            return Ok(known.clone());
+        }
+        // What fails now may do for the next attempt.
+        let found = (self.find_secrets)(place).map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
+        Ok(self.secrets.insert(found).clone())
     }
 
     fn assigned(&mut self, attempt: u32, gang: GangPlace) -> Result<Assignment> {
@@ -81,7 +85,8 @@ impl<'a> Carrier<'a> {
             transfers: self.task.local.join("transfers"),
         };
         let io = given::io(self.task);
-        let copy = given::copy(self.task, &self.folder).map_err(|error| Error::refused("its dataset cannot be put together").source_error(error))?;
+        let copy = given::copy(self.task, resolved.copy.as_ref().map_or(&[], |copy| &copy.subdirs), &self.folder)
+            .map_err(|error| Error::refused("its dataset cannot be put together").source_error(error))?;
         let mut assignment = assemble::assignment(Wanted {
             run: &run.id,
             attempt,

@@ -48,11 +48,10 @@ struct Leader<'a> {
 
 impl Leader<'_> {
     fn lead(&mut self) -> io::Result<i32> {
-        // Whatever an earlier start had open ended with it.
-        self.bulletin.close_open(&Ending::cause(Cause::Preempted).detail("the cluster started it anew"))?;
+        let policy = self.crew.carrier.order.plan.resolved.retry.clone();
+        self.bulletin.begin_anew(policy.as_ref())?;
         let mut code = 1;
         loop {
-            let policy = self.crew.carrier.order.plan.resolved.retry.clone();
             match self.bulletin.due(policy.as_ref()) {
                 Due::Nothing(ending) => return self.over(&ending),
                 Due::Open(attempt) => return Err(io::Error::other(format!("attempt {attempt} has no end"))),

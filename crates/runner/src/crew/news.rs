@@ -9,16 +9,18 @@ use crate::far::records::{AttemptRecords, Due, Records};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use towline_core::job::RetryPolicy;
-use towline_core::reason::Ending;
+use towline_core::reason::{Cause, Ending};
 use towline_wire::crew::{CREW_VERSION, News};
 use towline_wire::site::AttemptReport;
 use towline_wire::stage::{Claim, End, Held, Started};
 
-/// How often a file is tried to be written: what carries it away may have a bad moment.
-const TRIES: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// How long a file is tried to be written, for what carries it away may have a bad moment: one that can be done without,
+/// and one that cannot. Who is ended meanwhile is killed at it, which is no worse than to give up.
+pub(super) const BRIEFLY: Duration = Duration::from_secs(4);
+pub(super) const LONG: Duration = Duration::from_secs(600);
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug)]
 pub(super) struct Bulletin {
@@ -71,7 +73,7 @@ impl Bulletin {
     /// Nothing of an attempt may run before this is written.
     pub(super) fn claim(&mut self, attempt: u32, claim: Claim) -> io::Result<()> {
         self.news.attempts.push(AttemptReport { attempt, claim: Some(claim), started: None, held: None, end: None });
-        self.write()
+        self.write(LONG)
     }
 
     pub(super) fn started(&mut self, attempt: u32) {
@@ -90,7 +92,7 @@ impl Bulletin {
             Some(report) => _ = report.end.get_or_insert(end),
             None => self.news.attempts.push(AttemptReport { attempt, claim: None, started: None, held: None, end: Some(end) }),
         }
-        self.write()
+        self.write(LONG)
     }
 
     /// Ends what was begun and not ended. A rank that had failed, while only the nodes were kept,
@@ -102,9 +104,23 @@ impl Bulletin {
         open.into_iter().try_for_each(|(attempt, ending)| self.end(attempt, ending))
     }
 
+    /// This start of the job is not the first. Whatever an earlier one had open ended with it; and nodes that an attempt lost were taken
+    /// away, it turns out, for the cluster has given it others. Where the user has a rule for such nodes, that counts.
+    pub(super) fn begin_anew(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
+        self.close_open(&Ending::cause(Cause::Preempted).detail("the cluster started it anew"))?;
+        if self.is_cancelled() || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed)) {
+            return Ok(());
+        }
+        let last = self.news.attempts.last_mut().filter(|last| last.claim.is_some()).and_then(|last| last.end.as_mut());
+        let Some(end) = last.filter(|end| end.ending.cause == Some(Cause::NodeFailed)) else { return Ok(()) };
+        let why = end.ending.detail.take().unwrap_or_default();
+        end.ending = Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
+        self.write(LONG)
+    }
+
     /// It is over: the same, beside the logs.
     pub(super) fn conclude(&mut self) {
-        if let Err(error) = self.encode().and_then(|bytes| write_whole(&self.last, &bytes)) {
+        if let Err(error) = self.encode().and_then(|bytes| write_whole(&self.last, &bytes, LONG)) {
             complain(&format!("the last news could not be written: {error}"));
         }
     }
@@ -114,16 +130,16 @@ impl Bulletin {
         if let Some(report) = self.news.attempts.iter_mut().find(|report| report.attempt == attempt) {
             change(report);
         }
-        if let Err(error) = self.write() {
+        if let Err(error) = self.write(BRIEFLY) {
             complain(&error.to_string());
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&mut self, patience: Duration) -> io::Result<()> {
         self.news.written = towline_host::clock::now();
         let bytes = self.encode()?;
-        write_whole(&self.draft, &bytes)
-            .and_then(|()| write_whole(&self.place, &bytes))
+        write_whole(&self.draft, &bytes, patience)
+            .and_then(|()| write_whole(&self.place, &bytes, patience))
             .map_err(|error| io::Error::new(error.kind(), format!("the news could not be written: {error}")))
     }
 
@@ -168,17 +184,16 @@ fn load(path: &Path) -> io::Result<Option<News>> {
 }
 
 /// Writes a file whole, in place: where it goes there are no renames.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut pause = FIRST_PAUSE;
-    let mut tries = 0;
+pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::Result<()> {
+    let begun = Instant::now();
+    let mut pause = PAUSES.0;
     loop {
-        tries += 1;
         match write_once(path, bytes) {
-            Err(error) if tries >= TRIES => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            Err(error) if begun.elapsed() + pause > patience => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
             Err(_) => std::thread::park_timeout(pause),
             Ok(()) => return Ok(()),
         }
-        pause *= 3;
+        pause = (pause * 3).min(PAUSES.1);
     }
 }
 
@@ -209,7 +224,6 @@ mod tests {
     use super::*;
     use crate::crew::Pace;
     use towline_core::RunId;
-    use towline_core::reason::Cause;
     use towline_wire::stage::JobStart;
 
     fn task(folder: &Path) -> CrewTask {
@@ -240,6 +254,24 @@ mod tests {
         fs::write(&bulletin.place, b"{").expect("torn");
         fs::write(&bulletin.draft, b"{").expect("torn");
         assert!(Bulletin::read(&task).is_err(), "nobody knows what was begun");
+    }
+
+    #[test]
+    fn nodes_that_were_lost_were_taken_away_if_the_cluster_starts_it_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let task = task(folder.path());
+        let mut bulletin = Bulletin::read(&task).expect("none yet");
+        bulletin.claim(1, claim(0)).expect("written");
+        bulletin.end(1, Ending::cause(Cause::NodeFailed).detail("node 1 was lost")).expect("written");
+        assert!(matches!(bulletin.due(None), Due::Nothing(_)));
+        let mut later = Bulletin::read(&task).expect("there");
+        later.begin_anew(None).expect("written");
+        assert_eq!(later.due(None), Due::Begin(2));
+        // What failed by itself did.
+        later.claim(2, claim(1)).expect("written");
+        later.end(2, Ending::cause(Cause::ExitCode)).expect("written");
+        later.begin_anew(None).expect("nothing to write");
+        assert_eq!(later.due(None), Due::Nothing(Ending::cause(Cause::ExitCode)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::beat::Beat;
 use super::complain;
-use super::news::write_whole;
+use super::news::{BRIEFLY, LONG, write_whole};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -107,7 +107,8 @@ fn send(file: &File, parts: &Path, sent: &mut Sent, is_last: bool, buffer: &mut 
             // It shrinks while we read: the next pass sees to it.
             return Ok(());
         }
-        write_whole(&parts.join(keys::part(index)), buffer)?;
+        // What is not sent the last time is lost.
+        write_whole(&parts.join(keys::part(index)), buffer, if is_last { LONG } else { BRIEFLY })?;
         load.fresh += begin + count - sent.length;
         load.written += count;
         *sent = Sent { length: begin + count, last: Some(Digest::of(buffer)) };
@@ -134,7 +135,7 @@ fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
         }
     }
     if now == 0 {
-        write_whole(&parts.join(keys::part(0)), b"")?;
+        write_whole(&parts.join(keys::part(0)), b"", BRIEFLY)?;
     }
     Ok(Sent::default())
 }

@@ -3,7 +3,8 @@
 use super::Aml;
 use crate::real::{self, Said};
 use std::ffi::OsString;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The folder of drivers.
@@ -35,6 +36,36 @@ impl Aml {
         let mut command = self.program(&real::part("azureml/bin/python"), home);
         command.args([OsString::from("-B"), Path::new(DRIVERS).join(driver).into()]).args(words);
         command
+    }
+
+    /// The real `az` as a program in this folder, which knows the emulator as a shell's surroundings would tell it.
+    pub fn install_az(&self, bin: &Path) -> PathBuf {
+        std::fs::create_dir_all(bin).unwrap();
+        let [(_, endpoint), (_, secret)] = self.identity();
+        let script = format!(
+            "#!/bin/sh\nexport IDENTITY_ENDPOINT='{endpoint}' IDENTITY_HEADER='{secret}' REQUESTS_CA_BUNDLE='{}' HOME='{}'\n\
+             export AZURE_CORE_COLLECT_TELEMETRY=false AZURE_CORE_INSTANCE_DISCOVERY=false PYTHONUTF8=1\nexec '{}' -B -m azure.cli \"$@\"\n",
+            self.authority().display(),
+            bin.display(),
+            real::part("az/bin/python").display(),
+        );
+        let az = bin.join("az");
+        std::fs::write(&az, script).unwrap();
+        std::fs::set_permissions(&az, std::fs::Permissions::from_mode(0o755)).unwrap();
+        az
+    }
+
+    /// Signs this profile of the Azure CLI in.
+    #[track_caller]
+    pub fn az_login(&self, az: &Path, profile: &Path) {
+        for words in [
+            &["cloud", "register", "--name", "TowCloud", "--endpoint-resource-manager", self.endpoint()][..],
+            &["cloud", "set", "--name", "TowCloud"],
+            &["login", "--identity"],
+        ] {
+            let output = Command::new(az).args(words).env("AZURE_CONFIG_DIR", profile).output().unwrap();
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
     }
 
     /// The real `az`, with a home of its own.

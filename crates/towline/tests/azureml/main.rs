@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod act;
+mod apart;
 mod canary;
 mod contract;
 mod crosswise;
@@ -16,5 +17,6 @@ mod life;
 mod outputs;
 mod pages;
 mod polite;
+mod sign_in;
 mod ssh;
 mod why;

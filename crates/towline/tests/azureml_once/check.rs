@@ -18,7 +18,7 @@ impl Campaign {
     pub(crate) fn settle(&mut self) {
         let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; runs that nobody ended are ended by the user now.
-        let mut taken = std::collections::HashSet::new();
+        let mut taken = self.preempted.clone();
         patiently(120, "all runs to end, the long ones when they are told to", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
             let open = open["runs"].as_array().unwrap();

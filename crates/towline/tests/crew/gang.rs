@@ -87,6 +87,20 @@ fn a_follower_that_is_killed_fails_the_attempt() {
     }
 }
 
+/// One node of several is taken away without a word, and the service starts the job anew on others: it goes on.
+#[test]
+fn a_job_that_lost_a_node_goes_on_when_it_is_started_anew() {
+    let lab = Lab::new("touch \"$LAB/up-$TOW_ATTEMPT-$RANK\"; [ $TOW_ATTEMPT = 2 ] || exec sleep 300").on(2, 1);
+    let (leader, follower) = (lab.start(0), lab.start(1));
+    lab.until_there("up-1-0");
+    lab.until_there("up-1-1");
+    towline_host::process::signal(follower.pid(), Signal::KILL);
+    assert_eq!((follower.code(), leader.code()), (137, 1));
+    lab.nothing_is_alive();
+    assert_eq!(lab.all(), [0, 0]);
+    assert_eq!(lab.causes(), [Some(Cause::Preempted), None]);
+}
+
 #[test]
 fn a_leader_that_is_killed_ends_the_others() {
     for whole in [true, false] {

@@ -72,17 +72,20 @@ fn io_that_was_not_given_is_brought_and_collected() {
 #[test]
 fn a_dataset_is_put_together_from_its_parts() {
     let script = "cat \"$TOW_COPY_DIR/train/x\" \"$TOW_COPY_DIR/deep/test/x\"";
-    let copy = || Some(CopyPlan { store: store("azure_blob", None), path: "set".into(), subdirs: vec!["train".into(), "deep/test".into()] });
-    let mut lab = Lab::new(script).with(|resolved| resolved.copy = copy());
-    for (name, part) in [("one", "train"), ("two", "deep/test")] {
+    let copy = |subdirs: &[&str]| {
+        let subdirs = subdirs.iter().map(|name| (*name).to_owned()).collect();
+        Some(CopyPlan { store: store("azure_blob", None), path: "set".into(), subdirs })
+    };
+    let mut lab = Lab::new(script).with(|resolved| resolved.copy = copy(&["train", "deep/test"]));
+    for (part, name) in ["one", "two"].into_iter().enumerate() {
         fs::create_dir(lab.path(name)).unwrap();
         fs::write(lab.path(name).join("x"), format!("{name}\n")).unwrap();
         lab.words.extend(["--at".to_owned(), format!("copy/{part}={}", lab.path(name).display())]);
     }
     assert_eq!(lab.all(), [0], "{}", lab.read("stderr-0"));
     assert_eq!(lab.text("attempt-1.rank-0"), "one\ntwo\n");
-    let mut whole = Lab::new("echo $TOW_COPY_DIR").with(|resolved| resolved.copy = copy());
-    whole.words.extend(["--at".to_owned(), "copy/=/data/set".to_owned()]);
+    let mut whole = Lab::new("echo $TOW_COPY_DIR").with(|resolved| resolved.copy = copy(&[]));
+    whole.words.extend(["--at".to_owned(), "copy/0=/data/set".to_owned()]);
     assert_eq!(whole.all(), [0]);
     assert_eq!(whole.text("attempt-1.rank-0"), "/data/set\n");
 }

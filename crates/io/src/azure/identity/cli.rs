@@ -37,6 +37,7 @@ impl AzureCli {
         let mut command = Command::new(program);
         command.args(["account", "get-access-token", "--resource", resource, "--output", "json"]);
         command.args(self.tenant.iter().flat_map(|tenant| ["--tenant", tenant]));
+        command.env("PATH", &self.path);
         if let Some(profile) = &self.profile {
             command.env("AZURE_CONFIG_DIR", profile);
         }

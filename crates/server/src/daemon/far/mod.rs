@@ -68,11 +68,14 @@ impl Daemon {
     /// Tells a cluster's thread something; one is started where there is none.
     pub(super) fn order(&mut self, cluster: &str, order: Order) {
         let mut order = order;
+        let mut has_died = false;
         for _ in 0..2 {
             if let Some(thread) = self.far.threads.get(cluster) {
                 match thread.send(order) {
+                    // The next one knows nothing of what the last was told.
+                    Ok(()) if has_died => return self.take_up_far(cluster),
                     Ok(()) => return,
-                    Err(error) => order = error.0,
+                    Err(error) => (order, has_died) = (error.0, true),
                 }
             }
             match self.start_thread(cluster) {

@@ -121,11 +121,14 @@ impl Worker {
         }
     }
 
-    /// Everything that is due, until something fails.
+    /// Everything that is due. What fails does not keep the others from being tried.
     fn work(&self, agenda: &mut Agenda) {
         self.status.waits();
         let mut heard = false;
-        let done = self.submit_all(agenda, &mut heard).and_then(|()| self.cancel_all(agenda, &mut heard)).and_then(|()| self.look(agenda, &mut heard));
+        let submitted = self.submit_all(agenda, &mut heard);
+        let cancelled = self.cancel_all(agenda, &mut heard);
+        let looked = self.look(agenda, &mut heard);
+        let done = submitted.and(cancelled).and(looked);
         self.note_news(&done, heard);
         agenda.pause_after(done.is_err());
         if agenda.is_idle() && self.backend.is_open() {
@@ -150,6 +153,7 @@ impl Worker {
         }
     }
 
+    /// Until one fails, which waits behind the others then: it may be the only one that cannot be.
     fn submit_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         while let Some((plan, secrets)) = agenda.submissions.front() {
             let submission = plan.id.clone();
@@ -163,7 +167,10 @@ impl Worker {
             });
             crash::pass("daemon.far.answered");
             match result {
-                Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    agenda.submissions.rotate_left(1);
+                    return Err(error);
+                }
                 result => {
                     let result = result.map(|natives| {
                         runs.iter_mut().zip(natives).for_each(|(far, native)| far.native = Some(native));
