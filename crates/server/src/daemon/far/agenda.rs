@@ -1,5 +1,6 @@
 //! What a far cluster's thread has to do, and when.
 
+use super::orders::Replies;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,12 @@ pub(super) struct Agenda {
     pub(super) cancels: Vec<FarRun>,
     pub(super) watched: HashMap<RunId, FarRun>,
     pub(super) followed: HashMap<RunId, FarRun>,
+    /// Logs that somebody waits for.
+    pub(super) fetches: VecDeque<(FarRun, Replies)>,
+    /// What the last look took: the next waits a few times as long.
+    cost: Duration,
+    /// There is more of what is followed.
+    is_behind: bool,
     looked: Instant,
     asked: Instant,
     ask_every: Duration,
@@ -49,6 +56,9 @@ impl Agenda {
             cancels: Vec::new(),
             watched: HashMap::new(),
             followed: HashMap::new(),
+            fetches: VecDeque::new(),
+            cost: Duration::ZERO,
+            is_behind: false,
             looked: now,
             asked: now.checked_sub(ASK.1).unwrap_or(now),
             ask_every: ASK.0,
@@ -62,11 +72,17 @@ impl Agenda {
     }
 
     pub(super) fn look_every(&self) -> Duration {
-        match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
+        let usual = match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
+            (false, _) if self.is_behind => return Duration::ZERO,
             (false, _) => WATCHED,
             (true, true) => UNWATCHED.0,
             (true, false) => UNWATCHED.1,
-        }
+        };
+        usual.max(self.cost * 4)
+    }
+
+    pub(super) fn took(&mut self, cost: Duration, is_all: bool) {
+        (self.cost, self.is_behind) = (cost, !is_all);
     }
 
     pub(super) fn is_due(&self) -> bool {
@@ -129,6 +145,9 @@ impl Agenda {
     }
 
     pub(super) fn wait(&self) -> Duration {
+        if !self.fetches.is_empty() {
+            return Duration::ZERO;
+        }
         if let Some((until, _)) = self.pause {
             return until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         }

@@ -10,14 +10,17 @@ use towline_wire::layout::StateFolder;
 use towline_wire::site::FarRun;
 
 const CHUNK: u64 = 4 << 20;
+/// So much is brought at a time: somebody may want something else of the cluster meanwhile.
+const AT_ONCE: u64 = 64 << 20;
 
-/// Appends what is new of every log of a run.
-pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun) -> Result<()> {
+/// Appends what is new of every log of a run. Whether that is all there is: else the next call goes on.
+pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun) -> Result<bool> {
     let logs = backend.log_lengths(far)?;
     let run = &far.run;
     if logs.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
+    let mut left = AT_ONCE;
     let failed = |error| Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error);
     towline_host::filesystem::private_folder(&state.run(run)).map_err(failed)?;
     for log in logs {
@@ -42,7 +45,11 @@ pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun)
             }
             file.write_all(&bytes).map_err(failed)?;
             have += bytes.len() as u64;
+            left = left.saturating_sub(bytes.len() as u64);
+            if left == 0 {
+                return Ok(false);
+            }
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -8,7 +8,7 @@ use towline_core::{Result, RunId};
 use towline_wire::daemon::Reply;
 use towline_wire::site::{FarRun, RunReport};
 
-type Replies = UnboundedSender<Reply>;
+pub(super) type Replies = UnboundedSender<Reply>;
 
 /// What the daemon asks of a cluster's thread.
 pub(in super::super) enum Order {

@@ -6,7 +6,9 @@ use super::agenda::Agenda;
 use super::logs;
 use super::orders::{Order, Word};
 use super::status::Status;
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use towline_backends::far::FarCluster;
 use towline_core::state::Native;
@@ -39,6 +41,7 @@ impl Worker {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            self.fetch(&mut agenda);
             if !agenda.is_paused() {
                 self.work(&mut agenda);
             }
@@ -70,15 +73,7 @@ impl Worker {
             Order::Follow { run, on: false } => {
                 agenda.followed.remove(&run.run);
             }
-            Order::Logs { run, replies } => {
-                self.status.waits();
-                let brought = logs::bring(self.backend.as_ref(), &self.state, &run);
-                self.note(brought.as_ref().err());
-                let _ = replies.send(match brought {
-                    Ok(()) => Reply::LogsBrought,
-                    Err(error) => Reply::Refused(towline_wire::daemon::Refusal::from(&error)),
-                });
-            }
+            Order::Logs { run, replies } => agenda.fetches.push_back((run, replies)),
             Order::Look { replies } => {
                 agenda.ask_in_any_case();
                 self.status.waits();
@@ -104,6 +99,21 @@ impl Worker {
             }
             Order::Leave => {}
         }
+    }
+
+    /// Some more of the logs that somebody waits for.
+    fn fetch(&self, agenda: &mut Agenda) {
+        let Some((run, replies)) = agenda.fetches.pop_front() else { return };
+        self.status.waits();
+        let brought = logs::bring(self.backend.as_ref(), &self.state, &run);
+        self.note(brought.as_ref().err());
+        let reply = match brought {
+            Ok(false) if replies.is_closed() => return,
+            Ok(false) => return agenda.fetches.push_back((run, replies)),
+            Ok(true) => Reply::LogsBrought,
+            Err(error) => Reply::Refused(towline_wire::daemon::Refusal::from(&error)),
+        };
+        let _ = replies.send(reply);
     }
 
     /// What has not been carried over yet never will be; the rest is asked for over there.
@@ -209,6 +219,7 @@ impl Worker {
         if agenda.watched.is_empty() || !agenda.is_due() {
             return Ok(());
         }
+        let begun = Instant::now();
         let ask = agenda.ask_in().is_zero();
         let runs: Vec<FarRun> = agenda.watched.values().cloned().collect();
         let observed = self.backend.observe_runs(&runs, ask)?;
@@ -228,9 +239,14 @@ impl Worker {
             agenda.ask_soon();
         }
         // Whoever follows has all of the logs before hearing of the end. What was not told for want of them is told at the next look.
-        for run in agenda.followed.values() {
-            logs::bring(self.backend.as_ref(), &self.state, run)?;
+        let mut behind = HashSet::new();
+        for (id, run) in &agenda.followed {
+            if !logs::bring(self.backend.as_ref(), &self.state, run)? {
+                behind.insert(id.clone());
+            }
         }
+        changed.retain(|report| !behind.contains(&report.run) || report.attempts.iter().all(|of| of.end.is_none()));
+        agenda.took(begun.elapsed(), behind.is_empty());
         agenda.last.extend(changed.iter().map(|report| (report.run.clone(), report.clone())));
         if !changed.is_empty() {
             self.tell(Word::Observed { reports: changed });
