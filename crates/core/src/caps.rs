@@ -26,4 +26,6 @@ pub struct Caps {
     pub locations: bool,
     /// A run can be somebody: `identity`.
     pub identity: bool,
+    /// A run has its nodes to itself, with all their GPUs, whether it asks for them or not.
+    pub whole_nodes: bool,
 }

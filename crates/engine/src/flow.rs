@@ -48,7 +48,7 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
     let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
-    if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() {
+    if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() && !backend.caps().whole_nodes {
         notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one"));
     }
     notes.extend(unused_words(&job, backend));

@@ -22,6 +22,8 @@ pub enum Why {
     Pattern { pattern: String, from: String },
     /// A folder that `folders:` maps to a datastore.
     Mapped,
+    /// A file that somebody is let in by.
+    Credential,
     /// Neither file, folder nor link.
     Special(&'static str),
     /// A link that leads out of the tree: anywhere else it would lead nowhere.
@@ -64,6 +66,7 @@ impl std::fmt::Display for Why {
             Self::BuiltIn(what) => write!(f, "built in: {what}"),
             Self::Pattern { pattern, from } => write!(f, "`{pattern}` in {from}"),
             Self::Mapped => f.write_str("mapped to a datastore"),
+            Self::Credential => f.write_str("holds credentials"),
             Self::Special(what) => write!(f, "is a {what}"),
             Self::Outside => f.write_str("is a link that leads out of the tree"),
             Self::Own => f.write_str("is Towline's own state"),
@@ -82,6 +85,8 @@ pub struct Rules {
     job: Option<Arc<Gitignore>>,
     /// Folders below the root that are data.
     mapped: Arc<BTreeSet<PathBuf>>,
+    /// Files and folders below the root that hold credentials.
+    keys: Arc<BTreeSet<PathBuf>>,
     /// Our own state folder.
     own: Option<PathBuf>,
     /// From above the root, up to the repository's.
@@ -105,6 +110,7 @@ impl Rules {
             file,
             job: patterns(root, "code.ignore", job)?,
             mapped: Arc::new(mapped.into_iter().collect()),
+            keys: Arc::default(),
             own: None,
             above: if file == GIT_FILE { above(root) } else { None },
         })
@@ -114,7 +120,7 @@ impl Rules {
     pub fn of_workspace(root: &Path, ignore: &[String]) -> Result<Self> {
         let job = patterns(root, "ignore", ignore)?;
         // No file has an empty name: none is read for rules.
-        Ok(Self { flavor: Flavor::Workspace, root: root.to_owned(), file: "", job, mapped: Arc::default(), own: None, above: None })
+        Ok(Self { flavor: Flavor::Workspace, root: root.to_owned(), file: "", job, mapped: Arc::default(), keys: Arc::default(), own: None, above: None })
     }
 
     pub(crate) const fn flavor(&self) -> Flavor {
@@ -125,6 +131,13 @@ impl Rules {
     #[must_use]
     pub fn without(mut self, own: PathBuf) -> Self {
         self.own = Some(own);
+        self
+    }
+
+    /// Leaves these out, by their absolute paths, unless an ignore file brings one back by name.
+    #[must_use]
+    pub fn without_credentials(mut self, keys: BTreeSet<PathBuf>) -> Self {
+        self.keys = Arc::new(keys);
         self
     }
 
@@ -166,6 +179,9 @@ impl Rules {
         }
         if !self.mapped.is_empty() && path.strip_prefix(&self.root).is_ok_and(|below| self.mapped.contains(below)) {
             return Some(Why::Mapped);
+        }
+        if self.keys.contains(path) {
+            return Some(Why::Credential);
         }
         built_in(path, name, is_folder, &self.root).map(Why::BuiltIn)
     }

@@ -16,7 +16,7 @@ use towline_engine::surroundings;
 use towline_host::lock;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::progress::Progress;
-use towline_snapshot::rules::Rules;
+use towline_snapshot::rules::{Rules, Why};
 use towline_snapshot::store::{BlobStore, FolderStore};
 use towline_snapshot::take::{Options, Taken, take_walked};
 use towline_snapshot::walk::{Limits, Walked, walk};
@@ -59,7 +59,7 @@ pub(crate) fn stays(place: &CodePlace) -> Option<String> {
 /// Walks the tree; nothing of it is read yet.
 pub(crate) fn survey(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<Survey> {
     let mapped = context.layers()?.config.folders.keys().map(PathBuf::from).collect::<Vec<_>>();
-    let rules = Rules::new(&place.root, wish.ignore, mapped)?;
+    let rules = Rules::new(&place.root, wish.ignore, mapped)?.without_credentials(crate::withheld::files(&context.layers()?.config, &place.root));
     let own = context.state()?.root().parent().and_then(|folder| folder.canonicalize().ok());
     let rules = match own {
         Some(own) => rules.without(own),
@@ -128,6 +128,12 @@ impl Survey {
         let (text, odd): (Vec<_>, Vec<_>) = wanted.partition(|left| std::str::from_utf8(&left.path).is_ok());
         let missing = text.len().saturating_sub(MOST_LINKS) + odd.len();
         (missing > 0).then(|| format!("{missing} of the paths that the ignore rules leave out are not linked: ignore their folder instead, or use --in-place"))
+    }
+
+    /// What holds credentials and stays here, as a note.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        let kept: Vec<_> = self.walked.left_out.iter().filter(|left| left.why == Why::Credential).map(|left| String::from_utf8_lossy(&left.path)).collect();
+        (!kept.is_empty()).then(|| format!("what holds credentials does not travel with the code: {}", kept.join(", ")))
     }
 
     /// The name of its stat cache.

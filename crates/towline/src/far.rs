@@ -2,10 +2,10 @@
 
 use crate::context::Context;
 use crate::output;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
 use towline_backends::local::client;
 use towline_core::reason::Cause;
@@ -20,6 +20,9 @@ use towline_wire::site::{FarRun, Listed};
 
 /// How long logs may take to come before what is here is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a cluster may take to say yes or no while there is trouble with it, and how often that is looked at.
+const ANSWERS: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(500);
 /// An active cluster is looked at every few seconds; one that was not for this long does not answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
 
@@ -67,19 +70,33 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     }
 }
 
-/// Waits until the cluster has said yes or no to a submission.
-pub(crate) fn carried_over(context: &Context, run: &RunId) -> Result<()> {
+/// Waits until the cluster has said yes or no to a submission. One that does not answer is not waited for: what is written down is
+/// sent when it does.
+pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
     let decided = |state: &RunState| !matches!(state.phase, Phase::Drafted | Phase::Staging | Phase::Submitting);
+    let begun = Instant::now();
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: false })?;
+        let _ = conversation.stream().set_read_timeout(Some(LOOK));
         let mut next = Some(first);
         while let Some(reply) = next {
             match &reply {
                 Reply::State { state, .. } | Reply::Event { state, .. } if decided(state) => return judged(state),
                 _ => {}
             }
-            // A daemon that leaves is followed by the next.
-            next = conversation.next_reply().unwrap_or(None);
+            next = loop {
+                match conversation.next_reply() {
+                    Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                        let status = ClusterStatus::read(&context.state()?.cluster(cluster, "status"));
+                        if let Some(why) = status.and_then(|status| status.trouble).filter(|_| begun.elapsed() >= ANSWERS) {
+                            output::status(&format!("warning: `{cluster}` does not answer: {why}\n  {run} is written down and will be sent when it does"));
+                            return Ok(());
+                        }
+                    }
+                    // A daemon that leaves is followed by the next.
+                    reply => break reply.unwrap_or(None),
+                }
+            };
         }
     }
 }

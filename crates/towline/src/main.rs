@@ -35,6 +35,7 @@ mod stores;
 mod table;
 mod transfers;
 mod tunnels;
+mod withheld;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

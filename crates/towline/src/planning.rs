@@ -147,6 +147,7 @@ fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice
     let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
     let frozen = survey.frozen()?;
     notes.extend(survey.unlinked());
+    notes.extend(survey.withheld());
     Ok((Some(survey), Some(frozen), git))
 }
 

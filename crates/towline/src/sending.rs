@@ -47,7 +47,7 @@ fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Res
         || Submit { plan: prepared.plan.clone(), secrets: PrivateSecrets(prepared.secrets.clone()), limits: Limits::default(), cluster: Some(named.clone()) };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, run)
+    crate::far::carried_over(context, &prepared.plan.cluster, run)
 }
 
 fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {

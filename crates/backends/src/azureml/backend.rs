@@ -77,6 +77,12 @@ impl AzureBackend {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// A workspace that a job fits, as it is known; asked anew where it does not, for what it was made for may be newer.
+    pub(super) fn site_for(&self, asked: &Asked<'_>) -> Result<AzureSite> {
+        let site = self.site()?;
+        if self.payload(asked, &site).is_ok() { Ok(site) } else { self.look() }
+    }
+
     pub(super) fn payload<'a>(&'a self, asked: &Asked<'a>, site: &'a AzureSite) -> Result<Payload<'a>> {
         Payload::new(asked, &self.config, site, &self.program.digest)
     }
@@ -91,7 +97,7 @@ impl Backend for AzureBackend {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        Caps { locations: true, identity: true, ..seam::caps() }
+        Caps { locations: true, identity: true, whole_nodes: true, ..seam::caps() }
     }
 
     async fn probe(&self) -> Result<Facts> {
@@ -99,7 +105,7 @@ impl Backend for AzureBackend {
     }
 
     fn render(&self, asked: &Asked<'_>, _: &Facts) -> Result<Request> {
-        let site = self.site()?;
+        let site = self.site_for(asked)?;
         let payload = self.payload(asked, &site)?;
         let first = asked.runs.first().ok_or_else(|| Error::bug("a plan without runs"))?;
         let body = serde_json::to_string_pretty(&payload.body(first)).map_err(|error| Error::bug("a request cannot be written").source_error(error))?;

@@ -1,15 +1,17 @@
 //! What the user may use: workspaces and their computes, virtual clusters and their quotas, images,
 //! identities. What one part of the service refuses is left out and said.
 
-use super::client::{found, good, url, versioned};
+use super::client::{found, good, list, url, versioned};
 use super::config::Scope;
 use super::probe::{CLUSTERS, quotas, workspaces};
 use super::site::QuotaFacts;
 use serde::Serialize;
 use serde_json::{Value, json};
 use towline_core::cloud::{Call, Cloud};
-use towline_core::{Error, Result};
+use towline_core::{Error, ErrorKind, Result};
 
+/// Pages of virtual clusters that are read at most.
+const MOST_PAGES: usize = 100;
 const GRAPH: &str = "2021-03-01";
 const IMAGES: &str = "2020-12-01-preview";
 const IDENTITIES: &str = "2023-01-31";
@@ -74,15 +76,30 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
     }
     for subscription in subscriptions {
         let base = format!("/subscriptions/{subscription}/providers");
-        let names = |answer: &Value, key: &str| -> Vec<String> {
-            answer["value"].as_array().into_iter().flatten().filter_map(|entry| entry[key].as_str()).map(ToOwned::to_owned).collect()
+        let names = |all: &[Value], key: &str| -> Vec<String> { all.iter().filter_map(|entry| entry[key].as_str()).map(ToOwned::to_owned).collect() };
+        let mut add = |into: &mut Vec<String>, what: &str, place: &str, version: &str, key: &str| {
+            match list(cloud, what, Call::get(versioned(cloud, &format!("{base}/{place}"), version))) {
+                Ok(all) => into.extend(names(&all, key)),
+                // A subscription may have nothing of the kind at all.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => discovered.notes.push(error.to_string()),
+            }
         };
-        let images = cloud.call(&Call::get(versioned(cloud, &format!("{base}/Microsoft.Singularity/images"), IMAGES)))?;
-        discovered.images.extend(found("images", &images).ok().flatten().map(|answer| names(&answer, "name")).unwrap_or_default());
-        let known = cloud.call(&Call::get(versioned(cloud, &format!("{base}/Microsoft.ManagedIdentity/userAssignedIdentities"), IDENTITIES)))?;
-        discovered.identities.extend(found("identities", &known).ok().flatten().map(|answer| names(&answer, "id")).unwrap_or_default());
+        add(&mut discovered.images, "images", "Microsoft.Singularity/images", IMAGES, "name");
+        add(&mut discovered.identities, "identities", "Microsoft.ManagedIdentity/userAssignedIdentities", IDENTITIES, "id");
     }
+    discovered.identities.extend(of_workspaces(cloud, &scopes));
+    discovered.identities.sort_unstable();
+    discovered.identities.dedup();
     Ok(discovered)
+}
+
+/// Identities that workspaces have: those a job can be.
+fn of_workspaces(cloud: &dyn Cloud, scopes: &[Scope]) -> Vec<String> {
+    let calls: Vec<Call> = scopes.iter().map(|scope| Call::get(url(cloud, &scope.id()))).collect();
+    let known = cloud.call_all(&calls).into_iter().filter_map(|reply| found("a workspace", &reply.ok()?).ok().flatten());
+    let of = |workspace: &Value| workspace["identity"]["userAssignedIdentities"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>());
+    known.filter_map(|workspace| of(&workspace)).flatten().collect()
 }
 
 fn computes(answer: &Value) -> Vec<ComputeFacts> {
@@ -99,15 +116,25 @@ fn computes(answer: &Value) -> Vec<ComputeFacts> {
 }
 
 fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
-    let question = json!({
-        "subscriptions": subscriptions,
-        "query": "resources | where type == 'microsoft.machinelearningservices/virtualclusters' | order by name asc",
-        "options": {"resultFormat": "objectArray"},
-    });
     let at = versioned(cloud, "/providers/Microsoft.ResourceGraph/resources", GRAPH);
-    let answer = good("virtual clusters", &cloud.call(&Call::post(at, question).repeatable())?)?;
-    let ids: Vec<(String, Value)> =
-        answer["data"].as_array().into_iter().flatten().filter_map(|entry| Some((entry["id"].as_str()?.to_owned(), entry.clone()))).collect();
+    let mut ids: Vec<(String, Value)> = Vec::new();
+    let mut next: Option<String> = None;
+    for _ in 0..MOST_PAGES {
+        let mut question = json!({
+            "subscriptions": subscriptions,
+            "query": "resources | where type == 'microsoft.machinelearningservices/virtualclusters' | order by name asc",
+            "options": {"resultFormat": "objectArray"},
+        });
+        if let Some(token) = &next {
+            question["options"]["$skipToken"] = json!(token);
+        }
+        let answer = good("virtual clusters", &cloud.call(&Call::post(at.clone(), question).repeatable())?)?;
+        ids.extend(answer["data"].as_array().into_iter().flatten().filter_map(|entry| Some((entry["id"].as_str()?.to_owned(), entry.clone()))));
+        next = answer["$skipToken"].as_str().map(ToOwned::to_owned);
+        if next.is_none() {
+            break;
+        }
+    }
     // The graph may be hours old: what is used is asked of the cluster itself.
     let calls: Vec<Call> = ids.iter().map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS))).collect();
     let fresh = cloud.call_all(&calls).into_iter().map(|reply| reply.ok().and_then(|reply| found("a virtual cluster", &reply).ok().flatten()));

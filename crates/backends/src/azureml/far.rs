@@ -69,6 +69,10 @@ impl FarCluster for AzureBackend {
         self.cancel_all(runs)
     }
 
+    fn page(&self, native: &str) -> Option<String> {
+        self.site().ok().map(|site| site.portal(native))
+    }
+
     fn explain(&self, run: &FarRun) -> Result<Explained> {
         let Some(job) = self.job(run)? else {
             return Ok(Explained { native: None, text: "the service has no such job".to_owned(), next: None, forever: false });
@@ -179,6 +183,10 @@ impl AzureBackend {
                 service["endpoint"].as_str().or_else(|| service["properties"]["ProxyEndpoint"].as_str()).filter(|text| !text.is_empty()).map(ToOwned::to_owned)
             });
         endpoint.ok_or_else(|| {
+            if job.is_interactive {
+                let error = Error::refused(format!("{} has no address yet; the service calls it {}", run.run, job.word));
+                return error.hint("it has one soon after its nodes are there: try again, or see `tow why`");
+            }
             Error::refused(format!("{} has no way in: only interactive jobs have", run.run))
                 .hint("submit one with `tow submit ssh`, or with `resources.native: [ssh_public_key=…]`")
         })

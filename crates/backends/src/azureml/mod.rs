@@ -21,6 +21,7 @@ mod data;
 pub mod discover;
 mod explain;
 mod far;
+mod fits;
 mod identity;
 mod image;
 mod known;

@@ -2,6 +2,7 @@
 
 use super::config::AzureConfig;
 use super::data::{self, Data};
+use super::fits::{check_fits, check_secrets, known_stores, machine};
 use super::identity::{self, JobIdentity};
 use super::image::{self, Environment};
 use super::site::{AzureSite, Flavour, is_amd, short};
@@ -43,6 +44,7 @@ impl<'a> Payload<'a> {
         let image = chosen_image(asked.job, machine.as_deref())?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
         let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone());
+        known_stores(asked.resolved, site)?;
         let data = data::data(asked.resolved, &|store| data::name_in(&site.stores, store))?;
         Ok(Self { config, site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, words, environment, identity, data })
     }
@@ -237,68 +239,6 @@ pub(super) const fn tier_word(tier: Tier) -> &'static str {
         Tier::Standard => "Standard",
         Tier::Premium => "Premium",
     }
-}
-
-/// The kind of machine, as far as it is known.
-fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Result<Option<String>> {
-    let wanted = job.resources.instance_type.clone();
-    match (site.flavour, &wanted, &site.vm_size) {
-        (Flavour::Singularity, None, _) => {
-            let known: Vec<&str> = site.instances.iter().map(|instance| instance.name.as_str()).collect();
-            let hint = if known.is_empty() { "`tow nodes` lists them".to_owned() } else { format!("it has: {}", known.join(", ")) };
-            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name)).hint(hint))
-        }
-        (Flavour::Aml, Some(wanted), Some(size)) if !short(wanted).eq_ignore_ascii_case(short(size)) => {
-            Err(Error::refused(format!("cluster `{}` has machines of the kind {size}, not {wanted}", config.name)).hint("leave `resources.instance_type` out"))
-        }
-        _ => Ok(wanted.or_else(|| site.vm_size.clone())),
-    }
-}
-
-/// What can never start is refused before it is sent.
-fn check_fits(resolved: &Resolved, config: &AzureConfig, site: &AzureSite, machine: Option<&str>) -> Result<()> {
-    let shape = &resolved.shape;
-    let refuse = |why: String, hint: &str| Err(Error::refused(format!("cluster `{}` can never start it: {why}", config.name)).hint(hint));
-    if let Some(facts) = machine.and_then(|name| site.instance(name))
-        && shape.gpus_per_node > facts.gpus
-    {
-        let why = format!("it asks for {} GPUs per node and {} has {}", shape.gpus_per_node, facts.name, facts.gpus);
-        return refuse(why, "ask for fewer with `-n` or `resources.gpus_per_node`, more nodes, or another `resources.instance_type`");
-    }
-    if let Some(most) = site.most_nodes.filter(|most| shape.nodes > *most) {
-        return refuse(format!("it asks for {} nodes and there are at most {most}", shape.nodes), "ask for fewer nodes");
-    }
-    Ok(())
-}
-
-/// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
-fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &AzureSite) -> Result<()> {
-    if let Some(name) = resolved.env.keys().find(|name| towline_core::redact::looks_like_credential(name)) {
-        return Err(Error::refused(format!("`environment.env.{name}` looks like a credential, and would lie in the workspace for others to read"))
-            .hint(format!("name it under `environment.secrets: [{name}]`; its value comes from the keyring or from {name} in your shell")));
-    }
-    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
-    let carried =
-        stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
-    let what = match (resolved.secrets.first(), carried) {
-        (Some(name), _) => format!("the secret `{name}`"),
-        (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
-        (None, None) => return Ok(()),
-    };
-    if matches!(identity, JobIdentity::Managed(_)) {
-        return match site.vault {
-            Some(_) => Ok(()),
-            None => Err(Error::refused(format!("workspace `{}` has no Key Vault, and {what} reaches a run through it", site.scope.workspace))),
-        };
-    }
-    let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
-    let hint = if known.is_empty() {
-        "give the workspace a user-assigned identity that may read secrets of its Key Vault, and name it: `identity: managed:NAME`".to_owned()
-    } else {
-        format!("add `identity: managed:{}`; it must be allowed to read secrets of the workspace's Key Vault", known.join(" or managed:"))
-    };
-    Err(Error::refused(format!("{what} reaches a run on Azure ML through the workspace's Key Vault, and the job has no managed identity that could read it"))
-        .hint(hint))
 }
 
 /// NVIDIA's or AMD's, by the kind of machine.

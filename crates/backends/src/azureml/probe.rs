@@ -4,7 +4,7 @@ use super::client::{found, get, good, is_below, list, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
 use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, is_amd, short};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::cloud::{Audience, Call, Cloud};
 use towline_core::{Error, Result, suggest};
@@ -45,6 +45,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
         tenant: properties["tenantId"].as_str().unwrap_or_default().to_owned(),
         api,
         store,
+        store_names: names(&stores),
         stores: containers(&stores),
         vault: properties["keyVault"].as_str().filter(|id| !id.is_empty()).map(ToOwned::to_owned),
         identities: identities(&workspace["identity"]),
@@ -150,6 +151,10 @@ fn target_of(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, found: Opti
         [] => error.hint(hint),
         names => error.maybe_hint(suggest::did_you_mean(name, names.iter().copied())).hint(format!("it has: {}", names.join(", "))),
     })
+}
+
+fn names(list: &Value) -> BTreeSet<String> {
+    list["value"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str()).map(str::to_owned).collect()
 }
 
 /// A list with the pages that follow its first.

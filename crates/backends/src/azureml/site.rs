@@ -2,7 +2,7 @@
 
 use super::config::Scope;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::Facts;
 
 /// Which of the three it is: they are asked for resources in different words.
@@ -77,6 +77,9 @@ pub struct AzureSite {
     /// Where run history answers.
     pub api: String,
     pub store: StoreFacts,
+    /// Names of the workspace's datastores, whatever their kind.
+    #[serde(default)]
+    pub store_names: BTreeSet<String>,
     /// Datastores of the workspace, by `ACCOUNT/CONTAINER`.
     #[serde(default)]
     pub stores: BTreeMap<String, String>,

@@ -36,11 +36,7 @@ impl AzureBackend {
             return self.taken(plan);
         }
         let asked = Asked { id: &plan.id, runs: &plan.runs, job: &plan.job, resolved: &plan.resolved };
-        // What the plan was made for may be newer than what is known here.
-        let mut site = self.site()?;
-        if self.payload(&asked, &site).is_err() {
-            site = self.look()?;
-        }
+        let site = self.site_for(&asked)?;
         let payload = self.payload(&asked, &site)?;
         let place = self.keep_secrets(plan, &payload, &site, secrets)?;
         crash::pass("azureml.secrets.kept");

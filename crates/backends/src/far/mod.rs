@@ -33,6 +33,10 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     /// With `ask`, the scheduler is asked too; else only what is quick to know.
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
     fn cancel_runs(&self, runs: &[FarRun]) -> Result<()>;
+    /// A page in the web about what the cluster calls so.
+    fn page(&self, _native: &str) -> Option<String> {
+        None
+    }
     /// Why it waits, or how the cluster saw it.
     fn explain(&self, run: &FarRun) -> Result<Explained>;
     /// Drops what the cluster keeps of ended runs.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use towline_core::backend::GpuMake;
 use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
+use towline_core::resolve::Shape;
 use towline_core::{Error, Result};
 use towline_wire::crew::CrewOrder;
 use towline_wire::runner::{Assignment, GangPlace};
@@ -94,7 +95,7 @@ impl<'a> Carrier<'a> {
             resolved,
             secrets: &secrets,
             grounds: &grounds,
-            gpus: Vec::new(),
+            gpus: gpus(&resolved.shape),
             gpu_make: GpuMake::default(),
             grace_millis: self.order.grace_millis,
             collect_every: self.order.collect_every,
@@ -108,10 +109,14 @@ impl<'a> Carrier<'a> {
 
     /// Fits it to a node that is not the machine it was submitted from.
     fn fit(&self, assignment: &mut Assignment) {
-        match &mut assignment.code {
+        if let Some(code) = &mut assignment.code {
             // What was left out there is not here.
-            Some(code) => code.links.clear(),
-            None => assignment.workdir = self.folder.to_string_lossy().into_owned(),
+            code.links.clear();
+        } else {
+            // A folder with nothing of ours in it.
+            let own = self.folder.join("work");
+            let _ = std::fs::create_dir_all(&own);
+            assignment.workdir = own.to_string_lossy().into_owned();
         }
         // The leader keeps the nodes after a failure.
         assignment.hold_on_failure = None;
@@ -124,4 +129,12 @@ impl<'a> Carrier<'a> {
         }
         assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
     }
+}
+
+/// A job has whole nodes: what it asked for are the first of each, unless the platform says which.
+fn gpus(shape: &Shape) -> Vec<Vec<u32>> {
+    if shape.gpus_per_node == 0 || std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
+        return Vec::new();
+    }
+    vec![(0..shape.gpus_per_node).collect(); shape.nodes as usize]
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets::default(), limits: Limits::default(), cluster: Some(named.clone()) };
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
-        far::carried_over(context, first)?;
+        far::carried_over(context, &name, first)?;
     }
     let report = Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs }));
     Ok(report.hint(format!("it is yours here too: tow logs -f {}", submission.short())))

@@ -1,11 +1,13 @@
 //! `tow clusters`: where runs can go.
 
 use super::Report;
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
+use towline_backends::azureml::site::QuotaFacts;
 use towline_core::Result;
+use towline_core::backend::{Facts, NodeFacts};
 
 /// List the clusters I can use and what is free there.
 #[derive(Debug, clap::Args)]
@@ -36,10 +38,28 @@ struct Cluster {
     default: bool,
     /// `ready`, or why not.
     state: String,
-    cpus: u32,
-    cpus_free: u32,
-    gpus: usize,
-    gpus_free: usize,
+    /// Nothing where that cannot be told.
+    cpus: Option<u32>,
+    cpus_free: Option<u32>,
+    gpus: Option<u64>,
+    gpus_free: Option<u64>,
+}
+
+impl Cluster {
+    fn count(&mut self, facts: &Facts) {
+        let free = |node: &NodeFacts| node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count() as u64;
+        self.cpus = Some(facts.nodes.iter().map(|node| node.cpus).sum());
+        self.cpus_free = Some(facts.nodes.iter().map(|node| node.cpus.saturating_sub(node.cpus_used)).sum());
+        self.gpus = Some(facts.nodes.iter().map(|node| node.gpus.len() as u64).sum());
+        self.gpus_free = Some(facts.nodes.iter().map(free).sum());
+    }
+
+    /// A virtual cluster has quotas; which machines it would take is another matter.
+    fn count_quotas(&mut self, quotas: &[QuotaFacts]) {
+        (self.cpus, self.cpus_free) = (None, None);
+        self.gpus = Some(quotas.iter().map(|quota| quota.limit).sum());
+        self.gpus_free = Some(quotas.iter().map(|quota| quota.limit.saturating_sub(quota.used)).sum());
+    }
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -58,21 +78,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             kind,
             default: name == layers.default_cluster(),
             state: "ready".into(),
-            cpus: 0,
-            cpus_free: 0,
-            gpus: 0,
-            gpus_free: 0,
+            cpus: None,
+            cpus_free: None,
+            gpus: None,
+            gpus_free: None,
         };
-        match context.cluster(name).and_then(|cluster| cluster.facts(context)) {
-            Ok(facts) => {
-                for node in &facts.nodes {
-                    cluster.cpus += node.cpus;
-                    cluster.cpus_free += node.cpus.saturating_sub(node.cpus_used);
-                    cluster.gpus += node.gpus.len();
-                    cluster.gpus_free += node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count();
-                }
-            }
-            Err(error) => cluster.state = error.to_string(),
+        if let Err(error) = look(context, &mut cluster) {
+            cluster.state = error.to_string();
         }
         clusters.push(cluster);
     }
@@ -83,10 +95,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             (cluster.name.clone(), Paint::Bold),
             plain(cluster.kind.to_owned()),
             plain(if cluster.default { "yes".into() } else { String::new() }),
-            plain(format!("{}/{}", cluster.gpus_free, cluster.gpus)),
-            plain(format!("{}/{}", cluster.cpus_free, cluster.cpus)),
+            plain(share(cluster.gpus_free, cluster.gpus)),
+            plain(share(cluster.cpus_free.map(u64::from), cluster.cpus.map(u64::from))),
             (cluster.state.clone(), if cluster.state == "ready" { Paint::Good } else { Paint::Bad }),
         ]);
     }
     Ok(Report::new(table.render(), &serde_json::json!({ "clusters": clusters })))
+}
+
+fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
+    let known = context.cluster(&cluster.name)?;
+    match &known {
+        AnyCluster::Azure(azure) => {
+            let site = crate::azure::site(context, &azure.backend, true)?;
+            cluster.count(&site.facts);
+            if !site.quotas.is_empty() {
+                cluster.count_quotas(&site.quotas);
+            }
+        }
+        other => cluster.count(&other.facts(context)?),
+    }
+    Ok(())
+}
+
+fn share(free: Option<u64>, all: Option<u64>) -> String {
+    free.zip(all).map_or_else(|| "-".to_owned(), |(free, all)| format!("{free}/{all}"))
 }

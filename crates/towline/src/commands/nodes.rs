@@ -4,6 +4,7 @@ use super::Report;
 use crate::context::{AnyCluster, Context};
 use crate::output::Paint;
 use crate::table::Table;
+use serde::Serialize;
 use towline_backends::azureml::site::AzureSite;
 use towline_core::Result;
 use towline_core::backend::Facts;
@@ -29,17 +30,28 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     match context.cluster(&name)? {
         AnyCluster::Slurm(cluster) => {
             let site = crate::machines::facts(context, &cluster.backend, true)?;
-            Ok(Report::new(far_page(&site), &site))
+            Ok(Report::new(far_page(&site), &nodes_first(&site)))
         }
         AnyCluster::Azure(cluster) => {
             let site = crate::azure::site(context, &cluster.backend, true)?;
-            Ok(Report::new(azure_page(&site), &site))
+            Ok(Report::new(azure_page(&site), &nodes_first(&site)))
         }
         local @ AnyCluster::Local(_) => {
             let facts = local.facts(context)?;
             Ok(Report::new(page(&facts), &facts))
         }
     }
+}
+
+/// Nodes and notes as of every cluster, with what else is known beside them.
+fn nodes_first(site: &impl Serialize) -> serde_json::Value {
+    let mut value = serde_json::to_value(site).unwrap_or_default();
+    if let Some(whole) = value.as_object_mut()
+        && let Some(serde_json::Value::Object(facts)) = whole.remove("facts")
+    {
+        whole.extend(facts);
+    }
+    value
 }
 
 /// One line a node: a cluster has many.

@@ -1,7 +1,7 @@
 //! `tow ps`: runs, newest first.
 
 use super::Report;
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::freshen::freshen;
 use crate::output::{Paint, state_paint};
 use crate::table::Table;
@@ -80,7 +80,8 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
         let plain = |text: String| (text, Paint::Plain);
         table.row(vec![
             (job.job.clone().unwrap_or_default(), Paint::Bold),
-            plain(job.run.as_ref().map_or_else(|| job.name.clone(), ToString::to_string)),
+            // Where a job has its run's own name, what the user calls it says more.
+            plain(job.run.as_ref().filter(|run| job.job.as_deref() != Some(run.as_str())).map_or_else(|| job.name.clone(), ToString::to_string)),
             plain(job.user.clone()),
             plain(format!("{}{reason}", word.to_lowercase())),
             plain(job.nodes.to_string()),
@@ -88,7 +89,12 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
         ]);
     }
     let report = Report::new(table.render(), &serde_json::json!({ "jobs": jobs }));
-    Ok(report.hint(format!("take one of your own into the history here: tow adopt RUN -c {name}")))
+    let shown = jobs.iter().filter(|job| args.all || !job.ended).count();
+    if shown == 0 && !jobs.is_empty() {
+        return Ok(report.hint(format!("nothing is active there; {} ended ones: tow ps --remote --all -c {name}", jobs.len())));
+    }
+    let what = if matches!(cluster, AnyCluster::Azure(_)) { "JOB" } else { "RUN" };
+    Ok(report.hint(format!("take one into the history here: tow adopt {what} -c {name}")))
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {

@@ -1,12 +1,13 @@
 //! `tow resubmit`: the same again.
 
 use super::{Report, abort};
+use crate::code;
 use crate::context::Context;
 use crate::planning::{CodeChoice, Origin, plan_for, with_defaults};
 use crate::sending::send;
 use serde::Serialize;
 use std::path::PathBuf;
-use towline_core::job::Job;
+use towline_core::job::{Job, Tier};
 use towline_core::reason::Outcome;
 use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;
@@ -25,7 +26,8 @@ use towline_host::crash;
   tow resubmit 60ce2fc7
   tow resubmit @ -n 4            with four GPUs
   tow resubmit @ --latest-code   with what lies in its folder now
-  tow resubmit 60ce --to lab     on another cluster")]
+  tow resubmit 60ce --to lab     on another cluster
+  tow resubmit @ --tier premium  where nobody evicts it")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
@@ -38,6 +40,9 @@ pub(crate) struct Args {
     /// GPUs in all.
     #[arg(short = 'n', long, value_name = "GPUS")]
     gpus: Option<u32>,
+    /// Another tier: basic, standard or premium.
+    #[arg(long, value_name = "TIER", value_parser = super::submit::parse_tier)]
+    tier: Option<Tier>,
     /// Of a sweep, every run, not only the failed ones.
     #[arg(long)]
     all: bool,
@@ -63,7 +68,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             return Err(Error::refused(format!("{} was submitted by another tool, as {native}: its code and its data were never here", target.id()))
                 .hint("submit it once with `tow submit`; from then on it can be done again"));
         }
-        let mut job: Job = plan.job;
+        let mut job: Job = plan.job.clone();
         job.sweep = sweep_of(&again);
         if matches!(target, Target::Run(_)) {
             // One run of a sweep keeps its values and its name.
@@ -81,7 +86,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             job = with_defaults(context, job, &cluster, total)?;
             job.sweep = sweep;
         }
-        let origin = origin(context, &target, &plan.resolved, args.latest_code)?;
+        if let Some(tier) = args.tier {
+            job.resources.tier = Some(tier);
+        }
+        let mut origin = origin(context, &target, &plan.resolved, args.latest_code)?;
+        if matches!(origin.code, CodeChoice::InPlace) && plan.is_here() && !context.cluster(&cluster)?.is_here() && code::stays(&origin.place).is_none() {
+            if !args.latest_code {
+                return Err(Error::refused(format!(
+                    "{} ran in its folder itself: there is no frozen code of it that could travel to `{cluster}`",
+                    target.id()
+                ))
+                .hint("`--latest-code` takes what lies in its folder now"));
+            }
+            origin.code = CodeChoice::Today { any_size: true };
+        }
         let new = plan_for(context, job, &cluster, total, origin)?;
         prepared.push((target, again, new));
     }

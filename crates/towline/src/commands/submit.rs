@@ -119,7 +119,7 @@ pub(crate) struct JobArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
+pub(super) fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
     match text {
         "premium" => Ok(Tier::Premium),
         "standard" => Ok(Tier::Standard),
@@ -260,6 +260,10 @@ pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce
         names => names.to_vec(),
     };
     let is_choice = candidates.len() > 1;
+    // One that cannot take it is passed over; one that does not exist is a slip.
+    for cluster in &candidates {
+        context.layers()?.cluster(cluster)?;
+    }
     // The first that can start it now; else the first that can start it at all.
     let (mut refusal, mut patient) = (None, None);
     for cluster in &candidates {

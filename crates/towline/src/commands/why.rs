@@ -134,14 +134,14 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
         why.next_step = Some(finding.next_step);
         return Ok(why);
     }
-    let (transient, step) = advice(&ending, short);
+    let (transient, step) = advice(&ending, short, !crate::far::is_far(&context.history()?, &record.id)?);
     why.transient = transient;
     why.next_step = Some(step);
     Ok(why)
 }
 
 /// What to do when the logs tell nothing more.
-fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
+fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
     let again = format!("tow resubmit {short}");
     match ending.cause {
         Some(Cause::TimeLimit) => (Some(false), "give it more with `--time`, or go on from checkpoints with `retry: {when: [time_limit]}`".into()),
@@ -157,7 +157,8 @@ fn advice(ending: &Ending, short: &str) -> (Option<bool>, String) {
         Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("`stage`")) => {
             (Some(false), "name a folder as `stage` of the cluster that its login host and its nodes share".into())
         }
-        Some(Cause::NotStarted) => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
+        Some(Cause::NotStarted) if is_here => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
+        Some(Cause::NotStarted) => (Some(false), format!("what is named above is not there on the node: a program, a folder or a store; then {again}")),
         Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())
         }

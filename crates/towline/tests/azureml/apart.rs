@@ -2,7 +2,7 @@
 
 use crate::lab::Lab;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{patiently, until};
+use towline_testkit::{Output, patiently, until};
 
 const NO: Trouble = Trouble::Status { status: 403, retry_after: None };
 const ILL: Trouble = Trouble::Status { status: 500, retry_after: None };
@@ -36,9 +36,11 @@ fn a_submission_that_does_not_get_through_holds_up_no_other_and_no_abort() {
     lab.tow(["abort", &long]).ok();
     patiently(180, "the abort", || (lab.home.state_of(&long) == "cancelled").then_some(()));
     patiently(180, "the other run", || other.try_wait().unwrap().filter(std::process::ExitStatus::success).map(drop));
-    assert!(stuck.try_wait().unwrap().is_none(), "whoever submitted it still waits for a yes or no");
-    stuck.kill().unwrap();
-    stuck.wait().unwrap();
+    // Whoever submitted it is not kept waiting for ever.
+    patiently(120, "the one who submitted it", || stuck.try_wait().unwrap().map(drop));
+    let told = Output::from(stuck.wait_with_output().unwrap());
+    assert!(told.code == 0 && told.stdout.starts_with("stuck-") && told.stderr.contains("will be sent when it does"), "{told:?}");
+    assert!(lab.home.show(&told.id())["state"].as_str().is_some_and(|state| state.starts_with("submitting")), "{told:?}");
 }
 
 #[test]

@@ -317,3 +317,32 @@ fn stores_principals_and_files_of_other_tools_keep_theirs() {
     watch.ask_everything(&run);
     watch.nothing_shows(false);
 }
+
+/// Files that let somebody in are used from where they are; the code that travels has none of them.
+#[test]
+fn files_with_credentials_do_not_travel_with_the_code() {
+    let watch = Watch::new();
+    let home = &watch.lab.home;
+    let key = home.write("keys/sas.txt", &format!("sv=2022&sig={WRONG_SAS}\n"));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    home.write("aux_data/configs/unused_account.yaml", &format!("account_name: a\naccount_key: {ACT_KEY}\ncontainer_name: b\n"));
+    home.write("aux_data/configs/notes.yaml", "colour: blue\n");
+    home.write(".msra_intern_s_toolkit/userdata/submit_jobs.json", &format!("{{\"pat\": \"{PAT}\"}}"));
+    home.write("train.sh", "ls -A . keys aux_data/configs\n");
+    watch.lab.configure(&format!(
+        "datastores:\n  filed: {{kind: azure_blob, account: a, container: c, endpoint: 'http://127.0.0.1:9', credential: {{sas: 'file:{}'}}}}\n",
+        key.display()
+    ));
+    let submitted = watch.lab.tow(["submit", "sh", "train.sh"]).ok();
+    for name in ["keys/sas.txt", "aux_data/configs/unused_account.yaml", ".msra_intern_s_toolkit"] {
+        assert!(submitted.stderr.contains(name), "{name} is named: {}", submitted.stderr);
+    }
+    assert_eq!(watch.lab.ended(&submitted.id())["state"], "succeeded");
+    let there = watch.lab.tow(["logs", &submitted.id()]).stdout;
+    assert!(there.contains("notes.yaml") && !there.contains("unused_account") && !there.contains("sas.txt") && !there.contains(".msra"), "{there}");
+    // Who wants one there says so by its name.
+    home.write(".towignore", "!aux_data/configs/unused_account.yaml\n");
+    let wanted = watch.lab.tow(["submit", "sh", "train.sh"]).ok().id();
+    watch.lab.ended(&wanted);
+    assert!(watch.lab.tow(["logs", &wanted]).stdout.contains("unused_account.yaml"));
+}

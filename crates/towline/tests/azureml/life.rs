@@ -3,6 +3,7 @@
 
 use crate::lab::{FLAVOURS, Lab, lines};
 use std::fs;
+use towline_testkit::Output;
 
 /// Waits for a file of the home, which is there on every node of this machine.
 fn patient(lab: &Lab, name: &str) -> String {
@@ -165,4 +166,47 @@ fn the_same_run_goes_to_another_cluster() {
     assert_eq!(lab.ended(&home)["state"], "succeeded");
     let back = lab.tow(["resubmit", "@", "--to", "local"]).ok().id();
     assert_eq!(lab.ended(&back)["state"], "succeeded");
+    let better = lab.tow(["resubmit", &there, "--tier", "premium"]).ok().id();
+    assert_eq!(lab.ended(&better)["tier"], "premium");
+    assert_eq!(lab.put(&better)["resources"]["properties"]["AISuperComputer"]["slaTier"], "Premium");
+}
+
+/// What ran in its folder itself has nothing that could travel, unless it is taken now.
+#[test]
+fn a_run_without_frozen_code_goes_nowhere_without_it() {
+    let lab = Lab::new();
+    lab.home.write("train.sh", "echo trained\n");
+    let here = lab.tow(["-c", "local", "submit", "--in-place", "sh", "train.sh"]).ok().id();
+    lab.ended(&here);
+    let refused = lab.tow(["resubmit", &here, "--to", "aml"]);
+    assert!(refused.code == 123 && refused.stderr.contains("--latest-code"), "{refused:?}");
+    let there = lab.tow(["resubmit", &here, "--to", "aml", "--latest-code"]).ok().id();
+    assert_eq!(lab.ended(&there)["state"], "succeeded");
+    assert_eq!(lab.log(&there, 1, 0), "trained\n");
+}
+
+/// Where no code travels a run starts in an empty folder: nothing of ours is there for it to remove.
+#[test]
+fn a_run_without_code_has_a_folder_of_its_own() {
+    let lab = Lab::new();
+    let mut command = lab.home.command(["run", "pwd; ls -A; echo a; touch x.log; rm -rf ./*; echo c"]);
+    command.current_dir(lab.home.path("home"));
+    let said = Output::from(command.output().unwrap());
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(said.stdout.lines().skip(1).collect::<Vec<_>>(), ["a", "c"], "{said:?}");
+}
+
+/// What was asked for is what ranks see, and each has its page, however short it was.
+#[test]
+fn ranks_see_their_gpus_and_every_record_has_its_page() {
+    let lab = Lab::new();
+    let id = lab.tow(["-c", "sing", "submit", "-n", "8", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]).ok().id();
+    let record = lab.ended(&id);
+    assert_eq!(lab.log(&id, 1, 0), "0,1,2,3,4,5,6,7\n");
+    assert!(record["url"].as_str().is_some_and(|url| url.contains(&id)), "{record}");
+    for _ in 0..3 {
+        let quick = lab.tow(["run", "true"]).ok();
+        let latest = lab.tow(["show", "@", "--json"]).ok().json();
+        assert!(latest["url"].as_str().is_some_and(|url| url.contains("/runs/")), "{latest} {quick:?}");
+    }
 }

@@ -200,6 +200,15 @@ impl Worker {
         Ok(())
     }
 
+    /// A run may have come to its end before the scheduler was asked about it.
+    fn add_page(&self, report: &mut RunReport, agenda: &Agenda) {
+        let Some(name) = agenda.watched.get(&report.run).and_then(|far| far.native.clone()) else { return };
+        if let Some(page) = self.backend.page(&name) {
+            let native = report.native.get_or_insert_with(|| Native { id: name, ..Native::default() });
+            native.url.get_or_insert(page);
+        }
+    }
+
     fn cancel_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         if agenda.cancels.is_empty() {
             return Ok(());
@@ -230,6 +239,7 @@ impl Worker {
         for mut report in observed.runs {
             if !ask {
                 report.native = placed(&report, agenda.last.get(&report.run));
+                self.add_page(&mut report, agenda);
             }
             if agenda.last.get(&report.run) != Some(&report) {
                 changed.push(report);

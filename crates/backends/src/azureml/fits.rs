@@ -1,0 +1,98 @@
+//! What is refused before it is sent: what can never start, what would show a secret, and names that lead nowhere.
+
+use super::WORKSPACE_STORE;
+use super::config::AzureConfig;
+use super::data;
+use super::identity::JobIdentity;
+use super::site::{AzureSite, Flavour, short};
+use towline_core::job::Job;
+use towline_core::quantity::Memory;
+use towline_core::resolve::Resolved;
+use towline_core::suggest::did_you_mean;
+use towline_core::{Error, Result};
+
+/// The kind of machine, as far as it is known.
+pub(super) fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Result<Option<String>> {
+    let wanted = job.resources.instance_type.clone();
+    match (site.flavour, &wanted, &site.vm_size) {
+        (Flavour::Singularity, None, _) => {
+            let known: Vec<&str> = site.instances.iter().map(|instance| instance.name.as_str()).collect();
+            let hint = if known.is_empty() { "`tow nodes` lists them".to_owned() } else { format!("it has: {}", known.join(", ")) };
+            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name)).hint(hint))
+        }
+        // What it does not list may be there all the same; what is nearly the name of one is a slip.
+        (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => {
+            match did_you_mean(short(wanted), site.instances.iter().map(|instance| short(&instance.name))) {
+                Some(near) => Err(Error::config(format!("cluster `{}` has no machines of the kind {wanted}", config.name)).hint(near)),
+                None => Ok(Some(wanted.clone())),
+            }
+        }
+        (Flavour::Aml, Some(wanted), Some(size)) if !short(wanted).eq_ignore_ascii_case(short(size)) => {
+            Err(Error::refused(format!("cluster `{}` has machines of the kind {size}, not {wanted}", config.name)).hint("leave `resources.instance_type` out"))
+        }
+        _ => Ok(wanted.or_else(|| site.vm_size.clone())),
+    }
+}
+
+/// What can never start is refused before it is sent.
+pub(super) fn check_fits(resolved: &Resolved, config: &AzureConfig, site: &AzureSite, machine: Option<&str>) -> Result<()> {
+    let shape = &resolved.shape;
+    let refuse = |why: String, hint: &str| Err(Error::refused(format!("cluster `{}` can never start it: {why}", config.name)).hint(hint));
+    if let Some(facts) = machine.and_then(|name| site.instance(name)) {
+        if shape.gpus_per_node > facts.gpus {
+            let why = format!("it asks for {} GPUs per node and {} has {}", shape.gpus_per_node, facts.name, facts.gpus);
+            return refuse(why, "ask for fewer with `-n` or `resources.gpus_per_node`, more nodes, or another `resources.instance_type`");
+        }
+        if let Some(cpus) = shape.cpus_per_node.filter(|cpus| facts.cpus > 0 && *cpus > facts.cpus) {
+            return refuse(format!("it asks for {cpus} CPUs per node and {} has {}", facts.name, facts.cpus), "ask for fewer with `--cpus`");
+        }
+        if let Some(memory) = shape.memory.filter(|memory| facts.memory > 0 && memory.0 > facts.memory) {
+            return refuse(format!("it asks for {memory} per node and {} has {}", facts.name, Memory(facts.memory)), "ask for less with `--memory`");
+        }
+    }
+    if let Some(most) = site.most_nodes.filter(|most| shape.nodes > *most) {
+        return refuse(format!("it asks for {} nodes and there are at most {most}", shape.nodes), "ask for fewer nodes");
+    }
+    Ok(())
+}
+
+/// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
+pub(super) fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &AzureSite) -> Result<()> {
+    if let Some(name) = resolved.env.keys().find(|name| towline_core::redact::looks_like_credential(name)) {
+        return Err(Error::refused(format!("`environment.env.{name}` looks like a credential, and would lie in the workspace for others to read"))
+            .hint(format!("name it under `environment.secrets: [{name}]`; its value comes from the keyring or from {name} in your shell")));
+    }
+    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
+    let carried =
+        stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
+    let what = match (resolved.secrets.first(), carried) {
+        (Some(name), _) => format!("the secret `{name}`"),
+        (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
+        (None, None) => return Ok(()),
+    };
+    if matches!(identity, JobIdentity::Managed(_)) {
+        return match site.vault {
+            Some(_) => Ok(()),
+            None => Err(Error::refused(format!("workspace `{}` has no Key Vault, and {what} reaches a run through it", site.scope.workspace))),
+        };
+    }
+    let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
+    let hint = if known.is_empty() {
+        "give the workspace a user-assigned identity that may read secrets of its Key Vault, and name it: `identity: managed:NAME`".to_owned()
+    } else {
+        format!("add `identity: managed:{}`; it must be allowed to read secrets of the workspace's Key Vault", known.join(" or managed:"))
+    };
+    Err(Error::refused(format!("{what} reaches a run on Azure ML through the workspace's Key Vault, and the job has no managed identity that could read it"))
+        .hint(hint))
+}
+
+/// Stores that only the workspace knows are known to it.
+pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> {
+    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
+    let unknown = stores.filter(|store| store.datastore.kind == WORKSPACE_STORE).find(|store| !site.store_names.contains(&store.name));
+    let Some(store) = unknown.filter(|_| !site.store_names.is_empty()) else { return Ok(()) };
+    let names: Vec<&str> = site.store_names.iter().map(String::as_str).collect();
+    Err(Error::config(format!("datastore `{}` is neither in the configuration nor in workspace `{}`", store.name, site.scope.workspace))
+        .maybe_hint(did_you_mean(&store.name, names.iter().copied()))
+        .hint(format!("the workspace has: {}", names.join(", "))))
+}
