@@ -125,7 +125,7 @@ mod tests {
             call.is_over(&problem, &tried, Duration::from_secs(asked.unwrap_or(0)))
         };
         let (busy, ill) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::BAD_GATEWAY);
-        assert!(!over(ill, 29, None) && over(ill, 31, None));
+        assert!(!over(ill, 9, None) && over(ill, 11, None));
         assert!(!over(busy, 31, None) && !over(busy, 31, Some(20)) && over(busy, 31, Some(40)) && over(busy, 61, None));
         assert!(!over(StatusCode::SERVICE_UNAVAILABLE, 31, Some(1)) && over(StatusCode::SERVICE_UNAVAILABLE, 31, None));
     }

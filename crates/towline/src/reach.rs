@@ -20,8 +20,13 @@ pub(crate) struct Reached {
 /// The job and the hosts of a run, or why there are none.
 pub(crate) fn reach(context: &Context, run: &RunId) -> Result<Reached> {
     let record = current(context, run)?;
-    let AnyCluster::Slurm(cluster) = context.cluster(&record.cluster)? else {
-        return Err(Error::refused(format!("{run} is on this machine, or where ports cannot be reached")));
+    let cluster = match context.cluster(&record.cluster)? {
+        AnyCluster::Slurm(cluster) => cluster,
+        AnyCluster::Local(_) => return Err(Error::refused(format!("{run} is on this machine")).hint("its ports are at localhost")),
+        AnyCluster::Azure(_) => {
+            let error = Error::refused(format!("{run} is on Azure ML, which lets nobody in but by ssh"));
+            return Err(error.hint("`tow submit ssh`, then `tow ssh RUN`; its page in the portal has other services of an interactive job"));
+        }
     };
     let short = run.short();
     let refuse = |why: String, hint: String| Err(Error::refused(why).hint(hint));
