@@ -72,5 +72,6 @@ pub(crate) fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> 
     if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
         return Ok(());
     }
-    Err(Error::refused("the code of that run was pruned").hint("`--latest-code` takes what lies in its folder now"))
+    Err(Error::refused("the code of that run is not on this machine: it was pruned, or another machine submitted the run")
+        .hint("`--latest-code` takes what lies in its folder now"))
 }

@@ -44,8 +44,6 @@ pub(crate) struct Campaign {
     pub(crate) passed: BTreeSet<&'static str>,
     /// Runs of which a guard or a runner was shot.
     pub(crate) shot: BTreeSet<String>,
-    /// Runs whose nodes were taken away: once for each.
-    pub(crate) preempted: BTreeSet<String>,
 }
 
 impl Campaign {
@@ -55,17 +53,7 @@ impl Campaign {
         lab.aml.conditions(|conditions| (conditions.poll_after, conditions.grace) = (Some(1), Duration::from_secs(3)));
         let trusted = lab.aml.authority().display().to_string();
         lab.aml.conditions(|conditions| conditions.variables.push((String::new(), ["SSL_CERT_FILE".to_owned(), trusted])));
-        Self {
-            lab,
-            random: Seeded(seed),
-            rounds: Vec::new(),
-            checked: 0,
-            faults: 0,
-            left: 0,
-            passed: BTreeSet::new(),
-            shot: BTreeSet::new(),
-            preempted: BTreeSet::new(),
-        }
+        Self { lab, random: Seeded(seed), rounds: Vec::new(), checked: 0, faults: 0, left: 0, passed: BTreeSet::new(), shot: BTreeSet::new() }
     }
 
     /// The calls that a submission, an abort and a resubmission make when nothing is wrong.
@@ -183,10 +171,7 @@ impl Campaign {
                 }
             }
             Scenario::Preempt => {
-                for run in round.shape.runs(id) {
-                    self.lab.aml.preempt(&run);
-                    self.preempted.insert(run);
-                }
+                round.shape.runs(id).iter().for_each(|run| self.lab.aml.preempt(run));
                 self.act(false, &["ps"], fault);
             }
             Scenario::Adopt => {

@@ -4,6 +4,7 @@ use crate::campaign::{Campaign, Round};
 use crate::faults::{Fault, Scenario};
 use crate::lab::FLAVOURS;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use towline_testkit::campaign::Shape;
 use towline_testkit::patiently;
 
@@ -18,7 +19,9 @@ impl Campaign {
     pub(crate) fn settle(&mut self) {
         let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; runs that nobody ended are ended by the user now.
-        let mut taken = self.preempted.clone();
+        let mut taken = BTreeSet::new();
+        // Its nodes are taken away once, by whoever comes to it.
+        let had_others = |id: &str| self.lab.aml.states(id).windows(2).any(|states| states == ["Running", "Queued"]);
         patiently(120, "all runs to end, the long ones when they are told to", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
             let open = open["runs"].as_array().unwrap();
@@ -27,7 +30,9 @@ impl Campaign {
                 match of(run).map(|round| round.scenario) {
                     Some(scenario) if scenario.is_long() && run["cancel_requested"] != true => drop(self.lab.home.tow(["abort", id])),
                     // Its client was killed before it could tell which run has its nodes taken away.
-                    Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] && taken.insert(id.to_owned()) => self.lab.aml.preempt(id),
+                    Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] && !had_others(id) && taken.insert(id.to_owned()) => {
+                        self.lab.aml.preempt(id);
+                    }
                     _ => {}
                 }
             }
