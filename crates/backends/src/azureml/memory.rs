@@ -62,6 +62,8 @@ pub(super) struct Memory {
     pub registered: HashSet<String>,
     /// When objects of the stage that never change were last seen there.
     pub staged: HashMap<String, Instant>,
+    /// When a datastore was last put with a signature, by its name and what the signature was made of.
+    pub signed: HashMap<String, Instant>,
     /// Where the vault answers.
     pub vault: Option<String>,
 }

@@ -27,6 +27,8 @@ const GRACE_MILLIS: u64 = 10_000;
 const COLLECT_EVERY: u64 = 60;
 /// A signature for a datastore outlives the longest job.
 const SIGNATURE_DAYS: u32 = 30;
+/// And is made anew after this time.
+const SIGNED: Duration = Duration::from_secs(86_400);
 /// A name in conflict that shows no job for this long is refused.
 const CONFLICT: Duration = Duration::from_secs(60);
 
@@ -124,9 +126,15 @@ impl AzureBackend {
             if signature.is_none() && (site.stores.values().any(|known| *known == name) || self.memory().registered.contains(&name)) {
                 continue;
             }
+            // The same credential gives the same rights: what was put today stays.
+            let marked = signature.as_ref().map(|_| format!("{name} {}", credential_mark(store, secrets)));
+            if marked.as_ref().is_some_and(|marked| self.memory().signed.get(marked).is_some_and(|put| put.elapsed() < SIGNED)) {
+                continue;
+            }
             let at = url(self.cloud(), &format!("{}/datastores/{name}?skipValidation=true", site.scope.id()));
             good(&format!("datastore `{}`", store.name), &self.cloud.call(&Call::put(at, document(store, &site.store, signature.as_ref())))?)?;
             self.memory().registered.insert(name);
+            self.memory().signed.extend(marked.map(|marked| (marked, Instant::now())));
         }
         Ok(())
     }
@@ -211,6 +219,14 @@ impl AzureBackend {
         }
         Err(refusal(&format!("workspace `{}` refuses the job", self.config.workspace), reply))
     }
+}
+
+/// Tells one credential from another, and nothing else of it.
+fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
+    let Some(Credential::Map(map)) = &store.datastore.credential else { return String::new() };
+    let values = map.values().filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
+    let all: Vec<&str> = values.map(Secret::expose).collect();
+    format!("{:016x}", image::hash(&all.join("\n")))
 }
 
 /// By which the nodes of a run know each other.
