@@ -2,11 +2,15 @@
 
 use crate::campaign::{Campaign, Round};
 use crate::faults::{Fault, Scenario};
-use crate::lab::FLAVOURS;
+use crate::lab::{FLAVOURS, Lab};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 use towline_testkit::campaign::Shape;
 use towline_testkit::patiently;
+
+/// Longer than the service leaves to nodes that it takes away.
+const GONE: Duration = Duration::from_secs(5);
 
 impl Round {
     pub(crate) fn is_mine(&self, run: &Value) -> bool {
@@ -20,8 +24,12 @@ impl Campaign {
         let of = |run: &Value| self.rounds[self.checked..].iter().find(|round| round.is_mine(run));
         // What a killed client had sent may still be on its way in; runs that nobody ended are ended by the user now.
         let mut taken = BTreeSet::new();
-        // Its nodes are taken away once, by whoever comes to it.
-        let had_others = |id: &str| self.lab.aml.states(id).windows(2).any(|states| states == ["Running", "Queued"]);
+        // Nodes that were taken away before a first attempt began are no loss to it; those of one that is being ended count.
+        let mut seen: HashMap<String, Instant> = HashMap::new();
+        let mut is_first = |id: &str| {
+            let alive = self.lab.attempts("start", id) == [1] && Lab::has_rank(id, 1);
+            alive && seen.entry(id.to_owned()).or_insert_with(Instant::now).elapsed() > GONE
+        };
         patiently(120, "all runs to end, the long ones when they are told to", || {
             let open = self.lab.home.tow(["ps", "--state", "active", "--all", "--json"]).ok().json();
             let open = open["runs"].as_array().unwrap();
@@ -30,9 +38,7 @@ impl Campaign {
                 match of(run).map(|round| round.scenario) {
                     Some(scenario) if scenario.is_long() && run["cancel_requested"] != true => drop(self.lab.home.tow(["abort", id])),
                     // Its client was killed before it could tell which run has its nodes taken away.
-                    Some(Scenario::Preempt) if self.lab.attempts("start", id) == [1] && !had_others(id) && taken.insert(id.to_owned()) => {
-                        self.lab.aml.preempt(id);
-                    }
+                    Some(Scenario::Preempt) if is_first(id) && taken.insert(id.to_owned()) => self.lab.aml.preempt(id),
                     _ => {}
                 }
             }

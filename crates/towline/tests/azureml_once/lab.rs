@@ -144,6 +144,17 @@ impl Lab {
         let _ = fs::remove_file(self.home.state().cluster(flavour, "facts"));
     }
 
+    /// Whether a rank of that attempt lives.
+    pub(crate) fn has_rank(run: &str, attempt: u32) -> bool {
+        let marks = [format!("TOW_RUN_ID={run}"), format!("TOW_ATTEMPT={attempt}")];
+        let is_one = |pid: i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let words: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+            marks.iter().all(|mark| words.contains(&mark.as_bytes()))
+        };
+        towline_host::process::all().into_keys().any(is_one)
+    }
+
     /// Guards and runners of jobs: their run, and their process id.
     pub(crate) fn crew(&self) -> Vec<(String, i32)> {
         let mut runs = BTreeMap::new();
