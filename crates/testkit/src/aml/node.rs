@@ -21,7 +21,8 @@ pub(super) struct Running {
     /// Where its output is to be found.
     pub log: String,
     code: Option<i32>,
-    job: String,
+    /// What everything that it starts has in its environment: its job's name, and whose job it is.
+    marks: [String; 2],
 }
 
 impl Running {
@@ -56,7 +57,7 @@ pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec
         let file = attempt.folder.join(format!("log-{}", process.rank));
         let started = launch(attempt, process, &common, &file).map_err(|error| format!("bash: {error}"));
         let made = started.and_then(|child| {
-            running.push(Running { child, log: process.log.clone(), code: None, job: life.name.clone() });
+            running.push(Running { child, log: process.log.clone(), code: None, marks: marks(&life.name, &life.world.endpoint) });
             Log::new(&life.world.blobs, &format!("{}{}", Job::artifacts(&life.name), process.log), &file)
         });
         match made {
@@ -139,16 +140,23 @@ pub(super) fn end(running: &mut [Running], grace: Duration) {
     // As a container that is taken away: whatever was started in it ends, in its group or not.
     if let Some(first) = running.first() {
         let begun = Instant::now();
-        while begun.elapsed() < LAST && started_by(&first.job).into_iter().map(|pid| towline_host::process::signal(pid, Signal::KILL)).count() > 0 {
+        while begun.elapsed() < LAST && started_by(&first.marks).into_iter().map(|pid| towline_host::process::signal(pid, Signal::KILL)).count() > 0 {
             std::thread::sleep(super::life::LOOK);
         }
     }
 }
 
-/// Processes that have the job's name in their environment.
-fn started_by(job: &str) -> Vec<i32> {
-    let mark = format!("AZUREML_RUN_ID={job}");
-    let is_marked =
-        |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|pair| pair == mark.as_bytes()));
+/// Another service may have a job of the same name.
+fn marks(job: &str, endpoint: &str) -> [String; 2] {
+    [format!("AZUREML_RUN_ID={job}"), format!("AZUREML_SERVICE_ENDPOINT={endpoint}")]
+}
+
+/// Processes that have these in their environment.
+fn started_by(marks: &[String; 2]) -> Vec<i32> {
+    let is_marked = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let pairs: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+        marks.iter().all(|mark| pairs.contains(&mark.as_bytes()))
+    };
     towline_host::process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid).filter(is_marked).collect()
 }
