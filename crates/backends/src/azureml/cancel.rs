@@ -25,7 +25,7 @@ impl AzureBackend {
         let mut failed = Ok(());
         let mut noted = Vec::new();
         for far in runs {
-            if self.memory().told.contains(&far.run) {
+            if self.memory().was_told(&far.run) {
                 continue;
             }
             match self.note_cancel(far) {

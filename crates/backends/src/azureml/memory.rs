@@ -50,8 +50,8 @@ pub(super) struct Memory {
     pub remains: HashMap<RunId, Remains>,
     /// Runs that are to end, and since when the service does not know them, or will not hear of it.
     pub unheard: HashMap<RunId, Instant>,
-    /// Runs that the service was told to end.
-    pub told: HashSet<RunId>,
+    /// When the service was told to end a run.
+    pub told: HashMap<RunId, Instant>,
     /// Since when a job is being ended by the service, or a run waits for it.
     pub slow: HashMap<RunId, Instant>,
     /// Since when a name is in conflict.
@@ -68,6 +68,9 @@ pub(super) struct Memory {
     pub vault: Option<String>,
 }
 
+/// What the service was told to end is not told again for so long.
+const TOLD: Duration = Duration::from_secs(60);
+
 /// What was seen in the stage is taken to be there for so long: nobody but its owner removes anything.
 const STAGED: Duration = Duration::from_secs(600);
 
@@ -79,11 +82,15 @@ impl Memory {
     /// The service has heard that it is to end.
     pub(super) fn heard(&mut self, run: &RunId) {
         self.unheard.remove(run);
-        self.told.insert(run.clone());
+        self.told.insert(run.clone(), Instant::now());
     }
     pub(super) fn not_heard(&mut self, run: &RunId) {
         self.unheard.entry(run.clone()).or_insert_with(Instant::now);
-        self.told.insert(run.clone());
+        self.told.insert(run.clone(), Instant::now());
+    }
+    /// Told a moment ago. Whoever asks for it again later means it.
+    pub(super) fn was_told(&self, run: &RunId) -> bool {
+        self.told.get(run).is_some_and(|told| told.elapsed() < TOLD)
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {
