@@ -16,7 +16,8 @@ use towline_core::{Error, ErrorKind, Result};
 const AT_ONCE: usize = 128;
 /// Failures after which the rest is not tried.
 const ENOUGH: usize = 100;
-/// Failures in a row, with nothing done, after which it is no matter of single objects.
+/// Failures with nothing done after which, once all that is under way has failed too, it is no
+/// matter of single objects.
 const HOPELESS: usize = 3;
 
 #[derive(Debug)]
@@ -30,6 +31,10 @@ struct Engine {
     carrier: Arc<Carrier>,
     options: Options,
     outcome: Outcome,
+    /// Of the failures, those of objects that were tried; names that cannot be are no trial.
+    tried: usize,
+    /// Where the first of those is among the failures.
+    first: usize,
     tasks: JoinSet<(String, u64, Result<Done>)>,
 }
 
@@ -38,7 +43,7 @@ struct Engine {
 pub async fn copy(source: Side, target: Side, options: Options, progress: Arc<Progress>) -> Result<Outcome> {
     let Some(found) = find(&source).await? else { return Err(nothing_at(&source).await) };
     let carrier = Carrier { source, target, pace: Arc::new(Pace::default()), progress, journals: options.journals.clone() };
-    let mut engine = Engine { carrier: Arc::new(carrier), options, outcome: Outcome::default(), tasks: JoinSet::new() };
+    let mut engine = Engine { carrier: Arc::new(carrier), options, outcome: Outcome::default(), tried: 0, first: 0, tasks: JoinSet::new() };
     match found {
         Found::Object(object) => {
             let target = &engine.carrier.target;
@@ -103,7 +108,8 @@ impl Engine {
     }
 
     async fn begin(&mut self, object: Object, there: Option<Object>, to: Key) -> Result<()> {
-        while self.tasks.len() >= AT_ONCE {
+        // In doubt what is under way is waited for, and shows whether there is hope.
+        while self.tasks.len() >= AT_ONCE || (self.is_doubtful() && !self.tasks.is_empty()) {
             self.settle().await?;
         }
         self.carrier.progress.find(object.size);
@@ -113,6 +119,11 @@ impl Engine {
             (name, size, one(&carrier, &object, there.as_ref(), &to, checksum, dry_run).await)
         });
         Ok(())
+    }
+
+    fn is_doubtful(&self) -> bool {
+        let Outcome { sent, equal_by_time, equal_by_hash, .. } = self.outcome;
+        self.tried >= HOPELESS && sent + equal_by_time + equal_by_hash == 0
     }
 
     /// Takes one result.
@@ -140,11 +151,14 @@ impl Engine {
             }
             Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Config | ErrorKind::Bug) => return Err(error),
             Err(error) => {
+                if self.tried == 0 {
+                    self.first = outcome.failed.len();
+                }
                 outcome.failed.push((name, error));
-                let nothing_done = outcome.sent + outcome.equal_by_time + outcome.equal_by_hash == 0;
-                if outcome.failed.len() >= ENOUGH || (nothing_done && outcome.failed.len() >= HOPELESS) {
-                    let (name, error) = outcome.failed.swap_remove(0);
-                    return Err(error.while_doing(format!("{} failed, first {name}", outcome.failed.len() + 1)));
+                self.tried += 1;
+                if self.tried >= ENOUGH || (self.is_doubtful() && self.tasks.is_empty()) {
+                    let (name, error) = self.outcome.failed.swap_remove(self.first);
+                    return Err(error.while_doing(format!("{} failed, first {name}", self.tried)));
                 }
             }
         }

@@ -58,3 +58,20 @@ fn links_in_the_target_are_not_followed() {
     assert_eq!(tree(&outside).len(), 0, "nothing went through a link");
     assert_eq!(fs::read(home.project().join("data/y")).unwrap(), b"y", "a link to a file is replaced, not followed");
 }
+
+#[test]
+fn what_cannot_be_placed_holds_up_nothing_else() {
+    let (home, there) = home();
+    for name in ["a", "b", "c", "d"] {
+        write(&home, &format!("data/{name}"), b"small, so it fails first");
+        fs::create_dir_all(there.join(name).join("in the way")).unwrap();
+        fs::write(home.project().join(format!("data/{name}\nline")), "no such name travels").unwrap();
+    }
+    write(&home, "data/large", &vec![7; 40 << 20]);
+    write(&home, "data/last", b"small");
+    let output = home.tow(["up", "data"]);
+    assert_eq!(output.code, 123, "{output:?}");
+    let arrived = tree(&there);
+    assert_eq!(arrived.keys().collect::<Vec<_>>(), ["large", "last"], "{output:?}");
+    assert!(output.stderr.contains("d: a folder is in the way"), "{output:?}");
+}
