@@ -1,5 +1,6 @@
 //! Run ids: `<name>-<epoch>-<8 hex>`, in `[a-z0-9-]`, at most 50 characters; a sweep's runs add `-<number>`.
 
+use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -35,6 +36,14 @@ impl RunId {
     pub fn sweep(&self) -> Option<(Self, u32)> {
         let (sweep, number) = self.0.rsplit_once('-')?;
         if self.0.len() - sweep.len() == 9 { None } else { Some((Self(sweep.to_owned()), number.parse().ok()?)) }
+    }
+
+    /// When it was made, by what it says itself.
+    pub fn made(&self) -> Option<Moment> {
+        let of_run = self.sweep().map_or_else(|| self.clone(), |(sweep, _)| sweep);
+        let (rest, _) = of_run.0.rsplit_once('-')?;
+        let seconds: i64 = rest.rsplit_once('-')?.1.parse().ok()?;
+        (seconds > 0).then(|| Moment(seconds.saturating_mul(1000)))
     }
 
     pub fn as_str(&self) -> &str {
@@ -174,6 +183,8 @@ mod tests {
         fn every_name_gives_a_legal_id(name in ".*", epoch in 0i64..100_000_000_000, random: u32) {
             let id = RunId::new(&name, epoch, random);
             proptest::prop_assert!(id.as_str().len() <= ID_LENGTH);
+            proptest::prop_assert_eq!(id.made(), Some(Moment(epoch * 1000)).filter(|made| made.0 > 0));
+            proptest::prop_assert_eq!(id.numbered(7).made(), id.made());
             proptest::prop_assert!(RunId::try_from(id.numbered(99_999).as_str().to_owned()).is_ok());
         }
     }

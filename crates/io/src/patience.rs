@@ -110,7 +110,7 @@ mod tests {
         let call = Patience::of_a_call(false);
         assert!([200, 400, 408, 500, 502, 503, 504].iter().all(|status| call.takes(&answer(*status, None))));
         assert!(!call.takes(&answer(429, None)) && !call.takes(&answer(503, Some("1"))));
-        let problem = |cause| NoAnswer { said: String::new(), cause };
+        let problem = |cause| NoAnswer { said: String::new(), cause, after: None };
         let over = |cause| call.is_over(&problem(cause), &Tried { times: 1, elapsed: Duration::ZERO, is_known: true, is_asked: false }, Duration::ZERO);
         assert!(over(Cause::Broken) && over(Cause::Tls));
         assert!(!over(Cause::Connect) && !over(Cause::Name), "nothing was sent");
@@ -120,7 +120,7 @@ mod tests {
     fn a_service_that_asks_for_patience_has_more_of_it() {
         let call = Patience::of_a_call(true);
         let over = |status: StatusCode, seconds, asked: Option<u64>| {
-            let problem = NoAnswer { said: String::new(), cause: Cause::Status(status) };
+            let problem = NoAnswer { said: String::new(), cause: Cause::Status(status), after: None };
             let tried = Tried { times: 20, elapsed: Duration::from_secs(seconds), is_known: true, is_asked: asked.is_some() };
             call.is_over(&problem, &tried, Duration::from_secs(asked.unwrap_or(0)))
         };

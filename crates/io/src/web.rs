@@ -14,6 +14,8 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 use towline_core::{Error, Result};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -45,6 +47,8 @@ impl Answer {
 pub struct NoAnswer {
     pub said: String,
     pub cause: Cause,
+    /// How long the service wants to be left alone.
+    pub after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +143,7 @@ impl Web {
         loop {
             tries += 1;
             let outcome = self.once(make().map_err(AskError::Unmade)?).await;
-            let (problem, after) = match outcome {
+            let problem = match outcome {
                 Ok(answer) if patience.takes(&answer) => {
                     self.state.has_answered.store(true, Ordering::Relaxed);
                     *self.state.last_answer.lock().expect("no panic while held") = Instant::now();
@@ -149,16 +153,15 @@ impl Web {
                     if matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
                         self.state.throttled.fetch_add(1, Ordering::Relaxed);
                     }
-                    let after = asked_pause(&answer.headers);
-                    (NoAnswer { said: said(&answer), cause: Cause::Status(answer.status) }, after)
+                    NoAnswer { said: said(&answer), cause: Cause::Status(answer.status), after: asked_pause(&answer.headers) }
                 }
-                Err(problem) => (problem, None),
+                Err(problem) => problem,
             };
             let progress = (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
             let since = if patience.is_shared { progress } else { begun };
-            let pause = after.unwrap_or_else(|| pause(tries, random()));
+            let pause = problem.after.unwrap_or_else(|| pause(tries, random()));
             let is_known = self.state.has_answered.load(Ordering::Relaxed);
-            if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: after.is_some() }, pause) {
+            if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: problem.after.is_some() }, pause) {
                 return Err(AskError::Unanswered(problem));
             }
             tokio::time::sleep(pause.min(patience.throttling)).await;
@@ -184,7 +187,7 @@ impl Web {
 async fn receive(response: reqwest::Response, length: usize) -> Result<Bytes, NoAnswer> {
     let mut body = Buffer::new(length);
     let mut at = 0;
-    let wrong = || NoAnswer { said: "the answer was cut short".to_owned(), cause: Cause::Broken };
+    let wrong = || NoAnswer { said: "the answer was cut short".to_owned(), cause: Cause::Broken, after: None };
     let mut parts = response.bytes_stream();
     while let Some(part) = parts.next().await {
         let part = part.map_err(|error| describe(&error.without_url()))?;
@@ -208,6 +211,13 @@ pub(crate) fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
         .or_else(|| number("retry-after-ms"))
         .map(Duration::from_millis)
         .or_else(|| number(RETRY_AFTER.as_str()).map(Duration::from_secs))
+        .or_else(|| until(headers.get(RETRY_AFTER)?.to_str().ok()?))
+}
+
+/// From now to a moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn until(text: &str) -> Option<Duration> {
+    let moment = OffsetDateTime::parse(text.trim(), &Rfc2822).ok()?;
+    Some((moment - OffsetDateTime::now_utc()).try_into().unwrap_or(Duration::ZERO))
 }
 
 /// Twice as long each time, and between half and all of that, so that many do not come at once.
@@ -257,7 +267,7 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     }
     let lower = said.to_lowercase();
     if lower.contains("no record") || lower.contains("nxdomain") {
-        return NoAnswer { said: "no host has that name".to_owned(), cause: Cause::Name };
+        return NoAnswer { said: "no host has that name".to_owned(), cause: Cause::Name, after: None };
     }
     let cause = if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
         Cause::Name
@@ -274,7 +284,7 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     if error.is_timeout() {
         "it did not answer in time".clone_into(&mut said);
     }
-    NoAnswer { said, cause }
+    NoAnswer { said, cause, after: None }
 }
 
 impl NoAnswer {
@@ -343,6 +353,12 @@ mod tests {
         assert_eq!(asked_pause(&headers), None);
         headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
         assert_eq!(asked_pause(&headers), Some(Duration::from_secs(3)));
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        assert_eq!(asked_pause(&headers), Some(Duration::ZERO), "it has passed");
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("Wed, 06 Nov 2999 08:49:37 GMT"));
+        assert!(asked_pause(&headers).is_some_and(|pause| pause > Duration::from_secs(86_400)));
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("soon"));
+        assert_eq!(asked_pause(&headers), None);
         headers.insert("x-ms-retry-after-ms", HeaderValue::from_static("250"));
         assert_eq!(asked_pause(&headers), Some(Duration::from_millis(250)));
     }

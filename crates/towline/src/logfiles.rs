@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
 use towline_core::backend::LogSource;
+use towline_core::reason::{Cause, Ending};
+use towline_core::why::last_lines;
 use towline_core::{Error, Result};
 use towline_wire::layout::{StateFolder, log_name, parse_log_name};
 
@@ -65,6 +67,26 @@ pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
         Ok(bytes)
     };
     read().unwrap_or_default()
+}
+
+/// How much of a log's end is read for its cause.
+pub(crate) const TAIL: u64 = 256 << 10;
+/// Lines of a set-up that failed that are shown at once: nobody has seen them.
+const LAST_LINES: usize = 5;
+
+/// The end of what was said before any rank began, where that is what failed.
+pub(crate) fn before_it_began(state: &StateFolder, run: &RunId, attempt: u32, ending: &Ending) -> Vec<String> {
+    if !matches!(ending.cause, Some(Cause::SetUp | Cause::Data | Cause::ImagePull)) {
+        return Vec::new();
+    }
+    let detail = ending.detail.as_deref().unwrap_or_default();
+    let failed = detail.split_once("node ").and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
+    let logs = list(state, run).into_iter().filter(|log| log.attempt == attempt);
+    let mut nodes: Vec<LogFile> = logs.filter(|log| matches!(log.source, LogSource::SetUp(_))).collect();
+    // The node that failed, where that is known; else the first that said something.
+    nodes.sort_by_key(|log| failed.is_some_and(|node| log.source != LogSource::SetUp(node)));
+    let said = |log: &LogFile| Some(last_lines(&tail_bytes(&log.path, TAIL), LAST_LINES)).filter(|lines| !lines.is_empty());
+    nodes.iter().find_map(said).unwrap_or_default()
 }
 
 /// Brings the copy of a log in `assets/<run>/` up to date by appending what is new. A copy that

@@ -1,6 +1,11 @@
-//! Tables for people: aligned columns, the last one cut to the terminal.
+//! Tables for people: aligned columns. On a terminal that is too narrow for them, all but the first are cut.
 
 use crate::output::{Paint, paint, stdout_has_colour, width};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// No column is cut below this.
+const NARROW: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -22,24 +27,21 @@ impl Table {
         let colour = stdout_has_colour();
         let used: Vec<usize> =
             (0..self.head.len()).filter(|column| self.rows.iter().any(|row| row.get(*column).is_some_and(|(text, _)| !text.is_empty()))).collect();
-        let widths: Vec<usize> =
+        let mut widths: Vec<usize> =
             used.iter().map(|column| self.rows.iter().map(|row| display_width(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len())).collect();
-        let room = width();
+        if let Some(room) = width() {
+            fit(&mut widths, room);
+        }
         let mut text = String::new();
         let heads: Vec<(String, Paint)> = self.head.iter().map(|head| ((*head).to_owned(), Paint::Quiet)).collect();
         for row in std::iter::once(&heads).chain(&self.rows) {
-            let mut at = 0;
             let mut line = String::new();
             for (index, column) in used.iter().enumerate() {
                 let (cell, style) = &row[*column];
                 let last = index + 1 == used.len();
                 let cell = cell.replace(['\n', '\r', '\t'], " ");
-                let shown = match room {
-                    Some(room) if last => cut(&cell, room.saturating_sub(at).max(8)),
-                    _ => cell,
-                };
-                let pad = if last { 0 } else { widths[index].saturating_sub(display_width(&shown)) + 2 };
-                at += display_width(&shown) + pad;
+                let shown = cut(&cell, widths[index]);
+                let pad = if last { 0 } else { widths[index].saturating_sub(display_width(&shown)) + GAP };
                 line += &paint(*style, &shown, colour);
                 line += &" ".repeat(pad);
             }
@@ -47,6 +49,22 @@ impl Table {
             text.push('\n');
         }
         text
+    }
+}
+
+/// Makes columns narrower until they fit: the last one first, then whichever is widest. The first names the row and stays.
+fn fit(widths: &mut [usize], room: usize) {
+    let Some((_, others)) = widths.split_first() else { return };
+    let mut over = (widths.iter().sum::<usize>() + GAP * others.len()).saturating_sub(room);
+    if let [_, .., last] = widths {
+        let less = over.min(last.saturating_sub(NARROW));
+        *last -= less;
+        over -= less;
+    }
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().skip(1).max().filter(|widest| **widest > NARROW) else { return };
+        *widest -= 1;
+        over -= 1;
     }
 }
 
@@ -61,4 +79,22 @@ fn cut(text: &str, room: usize) -> String {
     let mut shown: String = text.chars().take(room.saturating_sub(1)).collect();
     shown.push('…');
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_cut_until_they_fit_and_the_first_is_not() {
+        let fitted = |mut widths: Vec<usize>, room| {
+            fit(&mut widths, room);
+            widths
+        };
+        assert_eq!(fitted(vec![10, 10, 30], 80), [10, 10, 30]);
+        assert_eq!(fitted(vec![10, 10, 90], 80), [10, 10, 56], "a command's end");
+        assert_eq!(fitted(vec![36, 40, 12, 5], 80), [36, 21, 12, 5], "the widest");
+        assert_eq!(fitted(vec![50, 20, 5], 60), [50, 8, 5], "there is no less");
+        assert_eq!(fitted(vec![100], 60), [100]);
+    }
 }

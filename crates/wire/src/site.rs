@@ -252,6 +252,9 @@ pub struct KnownJob {
     pub job: Option<String>,
     pub name: String,
     pub user: String,
+    /// Our word for its state, where the scheduler's has a meaning.
+    #[serde(default)]
+    pub state: Option<String>,
     /// The scheduler's word for its state; none where it has let it go.
     pub word: Option<String>,
     pub reason: Option<String>,

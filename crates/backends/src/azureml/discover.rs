@@ -115,7 +115,8 @@ fn computes(answer: &Value) -> Vec<ComputeFacts> {
     answer["value"].as_array().into_iter().flatten().filter_map(compute).collect()
 }
 
-fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
+/// Ids of the virtual clusters that the user may see, each with what the resource graph knows of it.
+pub(super) fn listed_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<(String, Value)>> {
     let at = versioned(cloud, "/providers/Microsoft.ResourceGraph/resources", GRAPH);
     let mut ids: Vec<(String, Value)> = Vec::new();
     let mut next: Option<String> = None;
@@ -135,6 +136,11 @@ fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<Vir
             break;
         }
     }
+    Ok(ids)
+}
+
+fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
+    let ids = listed_clusters(cloud, subscriptions)?;
     // The graph may be hours old: what is used is asked of the cluster itself.
     let calls: Vec<Call> = ids.iter().map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS))).collect();
     let fresh = cloud.call_all(&calls).into_iter().map(|reply| reply.ok().and_then(|reply| found("a virtual cluster", &reply).ok().flatten()));

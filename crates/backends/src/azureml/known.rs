@@ -28,6 +28,7 @@ impl AzureBackend {
             job: Some(job.name),
             name: job.display_name,
             user: job.user,
+            state: job.state.word().map(ToOwned::to_owned),
             word: Some(job.word),
             reason: None,
             nodes: job.nodes,

@@ -26,6 +26,7 @@ mod identity;
 mod image;
 mod known;
 mod logs;
+mod meant;
 mod memory;
 mod observe;
 mod payload;

@@ -2,6 +2,7 @@
 
 use super::client::{found, get, good, is_below, list, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
+use super::meant;
 use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, is_amd, short};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,17 +20,24 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
         None => find_workspace(cloud, config)?,
     };
     let id = scope.id();
-    let target = match &config.target {
-        Target::Compute(name) => url(cloud, &format!("{id}/computes/{name}")),
-        Target::VirtualCluster(name) => versioned(cloud, &cluster_id(&scope, name), CLUSTERS),
+    let (compute_id, target) = match &config.target {
+        Target::Compute(name) => (format!("{id}/computes/{name}"), url(cloud, &format!("{id}/computes/{name}"))),
+        Target::VirtualCluster(name) => (cluster_id(&scope, name), versioned(cloud, &cluster_id(&scope, name), CLUSTERS)),
     };
     let calls = [Call::get(url(cloud, &id)), Call::get(url(cloud, &format!("{id}/datastores"))), Call::get(target)];
     let mut answers = cloud.call_all(&calls).into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Err(Error::bug("an answer is missing")));
-    let workspace = good(&format!("workspace `{}`", scope.workspace), &next()?)?;
+    let workspace = next()?;
+    if !workspace.is_good() {
+        return Err(meant::no_workspace(cloud, &scope, &workspace));
+    }
+    let workspace = good(&format!("workspace `{}`", scope.workspace), &workspace)?;
     let stores = all_of(cloud, "the workspace's datastores", good("the workspace's datastores", &next()?)?)?;
     let store = store(&stores)?;
-    let target = target_of(cloud, &scope, config, found(&format!("what cluster `{}` runs on", config.name), &next()?)?)?;
+    let (compute_id, target) = match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
+        Some(target) => (compute_id, target),
+        None => meant::target(cloud, &scope, config)?,
+    };
     let location = workspace["location"].as_str().unwrap_or_default().to_owned();
     let properties = &workspace["properties"];
     let api = discover(cloud, properties["discoveryUrl"].as_str().unwrap_or_default())?;
@@ -37,10 +45,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     let mut instances = instances(cloud, &scope, &location, flavour)?;
     instances.extend(pods(&target));
     let mut site = AzureSite {
-        compute_id: match &config.target {
-            Target::Compute(name) => format!("{id}/computes/{name}"),
-            Target::VirtualCluster(name) => cluster_id(&scope, name),
-        },
+        compute_id,
         flavour,
         tenant: properties["tenantId"].as_str().unwrap_or_default().to_owned(),
         api,
@@ -97,14 +102,22 @@ fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
 
 /// Every workspace that the user may see.
 pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<Vec<Scope>> {
-    let subscriptions = list(cloud, "your subscriptions", Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)))?;
     let mut scopes = Vec::new();
-    for subscription in subscriptions.iter().filter_map(|subscription| subscription["subscriptionId"].as_str()) {
-        let path = format!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces");
-        let found = list(cloud, "workspaces", Call::get(url(cloud, &path)))?;
-        scopes.extend(found.iter().filter_map(|workspace| Scope::parse(workspace["id"].as_str()?)));
+    for subscription in subscriptions(cloud)? {
+        scopes.extend(workspaces_in(cloud, &subscription)?);
     }
     Ok(scopes)
+}
+
+pub(super) fn subscriptions(cloud: &dyn Cloud) -> Result<Vec<String>> {
+    let all = list(cloud, "your subscriptions", Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)))?;
+    Ok(all.iter().filter_map(|subscription| subscription["subscriptionId"].as_str()).map(ToOwned::to_owned).collect())
+}
+
+pub(super) fn workspaces_in(cloud: &dyn Cloud, subscription: &str) -> Result<Vec<Scope>> {
+    let path = format!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces");
+    let found = list(cloud, "workspaces", Call::get(url(cloud, &path)))?;
+    Ok(found.iter().filter_map(|workspace| Scope::parse(workspace["id"].as_str()?)).collect())
 }
 
 /// What the workspace calls the containers it knows. Its own are not for others' data by another name.
@@ -132,25 +145,6 @@ fn store(answer: &Value) -> Result<StoreFacts> {
     let suffix = if suffix.is_empty() { "core.windows.net" } else { &suffix };
     let name = store["name"].as_str().unwrap_or("workspaceblobstore").to_owned();
     Ok(StoreFacts { name, endpoint: format!("{protocol}://{account}.blob.{suffix}"), account, container })
-}
-
-fn target_of(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, found: Option<Value>) -> Result<Value> {
-    if let Some(target) = found {
-        return Ok(target);
-    }
-    let hint = "`tow clusters --discover` lists what there is";
-    let name = match &config.target {
-        Target::Compute(name) => name,
-        Target::VirtualCluster(name) => return Err(Error::not_found(format!("there is no virtual cluster `{name}` that you may use")).hint(hint)),
-    };
-    let error = Error::not_found(format!("workspace `{}` has no compute `{name}`", config.workspace));
-    // Whoever may not list them is still told what is wrong.
-    let listed = list(cloud, "computes", Call::get(url(cloud, &format!("{}/computes", scope.id())))).unwrap_or_default();
-    let names: Vec<&str> = listed.iter().filter_map(|compute| compute["name"].as_str()).collect();
-    Err(match names.as_slice() {
-        [] => error.hint(hint),
-        names => error.maybe_hint(suggest::did_you_mean(name, names.iter().copied())).hint(format!("it has: {}", names.join(", "))),
-    })
 }
 
 fn names(list: &Value) -> BTreeSet<String> {

@@ -25,6 +25,17 @@ impl NativeState {
     pub(super) const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
+    /// Our own word.
+    pub(super) const fn word(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Waiting => "queued",
+            Self::Running | Self::Finalizing | Self::Cancelling => "running",
+            Self::Completed => "succeeded",
+            Self::Failed => "failed",
+            Self::Canceled => "cancelled",
+            Self::Unknown => return None,
+        })
+    }
 }
 
 /// All words the service has. Kubernetes tells the truth in a tag: what runs there may be called

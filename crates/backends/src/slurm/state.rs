@@ -19,6 +19,17 @@ impl Native {
     pub const fn is_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
     }
+    /// Our own word.
+    pub const fn word(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Waiting => "queued",
+            Self::Running => "running",
+            Self::Ended(None) => "succeeded",
+            Self::Ended(Some(Cause::ByUser)) => "cancelled",
+            Self::Ended(Some(_)) => "failed",
+            Self::Unknown(_) => return None,
+        })
+    }
 }
 
 /// The word, the short form of it, and its meaning.

@@ -135,6 +135,12 @@ pub fn classify(tail: &[u8]) -> Option<Finding> {
     judge::cause(&lines)
 }
 
+/// The last lines of a log that are not blank, fit to be shown.
+pub fn last_lines(tail: &[u8], most: usize) -> Vec<String> {
+    let lines = lines::split(tail);
+    lines[lines.len().saturating_sub(most)..].iter().map(lines::Line::evidence).collect()
+}
+
 /// Which of several ranks' findings is the root: a cause of its own beats an echo of another rank's
 /// end. Among equals the first given wins, so give them in the order in which the ranks ended.
 pub fn root_cause(findings: &[(u32, Finding)]) -> Option<&(u32, Finding)> {

@@ -344,3 +344,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn last_lines_are_clean_and_few() {
+    let log = b"one\n\x1b[31mtwo\x1b[0m\n\n10%\r20%\rthree\x07\n\n";
+    assert_eq!(super::last_lines(log, 3), ["10%", "20%", "three"]);
+    assert_eq!(super::last_lines(log, 9), ["one", "two", "10%", "20%", "three"]);
+    assert!(super::last_lines(b"\n \n", 3).is_empty());
+}

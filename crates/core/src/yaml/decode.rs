@@ -170,6 +170,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.node.content {
             Content::Sequence(_) => self.deserialize_any(visitor),
+            Content::Scalar { .. } if !self.node.is_null() => {
+                Err(DecodeError { hint: Some("one alone is a list too: put it into brackets, `[…]`".to_owned()), ..self.wrong("a list") })
+            }
             _ => Err(self.wrong("a list")),
         }
     }
@@ -287,7 +290,7 @@ mod tests {
             ("nodes: 4\nnoeds: 5", "job.yaml:2:1: unknown key `noeds`", Some("did you mean `nodes`?")),
             ("nodes: many", "job.yaml:1:8: expected a whole number, found `many`", None),
             ("tier: basik", "job.yaml:1:7: expected one of premium, basic, found `basik`", Some("did you mean `basic`?")),
-            ("list: x", "job.yaml:1:7: expected a list, found `x`", None),
+            ("list: x", "job.yaml:1:7: expected a list, found `x`", Some("one alone is a list too: put it into brackets, `[…]`")),
             ("env:\n  A: [1]", "job.yaml:2:6: expected a text, found a list", None),
         ] {
             let error = read(text).expect_err(text);

@@ -148,7 +148,8 @@ impl Builder {
             Some(Ok(event)) => Ok(Some(event)),
             Some(Err(problem)) => {
                 let mark = *problem.marker();
-                Err(self.error(Span::empty(mark), format!("not valid YAML: {}", problem.info())))
+                let what = if self.source.ends_with(".json") { "JSON" } else { "YAML" };
+                Err(self.error(Span::empty(mark), format!("not valid {what}: {}", problem.info())))
             }
         }
     }

@@ -77,7 +77,9 @@ impl Batch<'_> {
                 serde_json::to_string(&plan.lean()).expect("a plan serialises"),
                 environment
             ])?;
-        plan.runs.iter().map(|run| self.insert_run(plan, run, state, at)).collect::<rusqlite::Result<_>>().map(Some)
+        // A run from elsewhere is as old as it is; it is the latest here all the same.
+        let made = plan.adopted.as_ref().and_then(|_| plan.id.made()).map_or(at, |made| made.min(at));
+        plan.runs.iter().map(|run| self.insert_run(plan, run, state, made)).collect::<rusqlite::Result<_>>().map(Some)
     }
 
     /// Submitter's environments repeat; each is kept once.

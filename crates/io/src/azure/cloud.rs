@@ -7,6 +7,7 @@ use super::endpoints::{Endpoints, PUBLIC};
 use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
+use super::quiet::Quiet;
 use crate::patience::Patience;
 use crate::web::{Answer, AskError, Web, WebWhenNeeded};
 use bytes::Bytes;
@@ -73,6 +74,7 @@ pub struct Cloud {
     cache: Cache,
     web: WebWhenNeeded,
     endpoints: OnceCell<Endpoints>,
+    quiet: Quiet,
     sent: AtomicU64,
 }
 
@@ -86,7 +88,8 @@ impl Cloud {
             return Err(Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
-        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web: WebWhenNeeded::default(), endpoints: OnceCell::new(), sent: AtomicU64::new(0) })
+        let (web, endpoints, quiet, sent) = (WebWhenNeeded::default(), OnceCell::new(), Quiet::default(), AtomicU64::new(0));
+        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web, endpoints, quiet, sent })
     }
 
     /// With a client that is there already.
@@ -172,10 +175,17 @@ impl Cloud {
             self.sent.fetch_add(1, Ordering::Relaxed);
             request(call, token)
         };
-        let asked = self.web()?.ask_with(Patience::of_a_call(call.repeatable), make).await;
+        let (patience, writes) = (Patience::of_a_call(call.repeatable), call.method != cloud::Method::Get);
+        tokio::time::sleep(self.quiet.before(&self.at, host(call), writes, patience.throttling)?).await;
+        let asked = self.web()?.ask_with(patience, make).await;
         asked.map_err(|error| match error {
             AskError::Unmade(error) => error,
-            AskError::Unanswered(problem) => problem.explain(&format!("{}: {}", self.at, host(call)), host(call)),
+            AskError::Unanswered(problem) => {
+                if let Some(wish) = problem.after {
+                    self.quiet.asked_for(host(call), writes, wish);
+                }
+                problem.explain(&format!("{}: {}", self.at, host(call)), host(call))
+            }
         })
     }
 }

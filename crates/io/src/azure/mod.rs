@@ -11,6 +11,7 @@ pub mod endpoints;
 pub mod identity;
 pub(crate) mod listing;
 mod part;
+mod quiet;
 pub mod sas;
 pub mod seam;
 

@@ -8,7 +8,8 @@ use super::world::World;
 use serde_json::{Value, json};
 
 const NAME: &str = "vc";
-const GROUP: &str = "towtests";
+/// Not that of the workspaces: they are their owners', who lend them.
+const GROUP: &str = "towclusters";
 
 /// Of the one cluster there is, until a test says otherwise.
 pub(super) fn quotas() -> Vec<Quota> {

@@ -4,6 +4,7 @@ use super::Report;
 use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::freshen::freshen;
+use crate::logfiles;
 use towline_core::backend::LogSource;
 use towline_core::reason::Ending;
 use towline_core::record::RunRecord;
@@ -114,7 +115,11 @@ pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> R
     let word = state.phase.word();
     let lost = state.phase == towline_core::state::Phase::Ended(towline_core::reason::Outcome::Lost);
     let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { code };
-    let hints = if code == 0 { Vec::new() } else { vec![format!("tow why {}", id.short())] };
+    let mut hints = if code == 0 { Vec::new() } else { vec![format!("tow why {}", id.short())] };
+    if let Ok(folder) = context.state() {
+        let said = logfiles::before_it_began(folder, id, state.attempt, &ending);
+        hints.splice(0..0, said.into_iter().map(|line| format!("| {line}")));
+    }
     let last_words = (code != 0).then(|| format!("{id} {word}: {ending}; code {code}"));
     let record = if context.json { context.history().ok().and_then(|history| history.run(id).ok().flatten()) } else { None };
     let json = record.map(|mut record| {

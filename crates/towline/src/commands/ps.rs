@@ -12,6 +12,7 @@ use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, Target};
 use towline_wire::report::{Run, Runs};
+use towline_wire::site::KnownJob;
 
 /// List runs, newest first.
 #[derive(Debug, Clone, clap::Args)]
@@ -20,6 +21,7 @@ use towline_wire::report::{Run, Runs};
   tow ps --state queued,running        what is still to come
   tow ps --experiment hoi --tag vitl
   tow ps 60ce2fc7                      the runs of one sweep
+  tow ps --remote --user alice         what the cluster itself knows of alice
   tow ps --json | jq '.runs[0].id'")]
 pub(crate) struct Args {
     /// Only the runs of this sweep, or this run.
@@ -37,15 +39,18 @@ pub(crate) struct Args {
     /// Only runs with this tag.
     #[arg(short, long)]
     tag: Option<String>,
-    /// At most this many.
-    #[arg(short, long, default_value_t = 50, value_name = "N")]
-    limit: usize,
+    /// At most this many [default: 50; of a far cluster's own all].
+    #[arg(short, long, value_name = "N")]
+    limit: Option<usize>,
     /// All of them.
     #[arg(short, long)]
     all: bool,
     /// What a far cluster itself knows, also of others and from other machines; with --all ended ones too.
-    #[arg(long, conflicts_with_all = ["run", "state", "experiment", "tag"])]
+    #[arg(long, conflicts_with_all = ["run", "experiment", "tag"])]
     remote: bool,
+    /// With --remote: only what this user submitted.
+    #[arg(short, long, requires = "remote")]
+    user: Option<String>,
 }
 
 impl Args {
@@ -55,8 +60,36 @@ impl Args {
     }
     /// `tow query` without a run.
     pub(crate) const fn everything() -> Self {
-        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit: 50, all: false, remote: false }
+        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit: None, all: false, remote: false, user: None }
     }
+}
+
+/// Runs that are shown unless told otherwise.
+const SHOWN: usize = 50;
+
+/// What is asked for of a cluster's own jobs: by our word for their state or by its own.
+fn is_wanted(job: &KnownJob, args: &Args) -> bool {
+    let is = |word: &str| match word {
+        "active" => !job.ended,
+        "ended" => job.ended,
+        _ => [&job.state, &job.word].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(word)),
+    };
+    let in_state = if args.state.is_empty() { args.all || !job.ended } else { args.state.iter().any(|word| is(word)) };
+    in_state && args.user.as_ref().is_none_or(|user| job.user.eq_ignore_ascii_case(user))
+}
+
+/// Our word, with the cluster's own where it says more.
+fn remote_state(job: &KnownJob) -> (String, Paint) {
+    let own = job.word.as_deref().map(str::to_lowercase);
+    let reason = job.reason.as_deref().filter(|reason| *reason != "None");
+    let word = match (&job.state, &own) {
+        (Some(state), Some(own)) if state != own && reason.is_none() && !job.ended => format!("{state} ({own})"),
+        (Some(state), _) => state.clone(),
+        (None, Some(own)) => own.clone(),
+        (None, None) => if job.ended { "ended" } else { "gone" }.to_owned(),
+    };
+    let paint = state_paint(job.state.as_deref().unwrap_or_default());
+    (word + &reason.map(|reason| format!(" ({reason})")).unwrap_or_default(), paint)
 }
 
 /// What a far cluster itself knows, whoever submitted it.
@@ -70,28 +103,32 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(format!("cluster `{name}` is this machine: `tow ps` has all of it")).hint("name another with `-c`"));
     };
     crate::machines::connect(backend)?;
-    let jobs = backend.known_jobs()?;
+    let all = backend.known_jobs()?;
+    let known = all.len();
+    let is_own = |word: &str| all.iter().filter_map(|job| job.word.as_deref()).any(|own| own.eq_ignore_ascii_case(word));
+    for word in args.state.iter().filter(|word| !is_own(word)) {
+        parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
+    }
+    let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.unwrap_or(usize::MAX)).collect();
     let history = context.maybe_history()?;
     let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "HERE"]);
-    for job in jobs.iter().filter(|job| args.all || !job.ended) {
+    for job in &jobs {
         let here = job.run.as_ref().is_some_and(|run| history.as_ref().is_some_and(|history| history.knows(run).unwrap_or(false)));
-        let word = job.word.clone().unwrap_or_else(|| if job.ended { "ended".into() } else { "gone".into() });
-        let reason = job.reason.as_deref().filter(|reason| *reason != "None").map(|reason| format!(" ({reason})")).unwrap_or_default();
         let plain = |text: String| (text, Paint::Plain);
         table.row(vec![
             (job.job.clone().unwrap_or_default(), Paint::Bold),
             // Where a job has its run's own name, what the user calls it says more.
             plain(job.run.as_ref().filter(|run| job.job.as_deref() != Some(run.as_str())).map_or_else(|| job.name.clone(), ToString::to_string)),
             plain(job.user.clone()),
-            plain(format!("{}{reason}", word.to_lowercase())),
+            remote_state(job),
             plain(job.nodes.to_string()),
             plain(if here { "yes".into() } else { String::new() }),
         ]);
     }
     let report = Report::new(table.render(), &serde_json::json!({ "jobs": jobs }));
-    let shown = jobs.iter().filter(|job| args.all || !job.ended).count();
-    if shown == 0 && !jobs.is_empty() {
-        return Ok(report.hint(format!("nothing is active there; {} ended ones: tow ps --remote --all -c {name}", jobs.len())));
+    if jobs.is_empty() {
+        let of_all = "`--all` lists ended ones too, whoever submitted them";
+        return Ok(report.hint(if known == 0 { "it knows no job".to_owned() } else { format!("none of the {known} jobs it knows fits; {of_all}") }));
     }
     let what = if matches!(cluster, AnyCluster::Azure(_)) { "JOB" } else { "RUN" };
     Ok(report.hint(format!("take one into the history here: tow adopt {what} -c {name}")))
@@ -111,7 +148,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     records.retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
     let more = filter.limit.is_some_and(|limit| records.len() >= limit);
     if more {
-        records.truncate(args.limit);
+        records.truncate(limit_of(args));
     }
     let runs = Runs { runs: records.iter().map(Run::from).collect() };
     let mut report = Report::new(table(&records, towline_host::clock::now()), &runs);
@@ -150,6 +187,10 @@ fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
     seen
 }
 
+fn limit_of(args: &Args) -> usize {
+    args.limit.unwrap_or(SHOWN)
+}
+
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
     let phases = args.state.iter().flat_map(|word| parse_state(word)).collect::<Result<Vec<_>>>()?;
     let (mut submission, mut run) = (None, None);
@@ -160,7 +201,7 @@ fn filter(context: &Context, args: &Args) -> Result<Filter> {
         }
     }
     // One more than is shown tells whether there are more.
-    let limit = (!args.all && args.run.is_none()).then_some(args.limit + 1);
+    let limit = (!args.all && args.run.is_none()).then_some(limit_of(args).saturating_add(1));
     Ok(Filter { phases, cluster: args.cluster.clone(), experiment: args.experiment.clone(), tag: args.tag.clone(), submission, run, limit })
 }
 

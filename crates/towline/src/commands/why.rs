@@ -3,7 +3,7 @@
 use super::{Report, logs};
 use crate::context::Context;
 use crate::freshen::freshen;
-use crate::logfiles;
+use crate::logfiles::{self, TAIL};
 use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::backend::LogSource;
@@ -13,9 +13,6 @@ use towline_core::state::Phase;
 use towline_core::why::{Finding, classify, root_cause};
 use towline_core::{Error, Result};
 use towline_wire::daemon::{Explanation, Reply, Request};
-
-/// How much of a log's end is read for its cause.
-const TAIL: u64 = 256 << 10;
 
 /// Tell why a run is waiting or why it failed, and what to do next.
 #[derive(Debug, clap::Args)]
@@ -38,6 +35,9 @@ struct Why {
     /// What the logs show: `missing_module`, `gpu_out_of_memory`, …
     cause: Option<&'static str>,
     evidence: Option<String>,
+    /// The end of the set-up's log, where that failed and shows no cause that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    last_lines: Vec<String>,
     /// Whether trying again unchanged can help.
     transient: Option<bool>,
     next_step: Option<String>,
@@ -127,13 +127,15 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     let short = record.id.short();
     let mut why = Why { summary: ending.to_string(), reason: ending.cause.map(Cause::word), first_failing_rank, ..begin(record) };
     if let Some((rank, finding)) = finding {
-        why.summary += &format!("; rank {rank}'s log shows: {}", finding.class.title());
+        let whose = if ending.cause == Some(Cause::SetUp) { "its".to_owned() } else { format!("rank {rank}'s") };
+        why.summary += &format!("; {whose} log shows: {}", finding.class.title());
         why.cause = Some(finding.class.word());
         why.evidence = Some(finding.evidence);
         why.transient = Some(finding.transient);
         why.next_step = Some(finding.next_step);
         return Ok(why);
     }
+    why.last_lines = logfiles::before_it_began(context.state()?, &record.id, record.state.attempt, &ending);
     let (transient, step) = advice(&ending, short, !crate::far::is_far(&context.history()?, &record.id)?);
     why.transient = transient;
     why.next_step = Some(step);
@@ -192,8 +194,8 @@ fn finding(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Opt
 
 fn page(why: &Why) -> String {
     let mut text = format!("{} {}: {}\n", why.id, why.state, why.summary);
-    if let Some(evidence) = &why.evidence {
-        text += &format!("  | {evidence}\n");
+    for line in why.evidence.iter().chain(&why.last_lines) {
+        text += &format!("  | {line}\n");
     }
     match why.transient {
         Some(true) => text += "transient: trying again may help\n",

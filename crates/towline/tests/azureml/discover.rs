@@ -49,8 +49,11 @@ fn what_is_not_there_is_named_with_what_is() {
     for (keys, code, parts) in [
         (format!("{place}, workspace: {}, compute: gpuu", scope.workspace), 122, vec!["gpuu", "it has: cpu, k8s"]),
         (format!("{place}, workspace: nowhere, compute: cpu"), 122, vec!["nowhere", "workspace"]),
+        (format!("{place}, workspace: {}x, compute: cpu", scope.workspace), 122, vec!["did you mean", &scope.workspace]),
+        (format!("subscription: {}, resource_group: other, workspace: {}, compute: cpu", scope.subscription, scope.workspace), 122, vec![&scope.group]),
         ("workspace: nowhere, compute: cpu".to_owned(), 122, vec!["nowhere", &scope.workspace]),
-        (format!("{place}, workspace: {}, virtual_cluster: none", scope.workspace), 122, vec!["none"]),
+        (format!("{place}, workspace: {}, virtual_cluster: none", scope.workspace), 122, vec!["none", "there are: vc"]),
+        (format!("{place}, workspace: {}, virtual_cluster: vcc", scope.workspace), 122, vec!["did you mean `vc`"]),
         (format!("{place}, workspace: {}", scope.workspace), 121, vec!["compute", "virtual_cluster"]),
         ("config: none.json, compute: cpu".to_owned(), 121, vec!["none.json"]),
     ] {
@@ -60,6 +63,18 @@ fn what_is_not_there_is_named_with_what_is() {
         assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{keys}: {refused:?}");
     }
     assert_eq!(lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().map(Vec::len), Some(0), "nothing was changed");
+}
+
+#[test]
+fn a_virtual_cluster_is_found_by_its_name_wherever_it_is() {
+    let lab = Lab::new();
+    let (scope, endpoint) = (lab.aml.scope(), lab.aml.endpoint());
+    lab.home.configure(&format!(
+        "default_cluster: x\nclusters:\n  x: {{kind: azureml, endpoint: '{endpoint}', credential: managed_identity, workspace: {}, virtual_cluster: VC}}\n",
+        scope.workspace
+    ));
+    let planned = lab.tow(["submit", "--dry-run", "true"]).ok();
+    assert!(planned.stdout.contains(&lab.aml.cluster()), "{planned:?}");
 }
 
 #[test]

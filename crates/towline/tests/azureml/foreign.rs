@@ -67,7 +67,21 @@ fn a_job_of_another_tool_is_queried_by_the_end_of_its_id_and_aborted() {
     act_job(&lab, "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE; seq 1 150; exec sleep 600");
     towline_testkit::until("it to run", || (lab.aml.status(NAME).as_deref() == Some("Running")).then_some(()));
     assert!(lab.tow(["ps", "--remote"]).ok().stdout.contains(NAME));
+    for (words, is_shown) in [
+        (["--state", "running"], true),
+        (["--state", "queued,Failed"], false),
+        (["--state", "ended"], false),
+        (["--user", "nobody"], false),
+        (["--limit", "0"], false),
+    ] {
+        let shown = lab.tow(["ps", "--remote", words[0], words[1], "--json"]).ok().json();
+        assert_eq!(shown["jobs"].as_array().is_some_and(|jobs| jobs.iter().any(|job| job["job"] == NAME)), is_shown, "{words:?}: {shown}");
+    }
+    let wrong = lab.tow(["ps", "--remote", "--state", "runing"]);
+    assert!(wrong.code == 120 && wrong.stderr.contains("did you mean `running`"), "{wrong:?}");
     assert_eq!(lab.tow(["adopt", NAME]).ok().id(), RUN);
+    assert_eq!(lab.home.show(RUN)["created"], "2019-07-16T06:08:29.000Z", "it is as old as it is");
+    assert_eq!(lab.home.show("@")["id"], RUN, "and the latest here");
     lab.until_state(RUN, "running");
     for rank in 0..4 {
         let whole = format!("rank {rank} of 4\n{}", lines(150, ""));

@@ -3,7 +3,8 @@
 use crate::lab::Lab;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use towline_testkit::{Home, patiently};
+use towline_testkit::aml::{Trouble, When};
+use towline_testkit::{Home, Output, patiently};
 
 const JOBS: usize = 2_000;
 /// Entries on a page of the service.
@@ -128,6 +129,28 @@ fn follow_one(lab: &Lab, run: &str) {
     // Every 0.4 s the news of all and the logs of the one.
     let most = 2 * (usize::try_from(took.as_millis()).unwrap() / 400 + 3);
     assert!(listings <= most && others <= 4, "{listings} listings, {others} others in {took:?}");
+}
+
+/// A wish that is longer than anybody waits holds for whatever else is to be sent.
+#[test]
+fn a_service_that_asks_to_be_left_alone_is() {
+    let lab = Lab::new();
+    let long = Trouble::Status { status: 429, retry_after: Some(900) };
+    lab.tow(["ps", "--remote"]).ok();
+    lab.aml.trouble(100_000, "PUT", "/jobs/", long, When::Before);
+    let mut tried: Vec<_> = ["one", "two"].iter().map(|name| lab.home.spawn(["submit", "--name", name, "true"])).collect();
+    for child in &mut tried {
+        patiently(120, "it to be written down", || child.try_wait().unwrap().map(drop));
+    }
+    for child in tried {
+        let told = Output::from(child.wait_with_output().unwrap());
+        assert!(told.code == 0 && told.stderr.contains("asked for patience, for 14m"), "{told:?}");
+    }
+    assert_eq!(so_far(&lab).put, 1, "nothing is sent before that time");
+    // What is read is counted apart.
+    let before = so_far(&lab).remote;
+    lab.tow(["ps", "--remote"]).ok();
+    assert_eq!(so_far(&lab).remote, before + 1);
 }
 
 fn abort_all(lab: &Lab, sweep: &str) {

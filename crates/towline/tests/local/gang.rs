@@ -89,6 +89,11 @@ fn set_up_runs_once_per_node_and_its_failure_is_its_own_reason() {
     assert_eq!((run["state"].as_str(), run["reason"].as_str()), (Some("failed"), Some("set_up")));
     assert_eq!(home.read("ran"), "");
     assert_eq!(home.tow(["logs", &id, "--setup"]).stdout, "preparing\n");
+    // Nobody has seen these lines: they are shown without being asked for.
+    let why = home.tow(["why", &id]).ok();
+    assert!(why.stdout.contains("\n  | preparing\n"), "{why:?}");
+    let shown = home.tow(["run", "-f", "bad.yaml"]);
+    assert!(shown.code == 1 && shown.stdout.is_empty() && shown.stderr.contains("| preparing\n"), "{shown:?}");
 }
 
 #[test]
