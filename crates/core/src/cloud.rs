@@ -122,6 +122,8 @@ pub trait Cloud: Send + Sync + Debug {
     fn token(&self, audience: Audience) -> Result<Secret>;
     /// A signature that lets into one container for so many days, made with the account's key.
     fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret>;
+    /// A signature as it was given, a whole address or without its escapes, as services take it.
+    fn plain_sas(&self, given: &Secret) -> Result<Secret>;
     /// Objects of a container, below a path.
     fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>>;
 }

@@ -49,6 +49,10 @@ pub enum RunEvent {
     },
     /// The user asked for the end; it is not confirmed yet.
     CancelIntent,
+    /// The cluster will not end it, for this reason; it goes on.
+    CancelRefused {
+        why: String,
+    },
     /// A higher tier needs the place; the attempt is being ended.
     PreemptIntent {
         attempt: u32,
@@ -79,6 +83,7 @@ impl RunEvent {
             Self::AttemptHeld { .. } => "attempt_held",
             Self::AttemptEnded { .. } => "attempt_ended",
             Self::CancelIntent => "cancel_intent",
+            Self::CancelRefused { .. } => "cancel_refused",
             Self::PreemptIntent { .. } => "preempt_intent",
             Self::Ended { .. } => "ended",
             Self::NeverHeard => "never_heard",

@@ -280,9 +280,20 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
     Ok((resolved, secrets))
 }
 
+/// What is wrong with a job wherever it goes: told before a cluster is asked for anything. The size is looked at where the
+/// configuration says how many GPUs a node has.
+pub fn check(job: &Job, total_gpus: Option<u32>, gpus_per_node: Option<u32>, around: &Surroundings) -> Result<()> {
+    check_templates(job, &Program::from_job(job)?)?;
+    job.environment.env.keys().chain(&job.environment.secrets).try_for_each(|name| check_variable(name))?;
+    job.sweep.combinations()?;
+    split_environment(job, around)?;
+    gpus_per_node.map_or(Ok(()), |gpus| shape(job, total_gpus, gpus).map(drop))
+}
+
 fn check_variable(name: &str) -> Result<()> {
-    if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(Error::config(format!("`{name}` cannot be the name of a variable")));
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        return Err(Error::config(format!("`{name}` cannot be the name of a variable")).hint("letters, digits and `_`, and no digit first"));
     }
     if name.starts_with("TOW_") {
         return Err(Error::config(format!("`{name}`: names that begin with TOW_ are Towline's own")).hint("choose another name"));

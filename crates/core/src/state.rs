@@ -66,6 +66,9 @@ pub struct RunState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claim_may_be_lost: bool,
     pub cancel_requested: bool,
+    /// Why the cluster would not end it, when it was last asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_refused: Option<String>,
     #[serde(default)]
     pub preempt_requested: bool,
     /// The nodes are kept until then because a rank failed.
@@ -111,6 +114,7 @@ impl Default for RunState {
             gpus: Vec::new(),
             claim_may_be_lost: false,
             cancel_requested: false,
+            cancel_refused: None,
             preempt_requested: false,
             held_until: None,
             ending: None,
@@ -202,7 +206,15 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (_, RunEvent::AttemptEnded { .. }) => illegal(),
 
         (_, RunEvent::CancelIntent) if state.cancel_requested => Ok(Step::Ignored),
-        (_, RunEvent::CancelIntent) => changed(&|next| next.cancel_requested = true),
+        (_, RunEvent::CancelIntent) => changed(&|next| {
+            next.cancel_requested = true;
+            next.cancel_refused = None;
+        }),
+        (_, RunEvent::CancelRefused { why }) if state.cancel_requested => changed(&|next| {
+            next.cancel_requested = false;
+            next.cancel_refused = Some(why.clone());
+        }),
+        (_, RunEvent::CancelRefused { .. }) => Ok(Step::Ignored),
 
         (Queued | Running, RunEvent::PreemptIntent { attempt }) if *attempt == state.attempt && !state.preempt_requested && state.runner.is_some() => {
             changed(&|next| next.preempt_requested = true)
@@ -256,6 +268,7 @@ mod tests {
             (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld { attempt, until: Moment(9), ending }),
             (attempt.clone(), ending.clone(), any::<bool>()).prop_map(|(attempt, ending, counted)| RunEvent::AttemptEnded { attempt, ending, counted }),
             Just(RunEvent::CancelIntent),
+            Just(RunEvent::CancelRefused { why: "no".into() }),
             attempt.clone().prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
             (attempt, ending).prop_map(|(attempt, ending)| RunEvent::Ended { attempt, ending }),
             Just(RunEvent::NeverHeard),

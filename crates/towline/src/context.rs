@@ -13,7 +13,7 @@ use towline_backends::slurm::backend::SlurmBackend;
 use towline_core::backend::{Backend, Facts};
 use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
-use towline_engine::history::History;
+use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
 use towline_engine::surroundings;
 use towline_wire::cluster::NamedCluster;
@@ -116,6 +116,17 @@ impl Context {
 }
 
 impl Context {
+    /// Refuses a name that is no cluster's: not in the configuration, and no run was ever there.
+    pub(crate) fn check_cluster(&self, name: &str) -> Result<()> {
+        let layers = self.layers()?;
+        if layers.has_cluster(name) || self.known_cluster(name).is_some() {
+            return Ok(());
+        }
+        let filter = Filter { cluster: Some(name.to_owned()), limit: Some(1), ..Filter::default() };
+        let has_runs = self.maybe_history()?.is_some_and(|history| history.list(&filter).is_ok_and(|runs| !runs.is_empty()));
+        if has_runs { Ok(()) } else { layers.cluster(name).map(drop) }
+    }
+
     /// A far cluster as it was when something was last submitted to it.
     fn known_cluster(&self, name: &str) -> Option<Cluster> {
         let bytes = std::fs::read(self.state().ok()?.cluster(name, "definition")).ok()?;

@@ -13,8 +13,13 @@ use towline_io::web::{Answer, AskError, Web, said};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
 use towline_wire::crew::SecretPlace;
 
-/// What a token is asked for, as it is written in a query.
-const RESOURCE: &str = "https%3A%2F%2Fvault.azure.net";
+/// What a token is asked for: the service that a vault is of, as it is written in a query. Other clouds have their own.
+fn resource(vault: &str) -> String {
+    let host = vault.split("://").nth(1).unwrap_or(vault).split(['/', ':']).next().unwrap_or_default();
+    let service = host.split_once(".vault.").map_or("azure.net", |(_, rest)| rest);
+    format!("https%3A%2F%2Fvault.{service}")
+}
+
 /// Where a machine of the cloud tells its identity.
 const MACHINE: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
 
@@ -46,7 +51,7 @@ fn task(words: &[OsString]) -> io::Result<CrewTask> {
 /// All secrets of a run.
 fn find(place: &SecretPlace) -> Result<SecretSet> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let asked = token_question(&variable, place.client_id.as_deref());
+    let asked = token_question(&variable, place.client_id.as_deref(), &resource(&place.vault));
     runtime()?.block_on(async {
         let web = Web::new()?;
         let answer = ask(&web, &asked, "the job's identity").await?;
@@ -73,18 +78,18 @@ struct Question {
 }
 
 /// Where this node is given tokens: by the job's own service, by an older one, or by the machine.
-fn token_question(variable: &dyn Fn(&str) -> Option<String>, client: Option<&str>) -> Question {
+fn token_question(variable: &dyn Fn(&str) -> Option<String>, client: Option<&str>, resource: &str) -> Question {
     let client = client.map(str::to_owned).or_else(|| variable("DEFAULT_IDENTITY_CLIENT_ID"));
     let with = |start: String, word: &str| client.as_ref().map_or_else(|| start.clone(), |client| format!("{start}&{word}={client}"));
     if let (Some(endpoint), Some(header)) = (variable("IDENTITY_ENDPOINT"), variable("IDENTITY_HEADER")) {
-        let address = with(format!("{endpoint}?resource={RESOURCE}&api-version=2019-08-01"), "client_id");
+        let address = with(format!("{endpoint}?resource={resource}&api-version=2019-08-01"), "client_id");
         return Question { address, header: Some(("x-identity-header", header)) };
     }
     if let Some(endpoint) = variable("MSI_ENDPOINT") {
-        let address = with(format!("{endpoint}?resource={RESOURCE}&api-version=2017-09-01"), "clientid");
+        let address = with(format!("{endpoint}?resource={resource}&api-version=2017-09-01"), "clientid");
         return Question { address, header: variable("MSI_SECRET").map(|secret| ("secret", secret)) };
     }
-    let address = with(format!("{MACHINE}?api-version=2018-02-01&resource={RESOURCE}"), "client_id");
+    let address = with(format!("{MACHINE}?api-version=2018-02-01&resource={resource}"), "client_id");
     Question { address, header: Some(("metadata", "true".to_owned())) }
 }
 
@@ -114,8 +119,20 @@ mod tests {
 
     fn asked(variables: &[(&str, &str)], client: Option<&str>) -> (String, Option<(&'static str, String)>) {
         let variable = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let Question { address, header } = token_question(&variable, client);
+        let Question { address, header } = token_question(&variable, client, &resource("https://x.vault.azure.net"));
         (address, header)
+    }
+
+    #[test]
+    fn a_token_is_for_the_cloud_that_the_vault_is_in() {
+        for (vault, asked) in [
+            ("https://kv.vault.azure.net", "https%3A%2F%2Fvault.azure.net"),
+            ("https://kv.vault.azure.cn/", "https%3A%2F%2Fvault.azure.cn"),
+            ("https://kv.vault.usgovcloudapi.net:443", "https%3A%2F%2Fvault.usgovcloudapi.net"),
+            ("https://127.0.0.1:1234", "https%3A%2F%2Fvault.azure.net"),
+        ] {
+            assert_eq!(resource(vault), asked);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use towline_backends::local::client::{self, Conversation};
 use towline_backends::local::read_log;
 use towline_core::backend::{Cursor, LogSource};
+use towline_core::event::Recorded;
 use towline_core::state::RunState;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
@@ -317,6 +318,19 @@ impl Follower<'_> {
 
 /// Waits until every run has ended; the states in the order asked for.
 pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Duration>) -> Result<Vec<RunState>> {
+    wait_while(context, runs, timeout, |_, _| Ok(()))
+}
+
+/// The same of runs that were asked to end: one that will not is an error.
+pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
+    let check = |run: &RunId, state: &RunState| match &state.cancel_refused {
+        Some(why) if !state.cancel_requested && !state.phase.is_ended() => Err(Error::refused(format!("{run} goes on: {why}"))),
+        _ => Ok(()),
+    };
+    wait_while(context, runs, None, check).map(drop)
+}
+
+fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, check: impl Fn(&RunId, &RunState) -> Result<()>) -> Result<Vec<RunState>> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     loop {
@@ -324,8 +338,10 @@ pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Durati
         let mut next = Some(first);
         while let Some(reply) = next {
             match reply {
-                Reply::State { run, state } => drop(states.insert(run, state)),
-                Reply::Event { recorded, state } => drop(states.insert(recorded.run, state)),
+                Reply::State { run, state } | Reply::Event { recorded: Recorded { run, .. }, state } => {
+                    check(&run, &state)?;
+                    states.insert(run, state);
+                }
                 Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
                 _ => {}
             }

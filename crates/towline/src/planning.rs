@@ -9,7 +9,7 @@ use towline_core::backend::NodeFacts;
 use towline_core::job::{Job, Launch};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings};
+use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings, check};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::{flow, surroundings};
@@ -77,8 +77,14 @@ pub(crate) fn with_defaults(context: &Context, job: Job, cluster: &str, total_gp
 /// Makes the plan; the code is only looked at.
 pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, origin: Origin) -> Result<Prepared> {
     let target = context.cluster(cluster)?;
-    let facts = target.quick_facts(context)?;
     let Origin { place, environment, resubmits, code, data } = origin;
+    if !target.is_here() {
+        // Mistakes of one's own are told before anybody has to sign in.
+        let gpus = context.layers()?.cluster(cluster).ok().and_then(|cluster| cluster.gpus_per_node);
+        let keyring = surroundings::keyring(&job.environment.secrets, &environment);
+        check(&job, total_gpus, gpus, &Surroundings { environment: environment.clone(), keyring, ..Surroundings::default() })?;
+    }
+    let facts = target.quick_facts(context)?;
     let mut notes = Vec::new();
     let (survey, mut frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
     let data = match (&target, data) {
@@ -125,6 +131,9 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
+    if let AnyCluster::Azure(far) = &target {
+        plan.notes.extend(crate::azure::notes(&plan, far.backend.config()));
+    }
     Ok(Prepared { plan, secrets, cluster: target, survey })
 }
 

@@ -13,12 +13,17 @@ use towline_snapshot::store::{Blob, BlobStore};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
+/// What cannot be reached now is refused while nothing is written, or ended, yet.
+pub(crate) fn reach(prepared: &Prepared) -> Result<()> {
+    match prepared.cluster.far() {
+        Some((cluster, _)) => crate::machines::connect(cluster).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster))),
+        None => Ok(()),
+    }
+}
+
 /// Freezes the code, then sends the plan. When this returns, the runs happen.
 pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
-    if let Some((cluster, _)) = prepared.cluster.far() {
-        // What cannot be reached now is refused while nothing is written yet.
-        crate::machines::connect(cluster).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))?;
-    }
+    reach(prepared)?;
     // Held until the history names the snapshot: nobody prunes it in between.
     let _store = match &mut prepared.plan.resolved.code {
         Some(frozen) => Some(freeze(context, frozen, prepared.survey.take(), &prepared.cluster)?),

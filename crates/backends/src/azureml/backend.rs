@@ -1,6 +1,6 @@
 //! A cluster of Azure ML, and the seam every cluster has.
 
-use super::config::AzureConfig;
+use super::config::{AzureConfig, Target};
 use super::memory::Memory;
 use super::payload::Payload;
 use super::probe;
@@ -97,7 +97,7 @@ impl Backend for AzureBackend {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        Caps { locations: true, identity: true, whole_nodes: true, ..seam::caps() }
+        Caps { locations: matches!(self.config.target, Target::VirtualCluster(_)), identity: true, whole_nodes: true, ..seam::caps() }
     }
 
     async fn probe(&self) -> Result<Facts> {

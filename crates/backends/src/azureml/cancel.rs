@@ -9,8 +9,8 @@ use super::state::NativeState;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
-use towline_core::Result;
 use towline_core::cloud::{Call, Reply};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_wire::crew::keys;
 use towline_wire::site::FarRun;
@@ -21,16 +21,18 @@ const AGAIN: Duration = Duration::from_millis(500);
 impl AzureBackend {
     /// The word is left for the runner first, so that it knows why it is ended.
     /// One that cannot be ended does not keep the others from it; what is done is not done again.
-    pub(super) fn cancel_all(&self, runs: &[FarRun]) -> Result<()> {
-        let mut failed = Ok(());
+    /// Those that may not be ended, and why.
+    pub(super) fn cancel_all(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
+        let (mut failed, mut refused) = (Ok(()), Vec::new());
         let mut noted = Vec::new();
         for far in runs {
             if self.memory().was_told(&far.run) {
                 continue;
             }
             match self.note_cancel(far) {
-                Ok(()) => noted.push(far.clone()),
-                Err(error) => failed = failed.and(Err(error)),
+                Err(error) if error.kind() == ErrorKind::Unreachable => failed = failed.and(Err(error)),
+                // In a colleague's stage the word may not be left: it ends all the same, and the service says why.
+                _ => noted.push(far.clone()),
             }
         }
         crash::pass("azureml.cancel.noted");
@@ -46,11 +48,15 @@ impl AzureBackend {
                 200..=299 => self.memory().heard(&far.run),
                 // Over already; or not known yet, or in the way of something: the next look tells.
                 400 | 404 | 409 => self.memory().not_heard(&far.run),
-                _ => failed = failed.and(Err(refusal(&format!("job `{}` cannot be cancelled", job_name(far)), &reply))),
+                _ => match refusal(&format!("job `{}` cannot be cancelled", job_name(far)), &reply) {
+                    error if error.kind() == ErrorKind::Unreachable => failed = failed.and(Err(error)),
+                    error => refused.push((far.run.clone(), error)),
+                },
             }
         }
         crash::pass("azureml.cancel.done");
-        failed
+        // What was refused is told once all others were asked for; who is told now is not asked again.
+        failed.map(|()| refused)
     }
 
     fn note_cancel(&self, far: &FarRun) -> Result<()> {

@@ -73,11 +73,8 @@ pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl F
     for _ in 0..MOST_PAGES {
         let Some(call) = next.take() else { return Ok(()) };
         let mut page = good(what, &cloud.call(&call)?)?;
-        // A page may be empty and lead on all the same. It leads nowhere else than the service itself.
-        next = page["nextLink"]
-            .as_str()
-            .filter(|link| audience != Audience::Management || is_below(cloud.endpoint(), link))
-            .map(|link| Call::get(link).audience(audience));
+        // A page may be empty and lead on all the same.
+        next = next_page(cloud, what, &page, audience)?;
         let items = match page.get_mut("value").map(Value::take) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
@@ -89,9 +86,25 @@ pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl F
     Err(Error::unreachable(format!("{what}: the list has no end")))
 }
 
-/// No token goes to another host whose name begins the same.
+/// Where a page leads on to. It leads nowhere else than the service itself: what would is an error, for the rest would be missing.
+pub(super) fn next_page(cloud: &dyn Cloud, what: &str, page: &Value, audience: Audience) -> Result<Option<Call>> {
+    let Some(link) = page["nextLink"].as_str().filter(|link| !link.is_empty()) else { return Ok(None) };
+    if audience == Audience::Management && !is_below(cloud.endpoint(), link) {
+        return Err(Error::unreachable(format!("{what}: the list goes on at another host")));
+    }
+    Ok(Some(Call::get(link).audience(audience)))
+}
+
+/// No token goes to another host whose name begins the same. The letters' case and the usual port make no difference.
 pub(super) fn is_below(endpoint: &str, link: &str) -> bool {
-    link.strip_prefix(endpoint).is_some_and(|rest| rest.starts_with('/'))
+    let host = |address: &str| {
+        let (scheme, rest) = address.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?.to_ascii_lowercase();
+        let scheme = scheme.to_ascii_lowercase();
+        let usual = if scheme == "http" { ":80" } else { ":443" };
+        Some((scheme, host.strip_suffix(usual).unwrap_or(&host).to_owned()))
+    };
+    host(endpoint).is_some() && host(endpoint) == host(link)
 }
 
 /// The service's no, as an error. What a status means is the same everywhere.
@@ -132,6 +145,7 @@ mod tests {
         let missing = |code: &str, message: &str| is_elsewhere(&reply(404, &serde_json::json!({"error": {"code": code, "message": message}}).to_string()));
         assert!(missing("SubscriptionNotFound", "") && missing("ResourceNotFound", "The Resource '…/workspaces/w' under resource group 'g' was not found."));
         assert!(!missing("UserError", "Run r was not found") && !missing("ResourceNotFound", "…/workspaces/w/jobs/r was not found"));
+        assert!(is_below("https://a.b", "https://A.B:443/x?y") && !is_below("https://a.b", "http://a.b/x") && !is_below("https://a.b", "https://a.b:444/x"));
         assert!(is_below("https://a.b", "https://a.b/x") && !is_below("https://a.b", "https://a.b.evil/x") && !is_below("https://a.b", "https://a.b@evil/"));
     }
 }

@@ -1,9 +1,8 @@
 //! The data of a job, as Azure ML wants it: inputs and outputs on datastores of the workspace.
 
 use super::image::hash;
-use super::site::StoreFacts;
+use super::site::{AzureSite, StoreFacts};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use towline_core::job::IoMode;
 use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, Resolved};
 use towline_core::{Error, Result};
@@ -24,20 +23,29 @@ pub(super) fn is_native(store: &NamedStore) -> bool {
     matches!(store.datastore.kind.as_str(), "azure_blob" | WORKSPACE_STORE)
 }
 
-/// What the workspace calls a store: its own name for it, where it knows the container, else ours.
-pub(super) fn name_in(known: &BTreeMap<String, String>, store: &NamedStore) -> String {
-    let (account, container) = place(store);
-    known.get(&format!("{account}/{container}")).cloned().unwrap_or_else(|| store_name(store))
+/// What the workspace calls a store: ours, where it is there, else its own name for that container.
+pub(super) fn name_in(site: &AzureSite, store: &NamedStore, stage: &str) -> String {
+    let (own, (account, container)) = (store_name(store, stage), place(store));
+    if site.store_names.contains(&own) {
+        return own;
+    }
+    site.stores.get(&format!("{account}/{container}")).cloned().unwrap_or(own)
 }
 
-/// Our name for a store, by what it is.
-pub(super) fn store_name(store: &NamedStore) -> String {
+/// Whether a datastore was registered by one of us: with whose rights, only that one knows.
+pub(super) fn is_registered_by_tow(name: &str) -> bool {
+    name.strip_prefix("tow_")
+        .is_some_and(|rest| rest.rsplit('_').next().is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())))
+}
+
+/// Our name for a store, by what it is and whose stage it serves: each user has rights of their own.
+pub(super) fn store_name(store: &NamedStore, stage: &str) -> String {
     if store.datastore.kind == WORKSPACE_STORE {
         return store.name.clone();
     }
     let (account, container) = place(store);
     let safe: String = store.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect::<String>().to_ascii_lowercase();
-    format!("tow_{safe}_{:08x}", hash(&format!("{account}/{container}")) >> 32)
+    format!("tow_{safe}_{:08x}", hash(&format!("{account}/{container} {stage}")) >> 32)
 }
 
 /// Account and container.
@@ -140,7 +148,7 @@ mod tests {
             options: options.iter().map(|text| (*text).to_owned()).collect(),
         };
         let mut data = Data::default();
-        let names = |store: &NamedStore| store_name(store);
+        let names = |store: &NamedStore| store_name(store, "towline/me");
         for io in [io("in", IoMode::Read, &[]), io("local", IoMode::Read, &["download"]), io("out", IoMode::Write, &[]), io("blob-mnt", IoMode::Mount, &[])] {
             add(&mut data, &io, &names).expect("fine");
         }
@@ -154,8 +162,11 @@ mod tests {
 
     #[test]
     fn a_store_has_one_name_wherever_it_is_registered() {
-        assert_eq!(store_name(&store("azure_blob")), store_name(&store("azure_blob")));
-        assert_eq!(store_name(&store(WORKSPACE_STORE)), "research");
-        assert!(store_name(&store("azure_blob")).chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        let mine = store_name(&store("azure_blob"), "towline/alice");
+        assert_eq!(mine, store_name(&store("azure_blob"), "towline/alice"));
+        assert_ne!(mine, store_name(&store("azure_blob"), "towline/bob"), "each has rights of their own");
+        assert_eq!(store_name(&store(WORKSPACE_STORE), "towline/alice"), "research");
+        assert!(mine.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        assert!(is_registered_by_tow(&mine) && !is_registered_by_tow("tow_research") && !is_registered_by_tow("research_0123abcd"));
     }
 }

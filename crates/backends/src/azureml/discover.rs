@@ -3,7 +3,7 @@
 
 use super::client::{found, good, list, url, versioned};
 use super::config::Scope;
-use super::probe::{CLUSTERS, quotas, workspaces};
+use super::probe::{CLUSTERS, all_of, quotas, subscriptions, workspaces};
 use super::site::QuotaFacts;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,12 +53,12 @@ pub struct Discovered {
 }
 
 pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
-    let scopes = workspaces(cloud)?;
-    let mut discovered = Discovered::default();
+    let (scopes, notes) = workspaces(cloud)?;
+    let mut discovered = Discovered { notes, ..Discovered::default() };
     let calls: Vec<Call> = scopes.iter().map(|scope| Call::get(url(cloud, &format!("{}/computes", scope.id())))).collect();
     for (scope, reply) in scopes.iter().zip(cloud.call_all(&calls)) {
         let what = format!("computes of {}", scope.workspace);
-        let computes = match reply.and_then(|reply| good(&what, &reply)) {
+        let computes = match reply.and_then(|reply| all_of(cloud, &what, good(&what, &reply)?)) {
             Ok(answer) => computes(&answer),
             Err(error) => {
                 discovered.notes.push(error.to_string());
@@ -67,14 +67,13 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
         };
         discovered.workspaces.push(WorkspaceFacts { scope: scope.clone(), computes });
     }
-    let mut subscriptions: Vec<&str> = scopes.iter().map(|scope| scope.subscription.as_str()).collect();
-    subscriptions.sort_unstable();
-    subscriptions.dedup();
-    match virtual_clusters(cloud, &subscriptions) {
+    // A virtual cluster may be in a subscription that has no workspace.
+    let all = subscriptions(cloud)?;
+    match virtual_clusters(cloud, &all.iter().map(String::as_str).collect::<Vec<_>>()) {
         Ok(found) => discovered.virtual_clusters = found,
         Err(error) => discovered.notes.push(error.to_string()),
     }
-    for subscription in subscriptions {
+    for subscription in &all {
         let base = format!("/subscriptions/{subscription}/providers");
         let names = |all: &[Value], key: &str| -> Vec<String> { all.iter().filter_map(|entry| entry[key].as_str()).map(ToOwned::to_owned).collect() };
         let mut add = |into: &mut Vec<String>, what: &str, place: &str, version: &str, key: &str| {

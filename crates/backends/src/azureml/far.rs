@@ -65,8 +65,16 @@ impl FarCluster for AzureBackend {
         self.look_at(runs, ask)
     }
 
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<()> {
+    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
         self.cancel_all(runs)
+    }
+
+    fn unseen(&self) -> Duration {
+        super::submit::CONFLICT
+    }
+
+    fn give_up(&self, plan: &Plan) -> Result<()> {
+        self.drop_kept(plan)
     }
 
     fn page(&self, native: &str) -> Option<String> {

@@ -8,7 +8,7 @@ use super::site::{AzureSite, Flavour, short};
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::resolve::Resolved;
-use towline_core::suggest::did_you_mean;
+use towline_core::suggest::{did_you_mean, nearest};
 use towline_core::{Error, Result};
 
 /// The kind of machine, as far as it is known.
@@ -21,17 +21,25 @@ pub(super) fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Resu
             Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name)).hint(hint))
         }
         // What it does not list may be there all the same; what is nearly the name of one is a slip.
-        (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => {
-            match did_you_mean(short(wanted), site.instances.iter().map(|instance| short(&instance.name))) {
-                Some(near) => Err(Error::config(format!("cluster `{}` has no machines of the kind {wanted}", config.name)).hint(near)),
-                None => Ok(Some(wanted.clone())),
-            }
-        }
+        (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => match slip(short(wanted), job, site) {
+            Some(near) => Err(Error::config(format!("cluster `{}` has no machines of the kind {wanted}", config.name)).hint(format!("did you mean `{near}`?"))),
+            None => Ok(Some(wanted.clone())),
+        },
         (Flavour::Aml, Some(wanted), Some(size)) if !short(wanted).eq_ignore_ascii_case(short(size)) => {
             Err(Error::refused(format!("cluster `{}` has machines of the kind {size}, not {wanted}", config.name)).hint("leave `resources.instance_type` out"))
         }
         _ => Ok(wanted.or_else(|| site.vm_size.clone())),
     }
+}
+
+/// The kind of machine that was meant. Another number is another machine, and other regions have others.
+fn slip<'s>(wanted: &str, job: &Job, site: &'s AzureSite) -> Option<&'s str> {
+    let is_elsewhere = |region: &String| region != &site.location && !site.quotas.iter().any(|quota| quota.region == *region);
+    if job.resources.location.as_slice().iter().any(is_elsewhere) {
+        return None;
+    }
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    nearest(wanted, site.instances.iter().map(|instance| short(&instance.name)).filter(|known| digits(known) == digits(wanted)))
 }
 
 /// What can never start is refused before it is sent.

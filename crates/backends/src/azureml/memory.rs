@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::RunId;
 use towline_core::backend::LogSource;
-use towline_wire::crew::News;
+use towline_wire::crew::{News, SecretPlace};
 
 /// A job in its final state has sent all its news after this time.
 pub(super) const SETTLES: Duration = Duration::from_secs(4);
@@ -56,6 +56,8 @@ pub(super) struct Memory {
     pub slow: HashMap<RunId, Instant>,
     /// Since when a name is in conflict.
     pub conflicts: HashMap<RunId, Instant>,
+    /// Where the secrets of submissions are that are on their way.
+    pub kept: HashMap<RunId, SecretPlace>,
     /// Submissions whose secrets are gone from the vault.
     pub cleared: HashSet<RunId>,
     /// Environments and datastores that are registered.

@@ -103,8 +103,12 @@ impl AzureBackend {
         }
         if let Some(jobs) = &jobs {
             let cancelled = self.cancel_unheard(runs, &jobs.known, &mut observed.settles_in);
-            let cleared = self.clear_secrets(runs);
-            failed = failed.and(cancelled.and(cleared).map_err(|error| error.to_string()));
+            failed = failed.and(cancelled.map_err(|error| error.to_string()));
+            for (submission, error) in self.clear_secrets(runs) {
+                // No end is told while secrets of it lie there: whoever hears of it looks no more.
+                observed.runs.retain(|report| FarRun::of(&report.run).submission != submission || report.attempts.iter().all(|of| of.end.is_none()));
+                failed = failed.and(Err(error.to_string()));
+            }
             self.clear_news(&observed.runs);
         }
         observed.unasked = failed.err();
@@ -137,7 +141,8 @@ impl AzureBackend {
         let error = self.memory().errors.get(&far.run).cloned().flatten();
         let waits_for_service = !job.state.is_final() && self.waits_for_service(far, news)?;
         let uploads = job.state == NativeState::Failed && self.remains(far)?.uploads;
-        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, uploads, waits_for_service }))
+        let told = self.memory().told.contains_key(&far.run);
+        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, uploads, told, waits_for_service }))
     }
 
     /// It has ended by its own account, and there is more to its end.

@@ -5,18 +5,21 @@ use super::data::{self, Data};
 use super::fits::{check_fits, check_secrets, known_stores, machine};
 use super::identity::{self, JobIdentity};
 use super::image::{self, Environment};
-use super::site::{AzureSite, Flavour, is_amd, short};
+use super::site::{AzureSite, Flavour, short};
 use super::words::{self, NativeWords};
 use serde_json::{Map, Value, json};
 use towline_core::backend::Asked;
 use towline_core::job::{Image, Job, Tier};
 use towline_core::plan::PlannedRun;
+use towline_core::quantity::Memory;
 use towline_core::resolve::{NamedStore, Resolved};
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CREW_VERB, keys};
 
 /// What the service allows a job beyond its own limit: our program ends it before.
 const SLACK: u64 = 3_600;
+
+const SHARED_MEMORY: &str = "SHARED_MEMORY_PERCENT";
 
 /// A job made definite for one workspace; a body for each of its runs.
 #[derive(Debug)]
@@ -41,11 +44,12 @@ impl<'a> Payload<'a> {
         check_fits(asked.resolved, config, site, machine.as_deref())?;
         let identity = identity::identity(asked.job.identity.as_deref(), site)?;
         check_secrets(asked.resolved, &identity, site)?;
-        let image = chosen_image(asked.job, machine.as_deref())?;
+        let amd = machine.as_deref().or(site.usual_pod.as_deref()).is_some_and(|machine| site.has_amd(machine));
+        let image = chosen_image(asked.job, amd)?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
         let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone());
         known_stores(asked.resolved, site)?;
-        let data = data::data(asked.resolved, &|store| data::name_in(&site.stores, store))?;
+        let data = data::data(asked.resolved, &|store| data::name_in(site, store, &config.stage))?;
         Ok(Self { config, site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, words, environment, identity, data })
     }
 
@@ -132,8 +136,22 @@ impl<'a> Payload<'a> {
 
     fn variables(&self) -> Option<Value> {
         let mut variables = Map::new();
+        for (name, value) in self.resolved.env.iter().filter(|(name, value)| is_for_the_platform(name) && !value.contains("${{")) {
+            variables.insert(name.clone(), json!(value));
+        }
+        if let Some(share) = self.shared_memory() {
+            variables.entry(SHARED_MEMORY).or_insert_with(|| json!(share));
+        }
         self.identity.variables(self.site.flavour, &mut variables);
         (!variables.is_empty()).then_some(Value::Object(variables))
+    }
+
+    /// A virtual cluster takes a share of the machine's memory, not a size.
+    fn shared_memory(&self) -> Option<String> {
+        let size: Memory = self.words.shm_size.as_ref().filter(|_| self.site.flavour == Flavour::Singularity)?.parse().ok()?;
+        let whole = self.job.resources.instance_type.as_deref().and_then(|name| self.site.instance(name)).map(|instance| instance.memory)?;
+        let hundredths = (size.0.saturating_mul(100)).div_ceil(whole.max(1)).clamp(1, 100);
+        Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
     }
 
     fn limits(&self) -> Option<Value> {
@@ -228,7 +246,7 @@ impl<'a> Payload<'a> {
     pub(super) fn stores(&self) -> Vec<&NamedStore> {
         let stores = self.resolved.io.iter().map(|io| &io.store).chain(self.resolved.copy.iter().map(|copy| &copy.store));
         let mut found: Vec<&NamedStore> = stores.filter(|store| store.datastore.kind == "azure_blob").collect();
-        found.dedup_by_key(|store| data::store_name(store));
+        found.dedup_by_key(|store| data::store_name(store, &self.config.stage));
         found
     }
 }
@@ -241,14 +259,19 @@ pub(super) const fn tier_word(tier: Tier) -> &'static str {
     }
 }
 
+/// Variables that the service itself reads: the ranks' own would come too late for it.
+fn is_for_the_platform(name: &str) -> bool {
+    matches!(name, SHARED_MEMORY | "JOB_EXECUTION_MODE") || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"].iter().any(|beginning| name.starts_with(beginning))
+}
+
 /// NVIDIA's or AMD's, by the kind of machine.
-fn chosen_image(job: &Job, machine: Option<&str>) -> Result<Option<String>> {
+fn chosen_image(job: &Job, amd: bool) -> Result<Option<String>> {
     match &job.environment.image {
         None => Ok(None),
         Some(Image::Any(name)) if name.trim().is_empty() => Err(Error::config("`environment.image` is empty")),
         Some(Image::Any(name)) => Ok(Some(name.clone())),
         Some(Image::PerMake(names)) => {
-            let word = if machine.is_some_and(is_amd) { "amd" } else { "nvidia" };
+            let word = if amd { "amd" } else { "nvidia" };
             let missing = || Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all");
             names.get(word).cloned().map(Some).ok_or_else(missing)
         }

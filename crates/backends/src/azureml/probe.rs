@@ -1,14 +1,15 @@
 //! Asking a workspace what it is and what its jobs run on.
 
-use super::client::{found, get, good, is_below, list, url, versioned};
+use super::client::{found, get, good, list, next_page, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
+use super::data::is_registered_by_tow;
 use super::meant;
 use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, is_amd, short};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::cloud::{Audience, Call, Cloud};
-use towline_core::{Error, Result, suggest};
+use towline_core::{Error, ErrorKind, Result, suggest};
 
 /// The version that knows virtual clusters and their machines.
 pub(super) const CLUSTERS: &str = "2021-03-01-preview";
@@ -42,7 +43,8 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     let properties = &workspace["properties"];
     let api = discover(cloud, properties["discoveryUrl"].as_str().unwrap_or_default())?;
     let flavour = flavour(config, &target);
-    let mut instances = instances(cloud, &scope, &location, flavour)?;
+    let quotas = quotas(&target);
+    let mut instances = instances(cloud, &offers(&scope, &compute_id, &location, &quotas, flavour), flavour)?;
     instances.extend(pods(&target));
     let mut site = AzureSite {
         compute_id,
@@ -56,7 +58,8 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
         identities: identities(&workspace["identity"]),
         vm_size: target["properties"]["properties"]["vmSize"].as_str().map(ToOwned::to_owned),
         most_nodes: target["properties"]["properties"]["scaleSettings"]["maxNodeCount"].as_u64().and_then(|most| u32::try_from(most).ok()),
-        quotas: quotas(&target),
+        usual_pod: target["properties"]["properties"]["defaultInstanceType"].as_str().map(ToOwned::to_owned),
+        quotas,
         instances,
         facts: Facts::default(),
         location,
@@ -73,7 +76,7 @@ pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
 
 /// By its name, among all that the user may see; of several the configuration must say which.
 fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
-    let all = workspaces(cloud)?;
+    let (all, notes) = workspaces(cloud)?;
     let fits = |scope: &&Scope| {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found));
         scope.workspace.eq_ignore_ascii_case(&config.workspace)
@@ -85,13 +88,14 @@ fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
         [one] => Ok((*one).clone()),
         [] => {
             let names: Vec<&str> = all.iter().map(|scope| scope.workspace.as_str()).collect();
-            Err(Error::not_found(format!("you may use no workspace that is called `{}`", config.workspace))
-                .maybe_hint(suggest::did_you_mean(&config.workspace, names.iter().copied()))
-                .hint(if names.is_empty() {
+            let none = Error::not_found(format!("you may use no workspace that is called `{}`", config.workspace));
+            Err(notes.into_iter().fold(none, Error::hint).maybe_hint(suggest::did_you_mean(&config.workspace, names.iter().copied())).hint(
+                if names.is_empty() {
                     "you may use none at all; is it the right account? `az account show`".to_owned()
                 } else {
                     format!("there are: {}", names.join(", "))
-                }))
+                },
+            ))
         }
         several => Err(several.iter().fold(
             Error::new(towline_core::ErrorKind::Ambiguous, format!("{} workspaces are called `{}`", several.len(), config.workspace)),
@@ -100,13 +104,17 @@ fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
     }
 }
 
-/// Every workspace that the user may see.
-pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<Vec<Scope>> {
-    let mut scopes = Vec::new();
+/// Every workspace that the user may see, and what could not be asked: one subscription that is closed hides no other.
+pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<(Vec<Scope>, Vec<String>)> {
+    let (mut scopes, mut notes) = (Vec::new(), Vec::new());
     for subscription in subscriptions(cloud)? {
-        scopes.extend(workspaces_in(cloud, &subscription)?);
+        match workspaces_in(cloud, &subscription) {
+            Ok(found) => scopes.extend(found),
+            Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+            Err(error) => notes.push(format!("subscription {subscription}: {error}")),
+        }
     }
-    Ok(scopes)
+    Ok((scopes, notes))
 }
 
 pub(super) fn subscriptions(cloud: &dyn Cloud) -> Result<Vec<String>> {
@@ -125,7 +133,8 @@ fn containers(answer: &Value) -> BTreeMap<String, String> {
     let stores = answer["value"].as_array().into_iter().flatten().filter(|store| store["properties"]["datastoreType"] == "AzureBlob");
     let entry = |store: &Value| {
         let text = |key: &str| store["properties"][key].as_str();
-        Some((format!("{}/{}", text("accountName")?, text("containerName")?), store["name"].as_str()?.to_owned()))
+        let name = store["name"].as_str().filter(|name| !is_registered_by_tow(name))?;
+        Some((format!("{}/{}", text("accountName")?, text("containerName")?), name.to_owned()))
     };
     stores.filter_map(entry).collect()
 }
@@ -152,9 +161,9 @@ fn names(list: &Value) -> BTreeSet<String> {
 }
 
 /// A list with the pages that follow its first.
-fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<Value> {
-    if let Some(next) = first["nextLink"].as_str().filter(|next| is_below(cloud.endpoint(), next)).map(ToOwned::to_owned) {
-        let others = list(cloud, what, Call::get(next))?;
+pub(super) fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<Value> {
+    if let Some(next) = next_page(cloud, what, &first, Audience::Management)? {
+        let others = list(cloud, what, next)?;
         if let Some(values) = first["value"].as_array_mut() {
             values.extend(others);
         }
@@ -192,15 +201,36 @@ fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| value.as_f64().map_or(0, |number| format!("{:.0}", number.max(0.0).floor()).parse().unwrap_or(0)))
 }
 
+/// Where kinds of machines are listed: of a virtual cluster in every region it has a quota in, as its own subscription sees them.
+fn offers(scope: &Scope, cluster: &str, location: &str, quotas: &[QuotaFacts], flavour: Flavour) -> Vec<String> {
+    let is_cluster = flavour == Flavour::Singularity;
+    let own = cluster.split('/').nth(2).filter(|_| is_cluster).unwrap_or(&scope.subscription);
+    let mut regions: BTreeSet<&str> = quotas.iter().map(|quota| quota.region.as_str()).filter(|region| is_cluster && !region.is_empty()).collect();
+    regions.insert(location);
+    let word = if is_cluster { "instancetypeseries" } else { "vmSizes" };
+    regions.iter().map(|region| format!("/subscriptions/{own}/providers/Microsoft.MachineLearningServices/locations/{region}/{word}")).collect()
+}
+
 /// Kinds of machines: of virtual clusters, or of Azure ML in that region. What the service does not tell is no reason to fail.
-fn instances(cloud: &dyn Cloud, scope: &Scope, location: &str, flavour: Flavour) -> Result<Vec<InstanceFacts>> {
-    let base = format!("/subscriptions/{}/providers/Microsoft.MachineLearningServices/locations/{location}", scope.subscription);
-    let call = match flavour {
-        Flavour::Singularity => Call::get(versioned(cloud, &format!("{base}/instancetypeseries"), CLUSTERS)),
-        _ => Call::get(url(cloud, &format!("{base}/vmSizes"))),
+fn instances(cloud: &dyn Cloud, places: &[String], flavour: Flavour) -> Result<Vec<InstanceFacts>> {
+    let call = |place: &String| match flavour {
+        Flavour::Singularity => Call::get(versioned(cloud, place, CLUSTERS)),
+        _ => Call::get(url(cloud, place)),
     };
-    let reply = cloud.call(&call)?;
-    let Some(answer) = reply.json().filter(|_| reply.is_good()) else { return Ok(Vec::new()) };
+    let mut found: Vec<InstanceFacts> = Vec::new();
+    for reply in cloud.call_all(&places.iter().map(call).collect::<Vec<_>>()) {
+        let reply = reply?;
+        let Some(answer) = reply.json().filter(|_| reply.is_good()) else { continue };
+        for instance in listed_instances(&all_of(cloud, "kinds of machines", answer)?) {
+            if !found.iter().any(|known| known.name == instance.name) {
+                found.push(instance);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
     let number = |value: &Value| u32::try_from(whole(value)).unwrap_or(0);
     let mut found = Vec::new();
     for series in answer["value"].as_array().or_else(|| answer["amlCompute"].as_array()).into_iter().flatten() {
@@ -212,6 +242,7 @@ fn instances(cloud: &dyn Cloud, scope: &Scope, location: &str, flavour: Flavour)
                 gpus: number(&kind["numberOfGPUs"]),
                 cpus: number(&kind["numberOfCores"]),
                 memory: u64::from(number(&kind["memoryInMB"])) << 20,
+                amd: is_amd(&name(kind)),
             })),
             None => found.push(InstanceFacts {
                 name: name(series),
@@ -219,10 +250,11 @@ fn instances(cloud: &dyn Cloud, scope: &Scope, location: &str, flavour: Flavour)
                 gpus: number(&series["gpus"]).max(number(&series["numberOfGPUs"])),
                 cpus: number(&series["vCPUs"]).max(number(&series["numberOfCores"])),
                 memory: whole(&series["memoryGB"]) << 30,
+                amd: is_amd(&name(series)),
             }),
         }
     }
-    Ok(found)
+    found
 }
 
 /// Kinds of pods that an attached Kubernetes offers.
@@ -231,11 +263,13 @@ fn pods(target: &Value) -> Vec<InstanceFacts> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.as_u64().map(|number| number.to_string()).unwrap_or_default(), ToOwned::to_owned);
     let kind = |(name, of): (&String, &Value)| {
         let (requests, limits) = (&of["resources"]["requests"], &of["resources"]["limits"]);
-        let gpus = [&limits["nvidia.com/gpu"], &requests["nvidia.com/gpu"], &limits["amd.com/gpu"]].into_iter().find_map(|value| text(value).parse().ok());
+        let count = |key: &str| [&limits[key], &requests[key]].into_iter().find_map(|value| text(value).parse::<u32>().ok());
+        let (nvidia, amd) = (count("nvidia.com/gpu"), count("amd.com/gpu"));
         InstanceFacts {
             name: name.clone(),
             series: "kubernetes".to_owned(),
-            gpus: gpus.unwrap_or(0),
+            gpus: nvidia.or(amd).unwrap_or(0),
+            amd: nvidia.is_none() && amd.is_some() || is_amd(name),
             // `500m` is half of one: it counts as one.
             cpus: text(&requests["cpu"])
                 .trim_end_matches('m')
@@ -266,7 +300,7 @@ fn facts(site: &AzureSite, target: &Value, config: &AzureConfig) -> Facts {
     let gpus_of = |instance: Option<&InstanceFacts>| config.gpus_per_node.unwrap_or_else(|| instance.map_or(0, |instance| instance.gpus));
     let node = |name: String, state: &str, instance: Option<&InstanceFacts>, busy: bool| {
         let kind = instance.map_or_else(|| site.vm_size.clone().unwrap_or_default(), |instance| instance.name.clone());
-        let make = if is_amd(&kind) { GpuMake::Amd } else { GpuMake::Nvidia };
+        let make = if site.has_amd(&kind) { GpuMake::Amd } else { GpuMake::Nvidia };
         let gpu = |index| GpuFacts { index, name: short(&kind).to_owned(), make, busy_with: busy.then(|| "a job".to_owned()), ..GpuFacts::default() };
         let cpus = instance.map_or(0, |instance| instance.cpus);
         NodeFacts {

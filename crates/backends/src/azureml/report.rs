@@ -73,6 +73,8 @@ pub(super) struct Signs<'a> {
     pub is_settled: bool,
     /// Results of it come with the service's end.
     pub uploads: bool,
+    /// The service was asked to end it, by us.
+    pub told: bool,
     /// There is more to its end than it tells itself: only when the service has ended it, it is over.
     pub waits_for_service: bool,
 }
@@ -91,7 +93,8 @@ pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs
         start: None,
         url: Some(job.url.clone().unwrap_or_else(|| site.portal(&job.name))),
     };
-    let cancelled = job.state == NativeState::Cancelling || (job.state == NativeState::Canceled && !is_timed_out(&attempts, job, signs));
+    let is_ended_by_us = signs.told && job.word == "Canceled";
+    let cancelled = job.state == NativeState::Cancelling || ((job.state == NativeState::Canceled || is_ended_by_us) && !is_timed_out(&attempts, job, signs));
     RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled, attempts, native: Some(native) }
 }
 
@@ -129,7 +132,9 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
         return;
     }
     let at = job.ended.unwrap_or_else(|| signs.news.map_or_else(Moment::default, |news| news.written));
-    let told = state::ending(job.state, signs.error, true);
+    // Kubernetes calls it killed, whoever asked for that.
+    let state = if signs.told && job.word == "Canceled" { NativeState::Canceled } else { job.state };
+    let told = state::ending(state, signs.error, true);
     match attempts.last_mut() {
         Some(last) if last.end.is_none() => {
             let ending = match (&last.held, told.cause) {

@@ -53,6 +53,9 @@ pub struct InstanceFacts {
     pub cpus: u32,
     /// Bytes.
     pub memory: u64,
+    /// Its GPUs are AMD's.
+    #[serde(default)]
+    pub amd: bool,
 }
 
 /// The workspace's default place for blobs.
@@ -93,6 +96,9 @@ pub struct AzureSite {
     pub quotas: Vec<QuotaFacts>,
     /// Most nodes of a compute.
     pub most_nodes: Option<u32>,
+    /// The kind of pod that Kubernetes takes where none is named.
+    #[serde(default)]
+    pub usual_pod: Option<String>,
     pub facts: Facts,
 }
 
@@ -100,6 +106,11 @@ impl AzureSite {
     /// A kind of machine by its name, however it is spelled: `Singularity.ND96_H100_v5`, `Standard_NC6`.
     pub fn instance(&self, name: &str) -> Option<&InstanceFacts> {
         self.instances.iter().find(|instance| short(&instance.name).eq_ignore_ascii_case(short(name)))
+    }
+
+    /// Whether machines of that kind have AMD's GPUs.
+    pub fn has_amd(&self, name: &str) -> bool {
+        self.instance(name).map_or_else(|| is_amd(name), |instance| instance.amd)
     }
 
     /// A page of the portal.

@@ -78,24 +78,26 @@ pub(super) fn ending(state: NativeState, error: Option<&RunError>, is_ours: bool
     let said = error.map(|error| first_line(&error.message));
     let small = said.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| small.contains(word));
+    // `bloom` is no lack of memory.
+    let is_oom = small.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| matches!(word, "oom" | "oomkilled"));
+    let foreign_code = error.and_then(|error| exit_code(&error.message)).filter(|_| !is_ours && state == NativeState::Failed);
     let timed_out = has(&["time limit", "timed out", "timeout", "maximum run duration", "max run duration"]);
     let ending = match state {
         NativeState::Completed if is_ours => Ending::cause(Cause::NodeFailed).detail("the service calls it completed, and its runner left no word"),
         NativeState::Completed => Ending::success(),
         NativeState::Canceled if timed_out => Ending::cause(Cause::TimeLimit),
         NativeState::Canceled => Ending::cause(Cause::ByUser),
+        // What another tool's job wrote may speak of anything: its code says that it ended by itself.
+        _ if foreign_code.is_some() => Ending { exit_code: foreign_code, ..Ending::cause(Cause::ExitCode) },
         _ if timed_out => Ending::cause(Cause::TimeLimit),
         _ if has(&["preempt", "evict"]) => Ending::cause(Cause::Preempted),
         _ if has(&["pull image", "pulling image", "image pull", "imagepull", "docker image", "container image", "failed to pull"]) => {
             Ending::cause(Cause::ImagePull)
         }
-        _ if has(&["out of memory", "oom"]) => Ending::cause(Cause::OutOfMemory),
+        _ if is_oom || has(&["out of memory"]) => Ending::cause(Cause::OutOfMemory),
         _ if has(&["unusable", "node failure", "lost the node", "unhealthy node", "heartbeat"]) => Ending::cause(Cause::NodeFailed),
-        _ => match error.and_then(|error| exit_code(&error.message)) {
-            Some(code) if !is_ours => Ending { exit_code: Some(code), ..Ending::cause(Cause::ExitCode) },
-            _ if is_ours => Ending::cause(Cause::NotStarted),
-            _ => Ending::cause(Cause::ExitCode),
-        },
+        _ if is_ours => Ending::cause(Cause::NotStarted),
+        _ => Ending::cause(Cause::ExitCode),
     };
     match (said, &ending.detail) {
         (Some(said), None) if ending.cause.is_some() && !said.is_empty() => ending.detail(said),
@@ -171,6 +173,10 @@ mod tests {
         let of = |state, text: &str, ours| ending(state, Some(&error(text)), ours);
         let failed = of(NativeState::Failed, "Execution failed. User process 'bash' exited with status code 7. Please check log file.", false);
         assert_eq!((failed.cause, failed.exit_code), (Some(Cause::ExitCode), Some(7)));
+        let odd = of(NativeState::Failed, "User process 'bloom --timeout 3' exited with status code 2.", false);
+        assert_eq!((odd.cause, odd.exit_code), (Some(Cause::ExitCode), Some(2)), "what it says of itself is no reason of the service");
+        assert_eq!(of(NativeState::Failed, "Container was OOMKilled", true).cause, Some(Cause::OutOfMemory));
+        assert_ne!(of(NativeState::Failed, "the room is full", true).cause, Some(Cause::OutOfMemory));
         assert_eq!(of(NativeState::Failed, "Failed to pull Docker image x/y:z", true).cause, Some(Cause::ImagePull));
         assert_eq!(of(NativeState::Canceled, "The job reached its time limit and was canceled.", true).cause, Some(Cause::TimeLimit));
         assert_eq!(ending(NativeState::Canceled, None, true).cause, Some(Cause::ByUser));

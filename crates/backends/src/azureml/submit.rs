@@ -30,7 +30,7 @@ const SIGNATURE_DAYS: u32 = 30;
 /// And is made anew after this time.
 const SIGNED: Duration = Duration::from_secs(86_400);
 /// A name in conflict that shows no job for this long is refused.
-const CONFLICT: Duration = Duration::from_secs(60);
+pub(super) const CONFLICT: Duration = Duration::from_secs(60);
 
 impl AzureBackend {
     pub(super) fn submit_all(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
@@ -42,18 +42,13 @@ impl AzureBackend {
         let payload = self.payload(&asked, &site)?;
         let place = self.keep_secrets(plan, &payload, &site, secrets)?;
         crash::pass("azureml.secrets.kept");
-        let done = self.bring(plan, place.clone()).and_then(|()| {
-            self.register_environment(&payload)?;
-            self.register_stores(&payload, &site, secrets)?;
-            crash::pass("azureml.put.before");
-            self.put_jobs(plan, &payload, &site)
-        });
+        self.bring(plan, place)?;
+        self.register_environment(&payload)?;
+        self.register_stores(&payload, &site, secrets)?;
+        crash::pass("azureml.put.before");
+        let done = self.put_jobs(plan, &payload, &site);
         crash::pass("azureml.put.done");
-        match (done, place) {
-            // Nothing of it will run: what it was to have goes.
-            (Err(error), Some(place)) if error.kind() != ErrorKind::Unreachable => self.drop_secrets(&place).and(Err(error)),
-            (done, _) => done,
-        }
+        done
     }
 
     /// What is adopted is there already, or nothing is: never put a second time.
@@ -117,13 +112,13 @@ impl AzureBackend {
     /// one container, never the account's key; nothing at all, where the job has an identity.
     fn register_stores(&self, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<()> {
         for store in payload.stores() {
-            let name = data::name_in(&site.stores, store);
+            let name = data::name_in(site, store, &self.config.stage);
             // One that somebody else has registered is theirs.
-            if name != store_name(store) {
+            if name != store_name(store, &self.config.stage) {
                 continue;
             }
             let signature = if payload.identity == JobIdentity::None { self.signature(store, secrets)? } else { None };
-            if signature.is_none() && (site.stores.values().any(|known| *known == name) || self.memory().registered.contains(&name)) {
+            if signature.is_none() && (site.store_names.contains(&name) || self.memory().registered.contains(&name)) {
                 continue;
             }
             // The same credential gives the same rights: what was put today stays.
@@ -143,7 +138,7 @@ impl AzureBackend {
         let Some(Credential::Map(map)) = &store.datastore.credential else { return Ok(None) };
         let value = |key: &str| map.get(key).and_then(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
         if let Some(sas) = value("sas") {
-            return Ok(Some(Secret::new(sas.expose().trim_start_matches('?'))));
+            return self.cloud.plain_sas(sas).map(Some);
         }
         let Some(key) = value("account_key") else { return Ok(None) };
         let (account, container) = data::place(store);
@@ -184,18 +179,32 @@ impl AzureBackend {
         }
         match failure {
             None => Ok(natives),
-            // Of a sweep all runs are there or none: those that were taken are ended.
-            Some(error) => self.withdraw(&natives, site).and(Err(error)),
+            // Of a sweep all runs are there or none: those that were taken, now or by an earlier try, are ended.
+            Some(error) if plan.runs.len() > 1 => self.withdraw(plan, site).and(Err(error)),
+            Some(error) => Err(error),
         }
     }
 
     /// What cannot be ended now has the whole tried again.
-    fn withdraw(&self, jobs: &[String], site: &AzureSite) -> Result<()> {
-        let cancel = |job: &String| Call::post(url(self.cloud(), &format!("{}/jobs/{job}/cancel", site.scope.id())), serde_json::Value::Null).repeatable();
-        for reply in self.cloud.call_all(&jobs.iter().map(cancel).collect::<Vec<_>>()) {
-            let reply = reply?;
-            if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
-                return Err(Error::unreachable(refusal("a job of a sweep that is refused cannot be ended yet", &reply).to_string()));
+    fn withdraw(&self, plan: &Plan, site: &AzureSite) -> Result<()> {
+        for runs in plan.runs.chunks(BATCH) {
+            let place = |run: &PlannedRun| format!("{}/jobs/{}", site.scope.id(), run.id);
+            let look = |run: &PlannedRun| Call::get(url(self.cloud(), &place(run)));
+            let cancel = |run: &&PlannedRun| Call::post(url(self.cloud(), &format!("{}/cancel", place(run))), serde_json::Value::Null).repeatable();
+            let mut there = Vec::new();
+            for (run, reply) in runs.iter().zip(self.cloud.call_all(&runs.iter().map(look).collect::<Vec<_>>())) {
+                let reply = reply?;
+                match reply.status {
+                    404 => {}
+                    _ if reply.is_good() => there.push(run),
+                    _ => return Err(nothing_is_known(&refusal("a job of a sweep that is refused may be there", &reply))),
+                }
+            }
+            for reply in self.cloud.call_all(&there.iter().map(cancel).collect::<Vec<_>>()) {
+                let reply = reply?;
+                if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
+                    return Err(nothing_is_known(&refusal("a job of a sweep that is refused cannot be ended yet", &reply)));
+                }
             }
         }
         Ok(())
@@ -205,20 +214,30 @@ impl AzureBackend {
         if reply.is_good() {
             return Ok(());
         }
+        let refused = refusal(&format!("workspace `{}` refuses the job", self.config.workspace), reply);
+        // The same document was refused each time, or an earlier one may have been taken.
+        let sent_before = reply.tries > 1 && reply.status != 400;
         // A name that is taken: by an earlier try of ours, whose answer was lost.
-        if matches!(reply.status, 400 | 409 | 412) {
-            let there = self.job(&FarRun::of(&run.id))?;
+        if matches!(reply.status, 400 | 409 | 412) || sent_before {
+            let there = self.job(&FarRun::of(&run.id));
             match there {
-                Some(job) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
+                Err(_) if sent_before => return Err(nothing_is_known(&refused)),
+                Err(error) => return Err(error),
+                Ok(Some(job)) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
                 // What was put may not be shown yet. A conflict says that something is there, or was in the way.
-                None if reply.status != 400 && self.is_young(&run.id) => {
+                Ok(None) if reply.status != 400 && self.is_young(&run.id) => {
                     return Err(Error::unreachable(format!("workspace `{}` has a conflict and shows no job {} yet", self.config.workspace, run.id)));
                 }
-                _ => {}
+                Ok(_) => {}
             }
         }
-        Err(refusal(&format!("workspace `{}` refuses the job", self.config.workspace), reply))
+        Err(refused)
     }
+}
+
+/// A no that may come after a yes which nobody heard.
+fn nothing_is_known(refused: &Error) -> Error {
+    refused.hints().iter().fold(Error::unreachable(refused.to_string()), |told, hint| told.hint(hint.clone()))
 }
 
 /// Tells one credential from another, and nothing else of it.

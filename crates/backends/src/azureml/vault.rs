@@ -14,12 +14,12 @@ use towline_core::job::IoMode;
 use towline_core::plan::Plan;
 use towline_core::redact::{Secret, SecretSet};
 use towline_core::resolve::STORE_SECRET;
-use towline_core::{Error, ErrorKind, Result, RunId};
-use towline_wire::crew::SecretPlace;
+use towline_core::{Error, Result, RunId};
+use towline_wire::crew::{CrewOrder, SecretPlace, keys};
 use towline_wire::site::FarRun;
 
 impl AzureBackend {
-    /// Into the workspace's vault, under names of this submission. Where one is refused, none stays.
+    /// Into the workspace's vault, under names of this submission. They stay until nothing of it will run.
     pub(super) fn keep_secrets(&self, plan: &Plan, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<Option<SecretPlace>> {
         let carried = |name: &str| match name.strip_prefix(STORE_SECRET) {
             // Of stores that the service mounts, nothing goes to the node.
@@ -32,11 +32,25 @@ impl AzureBackend {
         }
         let names = wanted.iter().map(|(name, _)| ((*name).clone(), format!("tow-{}-{:08x}", plan.id, image::hash(name) >> 32))).collect();
         let place = SecretPlace { vault: self.vault(site)?, names, client_id: payload.identity.client_id() };
-        match wanted.into_iter().try_for_each(|(name, value)| self.keep_one(plan, &place, name, value)) {
-            Ok(()) => Ok(Some(place)),
-            Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
-            Err(error) => self.drop_secrets(&place).and(Err(error)),
+        self.memory().kept.insert(plan.id.clone(), place.clone());
+        wanted.into_iter().try_for_each(|(name, value)| self.keep_one(plan, &place, name, value))?;
+        Ok(Some(place))
+    }
+
+    /// Nothing of a submission will run: what it was to have goes.
+    pub(super) fn drop_kept(&self, plan: &Plan) -> Result<()> {
+        let known = self.memory().kept.get(&plan.id).cloned();
+        let place = match known {
+            Some(place) => Some(place),
+            // Another process may have kept them; whoever has none of them brought no order.
+            None if plan.resolved.secrets.is_empty() => None,
+            None => self.with_stage(|stage| stage.json::<CrewOrder>(&self.staged(&keys::order(&plan.id))))?.and_then(|order| order.secrets),
+        };
+        if let Some(place) = place {
+            self.drop_secrets(&place)?;
         }
+        self.memory().kept.remove(&plan.id);
+        Ok(())
     }
 
     fn keep_one(&self, plan: &Plan, place: &SecretPlace, name: &str, value: &Secret) -> Result<()> {
@@ -70,30 +84,41 @@ impl AzureBackend {
         Ok(())
     }
 
-    /// Secrets of submissions that are over go from the vault.
-    pub(super) fn clear_secrets(&self, runs: &[FarRun]) -> Result<()> {
+    /// Secrets of submissions that are over go from the vault. Submissions whose secrets could not be cleared, and why.
+    pub(super) fn clear_secrets(&self, runs: &[FarRun]) -> Vec<(RunId, Error)> {
         let over: Vec<FarRun> = {
             let memory = self.memory();
             runs.iter().filter(|far| memory.finals.contains_key(&far.run) && !memory.cleared.contains(&far.submission)).cloned().collect()
         };
+        let mut failed: Vec<(RunId, Error)> = Vec::new();
         for far in over {
-            if self.own_grounds(&far)?.is_none() {
-                // A colleague's are theirs to clear.
-                self.memory().cleared.insert(far.submission);
+            let is_known = failed.iter().any(|(submission, _)| *submission == far.submission) || self.memory().cleared.contains(&far.submission);
+            if is_known {
                 continue;
             }
-            let Some(order) = self.order(&far)? else { continue };
-            if let Some(place) = order.secrets {
-                let is_open = |run: &RunId| runs.iter().any(|far| far.run == *run) && !self.memory().finals.contains_key(run);
-                let ids: Vec<&RunId> = order.plan.runs.iter().map(|run| &run.id).collect();
-                if ids.iter().any(|run| is_open(run)) || self.any_runs(&ids)? {
-                    continue;
-                }
-                self.drop_secrets(&place)?;
+            match self.clear_of(&far, runs) {
+                Ok(true) => drop(self.memory().cleared.insert(far.submission)),
+                Ok(false) => {}
+                Err(error) => failed.push((far.submission, error)),
             }
-            self.memory().cleared.insert(far.submission);
         }
-        Ok(())
+        failed
+    }
+
+    /// Whether nothing of a run's submission lies in the vault any more.
+    fn clear_of(&self, far: &FarRun, runs: &[FarRun]) -> Result<bool> {
+        // A colleague's are theirs to clear.
+        if self.own_grounds(far)?.is_none() {
+            return Ok(true);
+        }
+        let Some(order) = self.order(far)? else { return Ok(false) };
+        let Some(place) = order.secrets else { return Ok(true) };
+        let is_open = |run: &RunId| runs.iter().any(|far| far.run == *run) && !self.memory().finals.contains_key(run);
+        let ids: Vec<&RunId> = order.plan.runs.iter().map(|run| &run.id).collect();
+        if ids.iter().any(|run| is_open(run)) || self.any_runs(&ids)? {
+            return Ok(false);
+        }
+        self.drop_secrets(&place).map(|()| true)
     }
 
     /// Whether one of these may still run; the service is asked for those that were not seen to end.

@@ -4,10 +4,11 @@
 pub mod events;
 pub(crate) mod seam;
 
+use std::time::Duration;
 use towline_core::backend::{Backend, LogSource};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_core::{Result, RunId};
+use towline_core::{Error, Result, RunId};
 use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed};
 
 /// The content of one blob of a snapshot, when it is its turn.
@@ -32,7 +33,16 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>>;
     /// With `ask`, the scheduler is asked too; else only what is quick to know.
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<()>;
+    /// Those that the cluster will not end, and why. Of an error nothing is known: they may be ending.
+    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>>;
+    /// How long something that was taken may not be seen yet.
+    fn unseen(&self) -> Duration {
+        Duration::ZERO
+    }
+    /// Nothing of this plan is there, nor will be: what was kept for it goes.
+    fn give_up(&self, _plan: &Plan) -> Result<()> {
+        Ok(())
+    }
     /// A page in the web about what the cluster calls so.
     fn page(&self, _native: &str) -> Option<String> {
         None

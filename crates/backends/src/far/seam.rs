@@ -54,7 +54,10 @@ pub(crate) fn logs(cluster: &dyn FarCluster, handle: &Handle, from: &Cursor, mos
 }
 
 pub(crate) fn cancel(cluster: &dyn FarCluster, handles: &[Handle]) -> Result<()> {
-    cluster.cancel_runs(&all(handles))
+    match cluster.cancel_runs(&all(handles))?.into_iter().next() {
+        Some((_, why)) => Err(why),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn forget(cluster: &dyn FarCluster, handle: &Handle) -> Result<()> {

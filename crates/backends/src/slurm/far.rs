@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use towline_core::backend::LogSource;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_core::{Result, RunId};
+use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::PrivateSecrets;
 use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed, SiteReply, SiteRequest};
 use towline_wire::stage::{ORDER_VERSION, Order, Sent};
@@ -59,8 +59,8 @@ impl FarCluster for SlurmBackend {
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
         answer!(self, SiteRequest::Observe { runs: runs.to_vec(), ask }, SiteReply::Observed(observed) => observed)
     }
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<()> {
-        answer!(self, SiteRequest::Cancel { runs: runs.to_vec() }, SiteReply::Done => ())
+    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
+        answer!(self, SiteRequest::Cancel { runs: runs.to_vec() }, SiteReply::Done => Vec::new())
     }
     fn explain(&self, run: &FarRun) -> Result<Explained> {
         answer!(self, SiteRequest::Explain { run: run.clone() }, SiteReply::Explained(explained) => explained)

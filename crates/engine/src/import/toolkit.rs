@@ -52,11 +52,12 @@ fn cluster(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Res
     let is_itp = name.contains("itp");
     converted.config.put(&["clusters", name, "kind"], Node::scalar("azureml", at.clone()));
     let ours = if is_itp { "compute" } else { "virtual_cluster" };
-    converted.config.put(&["clusters", name, ours], Node::scalar(name, at.clone()));
+    // A virtual cluster is its owners', who lend it: its id says nothing of the workspace.
+    converted.config.put(&["clusters", name, ours], Node::scalar(if is_itp { name } else { given }, at.clone()));
     converted.report.mapped("cluster.virtual_cluster", &at, format!("cluster, clusters.{name}.{ours}"));
     job.put(&["cluster"], Node::scalar(name, at.clone()));
     let mut missing = vec!["subscription", "resource_group", "workspace"];
-    if let Some((subscription, group)) = id {
+    if let Some((subscription, group)) = id.filter(|_| is_itp) {
         converted.config.put(&["clusters", name, "subscription"], Node::scalar(subscription, at.clone()));
         converted.config.put(&["clusters", name, "resource_group"], Node::scalar(group, at.clone()));
         missing.retain(|key| *key == "workspace");

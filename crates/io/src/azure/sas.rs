@@ -36,6 +36,10 @@ impl Sas {
     pub fn pairs(&self) -> Vec<(String, String)> {
         self.0.clone()
     }
+    /// As a service takes it: escaped, and nothing before it.
+    pub fn text(&self) -> Secret {
+        Secret::new(url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish())
+    }
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -107,7 +107,9 @@ pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
             }
             let carrier = Carrier::new(task, station.node, order, secrets)?;
             let crew = Crew { task, station, nodes, parent, carrier, word };
-            if crew.station.node == 0 { leader::lead(crew) } else { follower::follow(crew) }
+            let code = if crew.station.node == 0 { leader::lead(crew) } else { follower::follow(crew) };
+            share::send_the_rest();
+            code
         }
     }
 }

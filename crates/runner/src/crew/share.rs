@@ -3,9 +3,11 @@
 use super::beat::Beat;
 use super::{complain, echo, outputs, ship};
 use crate::attempt::{Attempt, Change};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use towline_core::backend::LogSource;
 use towline_core::rank::Place;
@@ -41,6 +43,32 @@ pub(super) struct Share {
     /// Known, while the logs are on their way, and since when.
     ending: Option<(Ending, Instant)>,
     in_a_hurry: bool,
+}
+
+/// Logs that were still on their way when their attempt was over for everybody else.
+static UNSENT: Mutex<Vec<Beat>> = Mutex::new(Vec::new());
+/// How long they may take before we leave. Whoever ends the job may end that, too.
+const LAST: Duration = Duration::from_secs(60);
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let unsent = [self.logs.take(), self.outputs.take()].into_iter().flatten().filter(|beat| self.ending.is_some() && !beat.is_over());
+        UNSENT.lock().unwrap_or_else(PoisonError::into_inner).extend(unsent);
+    }
+}
+
+/// Waits for what is left of logs and results.
+pub(super) fn send_the_rest() {
+    let begun = Instant::now();
+    for beat in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
+        while !beat.is_over() && begun.elapsed() < LAST {
+            let left = LAST.saturating_sub(begun.elapsed());
+            let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+            let _ = poll(&mut [PollFd::from_borrowed_fd(beat.watch(), PollFlags::IN)], Some(&timeout));
+            // It rings as it leaves.
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Share {

@@ -126,7 +126,7 @@ impl Daemon {
                 made.far = Some(plan.cluster.clone());
                 self.queue.insert(made);
             }
-            return self.submit_far(&plan.cluster, &plan.id);
+            return self.submit_far(&plan.cluster, &plan.id, false);
         }
         for (key, run) in keys.iter().zip(&plan.runs) {
             let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);

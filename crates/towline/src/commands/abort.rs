@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::follow::wait_for;
+use crate::follow::wait_for_end;
 use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::{Error, Result, RunId};
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let aborted = abort(context, &runs)?;
     if args.wait && !aborted.cancelling.is_empty() {
-        wait_for(context, &aborted.cancelling, None)?;
+        wait_for_end(context, &aborted.cancelling)?;
     }
     let mut text = String::new();
     let verb = if args.wait { "aborted" } else { "aborting" };
@@ -61,7 +61,7 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
 pub(crate) fn abort_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
     let aborted = abort(context, runs)?;
     if !aborted.cancelling.is_empty() {
-        wait_for(context, &aborted.cancelling, None)?;
+        wait_for_end(context, &aborted.cancelling)?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Ask Azure what I may use: workspaces, computes, virtual clusters and quotas, images, identities.
     #[arg(long)]
     discover: bool,
-    /// Signed in as this cluster says [default: the configured one, else the Azure CLI's login].
+    /// Only this one; with --discover signed in as it says [default: the configured one, else the Azure CLI's login].
     #[arg(short, long)]
     cluster: Option<String>,
     /// Make a workspace of this name beside that of the cluster, with its storage and vault.
@@ -70,8 +70,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return crate::discover::discover(context, args.cluster.as_deref());
     }
     let layers = context.layers()?;
+    if let Some(name) = &args.cluster {
+        layers.cluster(name)?;
+    }
     let mut clusters = Vec::new();
-    for name in layers.cluster_names() {
+    for name in layers.cluster_names().into_iter().filter(|name| args.cluster.as_deref().is_none_or(|only| only == *name)) {
         let kind = layers.cluster(name)?.kind.word();
         let mut cluster = Cluster {
             name: name.to_owned(),

@@ -43,7 +43,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let below = below_root(&surroundings::code_root(context.folder()?), context.folder()?, ".")?;
     let path = match &args.path {
-        None if below.is_empty() => return configured(context),
+        None if below.is_empty() => {
+            // A cluster, or a datastore.
+            if let Some(name) = args.cluster.as_deref().filter(|name| !context.layers().is_ok_and(|layers| layers.config.datastores.contains_key(*name))) {
+                context.check_cluster(name)?;
+            }
+            return configured(context);
+        }
         None => ".",
         Some(path) => path,
     };

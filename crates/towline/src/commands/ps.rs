@@ -138,6 +138,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.remote {
         return remote(context, args);
     }
+    if let Some(name) = &args.cluster {
+        context.check_cluster(name)?;
+    }
     let filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
         return Ok(with_workspaces(context, Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello")));

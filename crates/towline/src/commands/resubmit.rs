@@ -4,7 +4,7 @@ use super::{Report, abort};
 use crate::code;
 use crate::context::Context;
 use crate::planning::{CodeChoice, Origin, plan_for, with_defaults};
-use crate::sending::send;
+use crate::sending::{reach, send};
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::{Job, Tier};
@@ -101,6 +101,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             origin.code = CodeChoice::Today { any_size: true };
         }
         let new = plan_for(context, job, &cluster, total, origin)?;
+        reach(&new)?;
         prepared.push((target, again, new));
     }
     let mut text = String::new();

@@ -241,6 +241,9 @@ impl JobArgs {
 
 /// From options to a plan: the job file or a former run, then the options over it.
 pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
+    if !args.dry_run && args.command.iter().any(|word| word == "--dry-run") {
+        output::hint("`--dry-run` behind the program is the program's own; before it, it is tow's and nothing is submitted");
+    }
     prepare_with(context, args, |_| {})
 }
 

@@ -64,7 +64,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         },
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
-        Phase::Running => Why { summary: "it is running".into(), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) },
+        Phase::Running => {
+            Why { summary: format!("it is running{}", refused(&record)), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) }
+        }
         _ => waiting(context, &record)?,
     };
     let mut report = Report::new(page(&why), &why);
@@ -72,6 +74,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         report = report.hint(format!("this is as of {since}: {} cannot be asked now: {why}", record.cluster));
     }
     Ok(report)
+}
+
+/// That it was to end, and why it does not.
+fn refused(record: &RunRecord) -> String {
+    record.state.cancel_refused.as_ref().map(|why| format!("; its abort was refused: {why}")).unwrap_or_default()
 }
 
 fn begin(record: &RunRecord) -> Why {

@@ -73,7 +73,8 @@ fn a_virtual_cluster_is_found_by_its_name_wherever_it_is() {
         "default_cluster: x\nclusters:\n  x: {{kind: azureml, endpoint: '{endpoint}', credential: managed_identity, workspace: {}, virtual_cluster: VC}}\n",
         scope.workspace
     ));
-    let planned = lab.tow(["submit", "--dry-run", "true"]).ok();
+    lab.home.write("job.yaml", "resources: {instance_type: ND12am_A100_v4}\ncommand: 'true'\n");
+    let planned = lab.tow(["submit", "--dry-run", "-f", "job.yaml"]).ok();
     assert!(planned.stdout.contains(&lab.aml.cluster()), "{planned:?}");
 }
 

@@ -19,4 +19,5 @@ mod pages;
 mod polite;
 mod sign_in;
 mod ssh;
+mod unheard;
 mod why;

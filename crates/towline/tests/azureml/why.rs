@@ -72,7 +72,7 @@ fn a_job_that_cannot_be_is_refused_before_anything_is_kept() {
         ("resources: {nodes: 9}\nscript: x\n", "aml", &["9 nodes", "at most 8"]),
         ("resources: {memory: 99T}\nscript: x\n", "aml", &["99T per node", "can never start"]),
         ("resources: {cpus_per_node: 1000}\nscript: x\n", "aml", &["1000 CPUs per node", "can never start"]),
-        ("resources: {instance_type: ND96amrs_A100_v44}\nscript: x\n", "sing", &["ND96amrs_A100_v44", "did you mean `ND96amrs_A100_v4`?"]),
+        ("resources: {instance_type: ND96arms_A100_v4}\nscript: x\n", "sing", &["ND96arms_A100_v4", "did you mean `ND96amrs_A100_v4`?"]),
         ("io: {a: {datastore: workspaceblobstor, path: x}}\nscript: x\n", "aml", &["`workspaceblobstor`", "did you mean `workspaceblobstore`?"]),
         ("io: {'a$(touch pwned)': {datastore: workspaceblobstore, path: x}}\nscript: x\n", "aml", &["a name has letters"]),
         ("identity: managed:tom\nscript: x\n", "aml", &["no identity `tom`", "tow"]),

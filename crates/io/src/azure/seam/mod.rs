@@ -64,6 +64,10 @@ impl Cloud for AzureCloud {
         super::sas::sign_container(key, account, container, std::time::Duration::from_secs(u64::from(days) * 86_400))
     }
 
+    fn plain_sas(&self, given: &Secret) -> Result<Secret> {
+        Ok(super::sas::Sas::parse(given)?.text())
+    }
+
     fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>> {
         let access = match &place.access {
             BlobAccess::Key(key) => Access::Credential(AzureCredential::Key(key.clone())),

@@ -23,9 +23,19 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 /// A line that nobody needs is let go after this time.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// What is to be carried over.
+pub(super) struct Submission {
+    pub(super) plan: Arc<Plan>,
+    pub(super) secrets: SecretSet,
+    /// It was tried before, by us or by another: it may be there.
+    pub(super) again: bool,
+    /// Since when nothing of it is found there.
+    pub(super) absent: Option<Instant>,
+}
+
 /// What is to be done, and when.
 pub(super) struct Agenda {
-    pub(super) submissions: VecDeque<(Arc<Plan>, SecretSet)>,
+    pub(super) submissions: VecDeque<Submission>,
     pub(super) cancels: Vec<FarRun>,
     pub(super) watched: HashMap<RunId, FarRun>,
     pub(super) followed: HashMap<RunId, FarRun>,

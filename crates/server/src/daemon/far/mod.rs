@@ -134,7 +134,7 @@ impl Daemon {
         to_submit.dedup();
         self.order(cluster, Order::Watch { runs: all });
         for submission in to_submit {
-            self.submit_far(cluster, &submission);
+            self.submit_far(cluster, &submission, true);
         }
         if !cancelled.is_empty() {
             self.order(cluster, Order::Cancel { runs: cancelled });
@@ -142,7 +142,7 @@ impl Daemon {
     }
 
     /// Has a submission carried over, from what is on disk.
-    pub(super) fn submit_far(&mut self, cluster: &str, submission: &RunId) {
+    pub(super) fn submit_far(&mut self, cluster: &str, submission: &RunId, again: bool) {
         let plan = match self.plans.get(submission) {
             Some(plan) => Ok(Some(plan.clone())),
             None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
@@ -151,7 +151,7 @@ impl Daemon {
             Ok(Some(plan)) => {
                 let plan = self.with_runs(plan, submission);
                 let secrets = self.secrets(submission);
-                self.order(cluster, Order::Submit { plan, secrets });
+                self.order(cluster, Order::Submit { plan, secrets, again });
             }
             Ok(None) => log(&format!("{submission}: its plan is not in the history")),
             Err(error) => log(&format!("{submission}: {error}")),
@@ -191,6 +191,13 @@ impl Daemon {
                 let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}\nhint: {hint}"));
                 let ending = Ending { exit_code: Some(error.kind().exit_code().into()), ..Ending::cause(Cause::Rejected) }.detail(detail);
                 self.for_each_of(&submission, |_| RunEvent::Ended { attempt: 0, ending: ending.clone() });
+            }
+            Word::NotCancelled { runs } => {
+                for (run, why) in runs {
+                    if let Some(key) = self.queue.key(&run) {
+                        self.far_event(key, RunEvent::CancelRefused { why });
+                    }
+                }
             }
             Word::Withdrawn { runs } => {
                 for key in runs.iter().filter_map(|run| self.queue.key(run)).collect::<Vec<_>>() {

@@ -16,6 +16,8 @@ pub(in super::super) enum Order {
     Submit {
         plan: Arc<Plan>,
         secrets: SecretSet,
+        /// It may have been tried before.
+        again: bool,
     },
     /// From now on these are looked after.
     Watch {
@@ -62,6 +64,10 @@ pub(in super::super) enum Word {
         submission: RunId,
         /// Its runs, with what the cluster calls them.
         result: Result<Vec<FarRun>>,
+    },
+    /// The cluster will not end these, and why.
+    NotCancelled {
+        runs: Vec<(RunId, String)>,
     },
     /// It never reached the cluster, and will not.
     Withdrawn {

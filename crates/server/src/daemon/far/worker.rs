@@ -2,7 +2,7 @@
 //! whatever else is asked of it in between. It writes nothing into the history; it tells.
 
 use super::super::Message;
-use super::agenda::Agenda;
+use super::agenda::{Agenda, Submission};
 use super::logs;
 use super::orders::{Order, Word};
 use super::status::Status;
@@ -55,10 +55,10 @@ impl Worker {
     fn take(&self, order: Order, agenda: &mut Agenda) {
         agenda.is_used();
         match order {
-            Order::Submit { plan, secrets } => {
+            Order::Submit { plan, secrets, again } => {
                 // Whoever submits is there and may have signed in by now.
                 agenda.pause = None;
-                agenda.submissions.push_back((plan, secrets));
+                agenda.submissions.push_back(Submission { plan, secrets, again, absent: None });
             }
             Order::Watch { runs } => agenda.watched.extend(runs.into_iter().map(|far| (far.run.clone(), far))),
             Order::Unwatch { runs } => runs.iter().for_each(|run| agenda.forget(run)),
@@ -119,8 +119,10 @@ impl Worker {
     /// What has not been carried over yet never will be; the rest is asked for over there.
     fn withdraw(&self, runs: Vec<FarRun>, agenda: &mut Agenda) {
         for far in runs {
-            let held =
-                agenda.submissions.iter().position(|(plan, _)| plan.id == far.submission && plan.runs.len() == 1 && !agenda.watched.contains_key(&far.run));
+            let held = agenda
+                .submissions
+                .iter()
+                .position(|held| held.plan.id == far.submission && held.plan.runs.len() == 1 && !agenda.watched.contains_key(&far.run));
             match held {
                 Some(place) => {
                     agenda.submissions.remove(place);
@@ -165,20 +167,17 @@ impl Worker {
 
     /// Until one fails, which waits behind the others then: it may be the only one that cannot be.
     fn submit_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
-        while let Some((plan, secrets)) = agenda.submissions.front() {
-            let submission = plan.id.clone();
+        while let Some(mut next) = agenda.submissions.pop_front() {
+            let plan = next.plan.clone();
             // From here on it may be there, whatever becomes of us.
             let mut runs: Vec<FarRun> = plan.runs.iter().map(|run| FarRun { native: plan.native_of(&run.id), ..FarRun::of(&run.id) }).collect();
             agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
-            let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
-                self.tell(Word::Staged { submission: submission.clone() });
-                crash::pass("daemon.far.staged");
-                self.backend.submit_plan(plan, secrets)
-            });
+            let result = self.submit(&mut next, &runs);
             crash::pass("daemon.far.answered");
             match result {
                 Err(error) if error.kind() == ErrorKind::Unreachable => {
-                    agenda.submissions.rotate_left(1);
+                    next.again = true;
+                    agenda.submissions.push_back(next);
                     return Err(error);
                 }
                 result => {
@@ -187,17 +186,55 @@ impl Worker {
                         agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
                         runs
                     });
-                    agenda.submissions.pop_front();
                     agenda.ask_soon();
                     *heard = true;
                     // Whoever hears of it may ask at once how fresh that is.
                     self.status.seen();
                     self.status.waits();
-                    self.tell(Word::Submitted { submission, result });
+                    self.tell(Word::Submitted { submission: plan.id.clone(), result });
                 }
             }
         }
         Ok(())
+    }
+
+    /// Carries one over. A no is final only where nothing of it is there.
+    fn submit(&self, next: &mut Submission, runs: &[FarRun]) -> Result<Vec<String>> {
+        let plan = &next.plan;
+        let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
+            self.tell(Word::Staged { submission: plan.id.clone() });
+            crash::pass("daemon.far.staged");
+            self.backend.submit_plan(plan, &next.secrets)
+        });
+        match result {
+            Err(error) if error.kind() != ErrorKind::Unreachable => {
+                if next.again
+                    && let Some(natives) = self.taken_before(next, runs, &error)?
+                {
+                    return Ok(natives);
+                }
+                self.backend.give_up(&next.plan).map_err(|failed| unknown(&failed)).and(Err(error))
+            }
+            other => other,
+        }
+    }
+
+    /// What the cluster calls them, where an earlier try was taken and only its answer was lost; `None` where that is ruled out.
+    fn taken_before(&self, next: &mut Submission, runs: &[FarRun], refused: &Error) -> Result<Option<Vec<String>>> {
+        let observed = self.backend.observe_runs(runs, true).map_err(|_| unknown(refused))?;
+        if observed.unasked.is_some() || observed.runs.len() < runs.len() {
+            return Err(unknown(refused));
+        }
+        let found: Vec<String> = observed.runs.iter().filter(|report| !report.is_unknown).map(name_there).collect();
+        if found.len() == runs.len() {
+            return Ok(Some(found));
+        }
+        let since = *next.absent.get_or_insert_with(Instant::now);
+        // Of a sweep some are there; or what was taken may not be seen yet.
+        if !found.is_empty() || since.elapsed() < self.backend.unseen() {
+            return Err(unknown(refused));
+        }
+        Ok(None)
     }
 
     /// A run may have come to its end before the scheduler was asked about it.
@@ -213,9 +250,13 @@ impl Worker {
         if agenda.cancels.is_empty() {
             return Ok(());
         }
-        self.backend.cancel_runs(&agenda.cancels)?;
+        let refused = self.backend.cancel_runs(&agenda.cancels)?;
         crash::pass("daemon.far.cancelled");
         agenda.cancels.clear();
+        if !refused.is_empty() {
+            let told = |error: &Error| error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}; {hint}"));
+            self.tell(Word::NotCancelled { runs: refused.iter().map(|(run, error)| (run.clone(), told(error))).collect() });
+        }
         agenda.ask_soon();
         // Whoever cancelled waits for the answer.
         agenda.ask_now();
@@ -266,6 +307,17 @@ impl Worker {
             None => Ok(()),
         }
     }
+}
+
+/// A no of which nobody can say whether it came after a yes.
+fn unknown(error: &Error) -> Error {
+    error.hints().iter().fold(Error::unreachable(error.to_string()), |told, hint| told.hint(hint.clone()))
+}
+
+/// What the cluster calls a run that it reports.
+fn name_there(report: &RunReport) -> String {
+    let claimed = report.attempts.iter().rev().find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
+    report.native.as_ref().map(|native| native.id.clone()).or(claimed).unwrap_or_else(|| report.run.to_string())
 }
 
 /// The cluster's words of before, with the hosts that the records tell.
