@@ -3,11 +3,12 @@
 //! `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
 
 use crate::import::act::{Accounts, in_place, lift_folders};
+use crate::import::read_plain;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use towline_core::Error;
-use towline_core::yaml::{Node, Position};
+use towline_core::yaml::{Node, Position, Warning};
 
 /// Where ACT keeps its clusters, below the folder it is started in.
 pub const CLUSTERS: &str = "aux_data/aml";
@@ -30,6 +31,19 @@ pub(crate) struct ActLayer {
     pub(crate) tree: Node,
     /// Clusters whose files cannot be read, with the file and what is wrong with it.
     pub(crate) broken: BTreeMap<String, (PathBuf, Error)>,
+    /// Keys that neither ACT nor Towline knows.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl ActLayer {
+    /// What several files build on is told once.
+    fn warn(&mut self, strangers: Vec<Warning>) {
+        for warning in strangers {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
 }
 
 /// The nearest folder upward that ACT was used in. What lies above a `towline.yaml` is another project's.
@@ -58,11 +72,14 @@ impl ActLayout {
         if let Some((name, file, _)) = &default {
             files.insert(name.clone(), file.clone());
         }
-        let mut layer = ActLayer { tree: Node::empty_mapping(CLUSTERS), broken: BTreeMap::new() };
+        let mut layer = ActLayer { tree: Node::empty_mapping(CLUSTERS), broken: BTreeMap::new(), warnings: Vec::new() };
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
-            match in_place(&name, &file, &self.root, &|path| fs::read_to_string(path), &mut accounts) {
-                Ok(cluster) => layer.tree.overlay(cluster),
+            match in_place(&name, &file, &self.root, &read_plain, &mut accounts) {
+                Ok((cluster, strangers)) => {
+                    layer.tree.overlay(cluster);
+                    layer.warn(strangers);
+                }
                 Err(error) => drop(layer.broken.insert(name, (file, error))),
             }
         }

@@ -61,10 +61,11 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         tree.overlay(read_yaml(file)?);
     }
     let act = sources.act.as_ref().map(ActLayout::layer);
-    let mut unreadable = BTreeMap::new();
+    let (mut unreadable, mut strangers) = (BTreeMap::new(), Vec::new());
     if let Some(layer) = act {
         tree.overlay(layer.tree);
         unreadable = layer.broken;
+        strangers = layer.warnings;
     }
     if let Some(file) = &sources.project_file {
         tree.overlay(read_yaml(file)?);
@@ -75,6 +76,7 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         }
     }
     let (config, mut warnings): (Config, _) = yaml::decode_leniently(&tree)?;
+    warnings.extend(strangers);
     let broken = judge(unreadable, &config, &mut warnings)?;
     Ok(Layers { config, tree, warnings, broken })
 }
@@ -212,5 +214,20 @@ mod tests {
         assert_eq!(origin("clusters.here.gpus"), "TOW_CLUSTERS__HERE__GPUS");
         assert_eq!(layers.warnings.len(), 1);
         assert!(layers.cluster("lap").expect_err("unknown").hints()[0].contains("lab"));
+    }
+
+    #[test]
+    fn a_key_that_act_does_not_know_is_a_warning_with_its_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let clusters = folder.path().join(crate::act_layout::CLUSTERS);
+        std::fs::create_dir_all(&clusters).expect("a folder");
+        std::fs::write(clusters.join("base.yaml"), "compute_target: x\ngpu_per_nodes: 8\n").expect("written");
+        std::fs::write(clusters.join("aml.yaml"), "_base_: base.yaml\naml_config: {workspace_name: w}\n").expect("written");
+        let sources = Sources { act: ActLayout::find(folder.path(), &[]), ..Sources::default() };
+        let layers = load(&sources).expect("loads");
+        let told: Vec<String> = layers.warnings.iter().map(|warning| format!("{}: {}", warning.at, warning.message)).collect();
+        // Both clusters have it from the one file.
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].ends_with("base.yaml:2:1: unknown key `gpu_per_nodes`: did you mean `gpu_per_node`?"), "{told:?}");
     }
 }

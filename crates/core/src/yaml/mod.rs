@@ -8,4 +8,4 @@ pub use decode::{DecodeError, Warning, decode, decode_leniently};
 pub use tree::{Content, Node, Position, YamlError, parse};
 
 mod print;
-pub use print::write;
+pub use print::{write, write_inline};

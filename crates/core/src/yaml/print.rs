@@ -9,6 +9,11 @@ pub fn write(value: &Value) -> String {
     text
 }
 
+/// The same on one line.
+pub fn write_inline(value: &Value) -> String {
+    flow(value)
+}
+
 fn block(value: &Value, indent: usize, text: &mut String) {
     let pad = " ".repeat(indent);
     match value {

@@ -208,6 +208,7 @@ impl Builder {
 
     fn entries(&mut self, events: &mut Events<'_>, depth: usize) -> Result<Vec<(Node, Node)>, YamlError> {
         let mut entries: Vec<(Node, Node)> = Vec::new();
+        let (mut merge, mut merged): (Option<Node>, Vec<(Node, Node)>) = (None, Vec::new());
         while let Some((event, span)) = self.next(events)? {
             if event == Event::MappingEnd {
                 break;
@@ -216,13 +217,79 @@ impl Builder {
             let Some(name) = key.text() else {
                 return Err(self.error(span, "a key must be a plain word"));
             };
-            if let Some((first, _)) = entries.iter().find(|(k, _)| k.text() == Some(name)) {
+            let is_merge = key.content == Content::Scalar { text: "<<".to_owned(), plain: true };
+            let twice = entries.iter().map(|(known, _)| known).chain(&merge).find(|known| known.text() == Some(name));
+            if let Some(first) = twice {
                 return Err(self.error(span, format!("`{name}` is given twice, first in line {}", first.at.line)));
             }
             let Some((event, span)) = self.next(events)? else { break };
             let value = self.node(event, span, events, depth + 1)?;
-            entries.push((key, value));
+            if is_merge {
+                merged = self.merged(value, span)?;
+                merge = Some(key);
+            } else {
+                entries.push((key, value));
+            }
         }
-        Ok(entries)
+        // What is written out wins, wherever `<<` stands.
+        merged.retain(|(key, _)| !entries.iter().any(|(own, _)| own.text() == key.text()));
+        merged.append(&mut entries);
+        Ok(merged)
+    }
+
+    /// What `<<` brings: the entries of one mapping, or of several, the earlier ones winning.
+    fn merged(&self, value: Node, span: Span) -> Result<Vec<(Node, Node)>, YamlError> {
+        let sources = match value.content {
+            Content::Sequence(items) => items,
+            _ => vec![value],
+        };
+        let mut merged: Vec<(Node, Node)> = Vec::new();
+        for source in sources {
+            let Content::Mapping(entries) = source.content else {
+                return Err(self.error(span, "`<<` takes a mapping or a list of mappings, as in `<<: *base`"));
+            };
+            for (key, value) in entries {
+                if !merged.iter().any(|(known, _)| known.text() == key.text()) {
+                    merged.push((key, value));
+                }
+            }
+        }
+        Ok(merged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf<'n>(tree: &'n Node, path: &[&str]) -> &'n Node {
+        path.iter().fold(tree, |node, key| node.get(key).expect("there"))
+    }
+
+    #[test]
+    fn merge_keys_bring_what_is_not_written_out() {
+        let text = "base: &base {a: 1, b: {c: 2}}\nmore: &more {a: 8, d: 9}\none: {a: 5, <<: *base}\ntwo:\n  <<: [*base, *more]\n  b: 7\nthree:\n  <<: {x: 1}\n'<<': kept\n";
+        let tree = parse("x", text).expect("parses");
+        for (path, word) in [("one.a", "5"), ("one.b.c", "2"), ("two.a", "1"), ("two.b", "7"), ("two.d", "9"), ("three.x", "1")] {
+            assert_eq!(leaf(&tree, &path.split('.').collect::<Vec<_>>()).text(), Some(word), "{path}");
+        }
+        assert_eq!(leaf(&tree, &["one", "b", "c"]).at.to_string(), "x:1:27");
+        assert!(leaf(&tree, &["two"]).get("<<").is_none());
+        assert_eq!(leaf(&tree, &["<<"]).text(), Some("kept"));
+    }
+
+    #[test]
+    fn a_merge_key_with_anything_else_is_an_error_with_its_place() {
+        for (text, place) in
+            [("a:\n  <<: word\n", "x:2:7: `<<`"), ("<<: [{a: 1}, 2]\n", "x:1:5: `<<`"), ("<<: {a: 1}\n<<: {b: 1}\n", "x:2:1: `<<` is given twice")]
+        {
+            let error = parse("x", text).expect_err("refused").to_string();
+            assert!(error.starts_with(place), "{error}");
+        }
+        let mut text = String::from("a0: &a0 {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8}\n");
+        for level in 1..8 {
+            text += &format!("a{level}: &a{level} {{<<: {{{}}}}}\n", (0..8).map(|key| format!("k{key}: *a{}", level - 1)).collect::<Vec<_>>().join(", "));
+        }
+        assert!(parse("x", &text).expect_err("too many").message.contains("values"));
     }
 }

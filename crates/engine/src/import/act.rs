@@ -3,10 +3,10 @@
 pub(crate) use super::act_accounts::Accounts;
 use super::act_file::{self, named, root_of};
 use super::section::{Section, text, wrong};
-use super::{Converted, Reader, Report, act_defaults, philly, read_tree};
+use super::{Converted, Reader, Report, act_defaults, act_stranger, philly, read_tree};
 use std::path::Path;
 use towline_core::Result;
-use towline_core::yaml::{Content, Node, Position};
+use towline_core::yaml::{Content, Node, Position, Warning};
 
 /// What a key that has no effect is answered with.
 const NOT_NEEDED: [(&str, &str); 6] = [
@@ -43,6 +43,23 @@ impl Work<'_> {
         self.set(path, value);
     }
 
+    /// The same for a key that may be missing: what is taken then, the other tool's default, is told as such.
+    pub(super) fn put_or_assume(&mut self, keys: &Section<'_>, key: &str, path: &[&str], word: &str) {
+        let at = keys.place(key);
+        if keys.get(key).is_some() {
+            return self.put(&keys.key(key), at, path, Node::scalar(word, at.clone()));
+        }
+        self.report.assumed(keys.key(key), format_args!("clusters.{}.{}: {word}", self.name, path.join(".")));
+        self.set(path, Node::scalar(word, at.clone()));
+    }
+
+    /// Says that a key is part of a value that is there already.
+    pub(super) fn mapped_too(&mut self, keys: &Section<'_>, key: &str, path: &[&str]) {
+        if keys.get(key).is_some() {
+            self.report.mapped(keys.key(key), keys.place(key), format!("clusters.{}.{}", self.name, path.join(".")));
+        }
+    }
+
     pub(super) fn set(&mut self, path: &[&str], value: Node) {
         self.config.put(&[&["clusters", self.name], path].concat(), value);
     }
@@ -74,16 +91,17 @@ pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
     }
 }
 
-/// The cluster `name` as a file says, `_base_` and all, for use in place.
-pub(crate) fn in_place(name: &str, file: &Path, root: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<Node> {
+/// The cluster `name` as a file says, `_base_` and all, for use in place; and its keys that nobody knows.
+pub(crate) fn in_place(name: &str, file: &Path, root: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<(Node, Vec<Warning>)> {
     let tree = act_file::read(file, read)?;
     let mut converted = Converted::new(&file.display().to_string());
     cluster(&tree, name, root, read, accounts, &mut converted)?;
-    Ok(converted.config)
+    Ok((converted.config, converted.report.strangers))
 }
 
 fn cluster(tree: &Node, name: &str, root: &Path, read: Reader<'_>, accounts: &mut Accounts, converted: &mut Converted) -> Result<()> {
     let keys = Section::new(tree, "")?;
+    act_stranger::refuse_other_files(&keys)?;
     let mut work = Work { root, read, name, config: &mut converted.config, report: &mut converted.report };
     work.set(&["kind"], Node::scalar("azureml", tree.at.clone()));
     let platform = platform(&keys)?;
@@ -92,7 +110,7 @@ fn cluster(tree: &Node, name: &str, root: &Path, read: Reader<'_>, accounts: &mu
     act_defaults::put(&keys, platform, &mut work)?;
     folders(&keys, accounts, &mut work)?;
     leftovers(&keys, work.report);
-    Ok(())
+    act_stranger::refuse_unknown(&keys)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,17 +133,26 @@ fn platform(keys: &Section<'_>) -> Result<Platform> {
 
 /// `aml_config`: a JSON file, or the same keys in place.
 fn workspace(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
-    let Some(value) = keys.get("aml_config") else { return Ok(()) };
+    let Some(value) = keys.get("aml_config") else {
+        work.report.warn(format!("there is no `aml_config`, which names the workspace: write `workspace` under `clusters.{}`", work.name));
+        return Ok(());
+    };
     let tree = match value.content {
         Content::Mapping(_) => value.clone(),
         _ => read_tree(&named(value, "aml_config", work.root, work.read)?, work.read)?,
     };
     let names = Section::new(&tree, "aml_config")?;
+    if names.text("workspace_name")?.is_none() {
+        work.report.warn(format!("{}: there is no `workspace_name`: write `workspace` under `clusters.{}`", tree.at, work.name));
+    }
     for (theirs, ours) in [("subscription_id", "subscription"), ("resource_group", "resource_group"), ("workspace_name", "workspace")] {
         if let Some(text) = names.text(theirs)? {
             let at = names.place(theirs).clone();
             work.put(&names.key(theirs), &at, &[ours], Node::scalar(text, at.clone()));
         }
+    }
+    if !matches!(value.content, Content::Mapping(_)) {
+        work.report.mapped("aml_config", &value.at, format!("clusters.{}, what the file says", work.name));
     }
     for (other, value) in names.rest() {
         work.report.not_mapped(names.key(other), &value.at, "no key that names a workspace");
@@ -142,9 +169,14 @@ fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result
         }
         None => work.report.warn(format!("there is no `compute_target`: write `clusters.{}.{ours}`", work.name)),
     }
+    let what = match platform {
+        Platform::Aml => "a compute of Azure ML",
+        Platform::Itp => "a compute of ITP",
+        Platform::Singularity => "a virtual cluster of Singularity",
+    };
     for key in ["platform", "aks_compute"] {
         if keys.get(key).is_some() {
-            work.report.mapped(key, keys.place(key), format!("clusters.{}.{ours}", work.name));
+            work.report.mapped(key, keys.place(key), format!("the kind of target, {what}: clusters.{}.{ours}", work.name));
         }
     }
     Ok(())
@@ -153,9 +185,13 @@ fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result
 /// `config_param`: where code went, and one `X_folder` per folder.
 fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
     let usual = keys.get("azure_blob_config_file");
-    let Some(section) = keys.section("config_param")? else { return Ok(()) };
-    for (key, value) in section.entries().filter(|(_, value)| !value.is_null()) {
-        let full = section.key(key);
+    let section = keys.section("config_param")?;
+    for (key, value) in section.iter().flat_map(Section::entries) {
+        let full = format!("config_param.{key}");
+        if value.is_null() {
+            work.report.empty(full, &value.at);
+            continue;
+        }
         if key == "code_path" {
             work.report.not_needed(full, &value.at, "a submission takes a snapshot of the code by itself");
             continue;
@@ -179,14 +215,18 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
 fn folder_of(entry: &Section<'_>, usual: Option<&Node>, folder: &str, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
     if entry.text("storage_type")?.is_some_and(|kind| kind != "blob") {
         work.report.not_mapped(entry.key("storage_type"), entry.place("storage_type"), "only blob containers can be reached; a file share cannot");
+        for (key, value) in entry.rest() {
+            work.report.not_mapped(entry.key(key), &value.at, "it belongs to a file share");
+        }
         return Ok(());
     }
-    let Some(account) = entry.get("azure_blob_config_file").or(usual) else {
+    let own = entry.get("azure_blob_config_file").map(|own| (own, entry.key("azure_blob_config_file")));
+    let Some((account, account_key)) = own.or_else(|| usual.map(|usual| (usual, "azure_blob_config_file".to_owned()))) else {
         return Err(wrong(entry.at(), format!("`{}` has no `azure_blob_config_file`", entry.key("").trim_end_matches('.'))));
     };
     let path = entry.text("path")?.unwrap_or_default();
     let at = entry.get("path").cloned().unwrap_or_else(|| Node::scalar("", entry.at().clone()));
-    put_folder(folder, account, &entry.key("azure_blob_config_file"), path, &at, accounts, work)?;
+    put_folder(folder, account, &account_key, path, &at, accounts, work)?;
     for (key, why) in [
         ("datastore_name", "stores are reached by account and container"),
         ("blob_cache_timeout", "write mount options under `io` of the job, where one is wanted"),
@@ -196,9 +236,7 @@ fn folder_of(entry: &Section<'_>, usual: Option<&Node>, folder: &str, accounts: 
             work.report.not_needed(entry.key(key), entry.place(key), why);
         }
     }
-    for (key, value) in entry.rest() {
-        work.report.not_mapped(entry.key(key), &value.at, "neither ACT nor Towline knows this key");
-    }
+    entry.tell_rest(work.report, "neither ACT nor Towline knows this key");
     Ok(())
 }
 
@@ -220,7 +258,6 @@ fn leftovers(keys: &Section<'_>, report: &mut Report) {
             }
         }
     }
-    for (key, value) in keys.rest() {
-        report.not_mapped(key, &value.at, "neither ACT nor Towline knows this key");
-    }
+    keys.tell_rest(report, "neither ACT nor Towline knows this key");
+    keys.tell_silent(report);
 }

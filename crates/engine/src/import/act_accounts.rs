@@ -41,12 +41,14 @@ impl Accounts {
         let file = named(value, key, root, read)?;
         let tree = read_tree(&file, read)?;
         let account = Section::new(&tree, "")?;
-        let name = self.name(&file);
+        let name = self.name(&file, report);
+        report.mapped(key, &value.at, format!("datastores.{name}"));
         let mut put = |path: &[&str], node: Node| config.put(&[&["datastores", name.as_str()], path].concat(), node);
         put(&["kind"], Node::scalar("azure_blob", tree.at.clone()));
         for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {
             if let Some(text) = account.text(theirs)? {
                 put(&[ours], Node::scalar(text, account.place(theirs).clone()));
+                report.mapped(theirs, account.place(theirs), format!("datastores.{name}.{ours}"));
             } else {
                 report.warn(format!("{} has no `{theirs}`: write `{ours}` under `datastores.{name}`", file.display()));
             }
@@ -61,20 +63,26 @@ impl Accounts {
             put(&["credential", ours], Node::scalar(reference, account.place(theirs).clone()));
             report.mapped(theirs, account.place(theirs), format!("datastores.{name}.credential.{ours}, a reference; the value stays where it is"));
             report.store(&name, &format!("`{theirs}` of {}", file.display()));
+            if theirs == "sas_token" && account.text("account_key")?.is_some() {
+                report.not_needed("account_key", account.place("account_key"), "the SAS is used; the key was not copied");
+            }
         } else {
             put(&["credential"], Node::scalar("azure_cli", tree.at.clone()));
             report.warn(format!("{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used", file.display()));
         }
-        for (other, value) in account.rest() {
-            if !["sas_token", "account_key"].contains(&other) {
-                report.not_mapped(other, &value.at, "no key of an account file");
+        for (other, value) in account.entries() {
+            if value.is_null() {
+                report.empty(other, account.key_place(other));
             }
+        }
+        for (other, value) in account.rest().into_iter().filter(|(other, _)| !["sas_token", "account_key"].contains(other)) {
+            report.not_mapped(other, &value.at, "no key of an account file");
         }
         Ok(name)
     }
 
     /// By the file's stem: `vigeastblob_account.yaml` is `vigeastblob`.
-    fn name(&mut self, file: &Path) -> String {
+    fn name(&mut self, file: &Path, report: &mut Report) -> String {
         if let Some(name) = self.names.get(file) {
             return name.clone();
         }
@@ -86,6 +94,9 @@ impl Accounts {
         while self.names.values().any(|known| *known == name) {
             name = format!("{plain}-{number}");
             number += 1;
+        }
+        if let Some((other, _)) = self.names.iter().find(|(_, known)| **known == plain) {
+            report.warn(format!("the datastore of {} is `datastores.{name}`: `{plain}` is that of {}", file.display(), other.display()));
         }
         self.names.insert(file.to_owned(), name.clone());
         name

@@ -3,7 +3,7 @@
 
 use super::act::{Platform, Work};
 use super::section::{Section, text, wrong};
-use super::{add_secret, quoted, scrub, zip};
+use super::{add_secret, quoted, scrub, words, zip};
 use towline_core::Result;
 use towline_core::yaml::{Node, Position};
 
@@ -38,20 +38,24 @@ fn size(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     if per_node == 0 {
         return Err(wrong(at, "`gpu_per_node` is at least 1"));
     }
-    work.put("gpu_per_node", at, &["gpus_per_node"], Node::scalar(per_node.to_string(), at.clone()));
+    work.put_or_assume(keys, "gpu_per_node", &["gpus_per_node"], &per_node.to_string());
     let total = keys.number("num_gpu")?.unwrap_or(per_node);
     let at = keys.place("num_gpu");
     if total > per_node && !total.is_multiple_of(per_node) {
         return Err(wrong(at, format!("`num_gpu`: {total} GPUs do not fill nodes of {per_node}")));
     }
-    if total > per_node {
-        work.set(&["job", "resources", "nodes"], Node::scalar((total / per_node).to_string(), at.clone()));
+    let (nodes, gpus) = ((total / per_node).max(1), total.min(per_node));
+    if nodes > 1 {
+        work.set(&["job", "resources", "nodes"], Node::scalar(nodes.to_string(), at.clone()));
     }
-    let gpus = Node::scalar(total.min(per_node).to_string(), at.clone());
-    if keys.get("num_gpu").is_some() {
-        work.put("num_gpu", at, &["job", "resources", "gpus_per_node"], gpus);
+    work.set(&["job", "resources", "gpus_per_node"], Node::scalar(gpus.to_string(), at.clone()));
+    let place = format!("clusters.{}.job.resources", work.name);
+    if keys.get("num_gpu").is_none() {
+        work.report.assumed("num_gpu", format_args!("{place}.gpus_per_node: {gpus}, one whole node"));
+    } else if nodes > 1 {
+        work.report.mapped("num_gpu", at, format!("{place}.nodes: {nodes}, {place}.gpus_per_node: {gpus}"));
     } else {
-        work.set(&["job", "resources", "gpus_per_node"], gpus);
+        work.report.mapped("num_gpu", at, format!("{place}.gpus_per_node: {gpus}, on one node"));
     }
     Ok(())
 }
@@ -67,8 +71,7 @@ fn launch(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         (true, None) if no_gpu => "per_node".to_owned(),
         (true, None) => "per_gpu".to_owned(),
     };
-    let at = keys.place("multi_process");
-    work.put("multi_process", at, &["job", "launch"], Node::scalar(word, at.clone()));
+    work.put_or_assume(keys, "multi_process", &["job", "launch"], &word);
     if ranks.is_some() {
         work.report.mapped("process_count_per_node", keys.place("process_count_per_node"), format!("clusters.{}.job.launch", work.name));
     }
@@ -103,6 +106,9 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         };
         let whole = docker.text("tag")?.map_or_else(|| whole.clone(), |tag| format!("{whole}:{tag}"));
         work.put("docker.image", at, &["job", "environment", "image"], Node::scalar(whole, at.clone()));
+        for key in ["address", "tag"] {
+            work.mapped_too(&docker, key, &["job", "environment", "image"]);
+        }
     }
     for key in ["username", "password"] {
         if docker.get(key).is_some() {
@@ -113,15 +119,25 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
             );
         }
     }
-    for (key, value) in docker.rest() {
-        work.report.not_mapped(docker.key(key), &value.at, "neither ACT nor Towline knows this key");
-    }
+    docker.tell_rest(work.report, "neither ACT nor Towline knows this key");
     Ok(())
+}
+
+/// Whether a shell can have a variable of the name.
+pub(super) fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn environment(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let Some(env) = keys.section("env")? else { return Ok(()) };
-    for (name, value) in env.entries().filter(|(_, value)| !value.is_null()) {
+    for (name, value) in env.entries() {
+        if !is_variable(name) {
+            return Err(wrong(env.key_place(name), format!("`env`: `{name}` is no name of a variable: letters, digits and `_`, no digit first")));
+        }
+        if value.is_null() {
+            work.report.empty(env.key(name), env.key_place(name));
+            continue;
+        }
         let words = text(value, &env.key(name))?;
         if scrub::is_secret(name, words) {
             let mut job = work
@@ -167,9 +183,8 @@ fn tier(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<(
         return Ok(());
     }
     let word = tier_word(tier.unwrap_or("Premium"), places[0])?;
-    work.put("singularity_sla_tier", places[0], &path, Node::scalar(word, places[0].clone()));
-    let instance = Node::scalar(instance.unwrap_or(SINGULARITY_INSTANCE), places[1].clone());
-    work.put("singularity_instance_type", places[1], &["job", "resources", "instance_type"], instance);
+    work.put_or_assume(keys, "singularity_sla_tier", &path, word);
+    work.put_or_assume(keys, "singularity_instance_type", &["job", "resources", "instance_type"], instance.unwrap_or(SINGULARITY_INSTANCE));
     Ok(())
 }
 
@@ -183,12 +198,16 @@ pub(super) fn tier_word(text: &str, at: &Position) -> Result<&'static str> {
 }
 
 fn ignored(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
-    let words = keys.lines("zip_options")?;
+    let at = keys.place("zip_options");
+    let words: Vec<String> = match keys.get("zip_options").and_then(Node::text) {
+        // One text is a line of the shell's.
+        Some(line) => words::split(line, false).ok_or_else(|| wrong(at, "`zip_options`: a quote is not closed"))?.into_iter().map(|(_, word)| word).collect(),
+        None => keys.lines("zip_options")?.into_iter().map(str::to_owned).collect(),
+    };
     if words.is_empty() {
         return Ok(());
     }
-    let at = keys.place("zip_options");
-    let (patterns, others) = zip::split(&words);
+    let (patterns, others) = zip::split(&words.iter().map(String::as_str).collect::<Vec<_>>());
     if !patterns.is_empty() {
         let rules = patterns.iter().map(|pattern| quoted(&zip::ignore_rule(pattern), at)).collect();
         work.put("zip_options", at, &["job", "code", "ignore"], Node::sequence(rules, at.clone()));

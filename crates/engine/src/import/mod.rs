@@ -6,17 +6,30 @@ pub(crate) mod act;
 mod act_accounts;
 mod act_defaults;
 mod act_file;
+mod act_stranger;
+mod addition;
+mod insert;
+mod json;
+mod merge;
 mod philly;
+mod plain_file;
 mod report;
 mod sbatch;
+mod sbatch_names;
 mod sbatch_options;
+mod sbatch_size;
 mod scrub;
 mod section;
 mod toolkit;
 mod toolkit_job;
+mod words;
 mod yaml_text;
 mod zip;
 
+#[cfg(test)]
+mod tests;
+
+pub use plain_file::read_plain;
 pub use report::{Line, Report};
 
 use std::io;
@@ -47,11 +60,23 @@ impl Kind {
     }
 }
 
+/// What becomes of a file of the name that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// There must be none, unless it is to be written over.
+    New,
+    /// It is the same with something added.
+    Added,
+    /// It is kept under another name.
+    Anew,
+}
+
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     pub name: String,
     pub text: String,
+    pub placing: Placing,
 }
 
 /// What all given files gave together.
@@ -59,6 +84,8 @@ pub struct Made {
 pub struct Imported {
     pub files: Vec<Made>,
     pub reports: Vec<Report>,
+    /// What is to be said of them all together.
+    pub notes: Vec<String>,
 }
 
 /// What one conversion gives: keys of `towline.yaml`, and a job with its name.
@@ -66,51 +93,71 @@ pub(crate) struct Converted {
     pub(crate) config: Node,
     pub(crate) job: Option<(String, Node)>,
     pub(crate) report: Report,
+    philly: philly::Part,
 }
 
 impl Converted {
     fn new(source: &str) -> Self {
-        Self { config: Node::empty_mapping(source), job: None, report: Report::new(source) }
+        Self { config: Node::empty_mapping(source), job: None, report: Report::new(source), philly: philly::Part::default() }
     }
 }
 
-/// Converts all files. Relative paths, theirs and those in them, are the reader's to complete.
-pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Imported> {
+/// Converts all files. Relative paths, theirs and those in them, are the reader's to complete. What
+/// they give is added to `existing`, the text of the `towline.yaml` that is there; with `force` it wins.
+pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, existing: Option<&str>, force: bool) -> Result<Imported> {
     let mut config = Node::empty_mapping(kind.word());
     let mut imported = Imported::default();
-    let mut jobs: Vec<(String, String)> = Vec::new();
     let words: Vec<String> = files.iter().map(|file| file.display().to_string().replace(char::is_control, " ")).collect();
     let title = format!("Written by `tow import {} {}`; its report says what did not map.", kind.word(), words.join(" "));
-    let mut accounts = act::Accounts::for_import();
-    for file in files {
-        let converted = match kind {
-            Kind::Act | Kind::Qd => act::convert(file, read, &mut accounts)?,
-            Kind::Toolkit => toolkit::convert(file, &read_tree(file, read)?)?,
-            Kind::Sbatch => sbatch::convert(file, &read_text(file, read)?)?,
-        };
-        // What stands there first counts: the first file's folders are the usual ones.
-        let mut merged = converted.config;
-        merged.overlay(config);
-        config = merged;
-        if let Some((name, job)) = converted.job {
-            let name = format!("{}.tow.yaml", file_name(&name));
+    let mut all = convert(kind, files, read)?;
+    philly::share(&mut all);
+    let mut jobs: Vec<(String, String)> = Vec::new();
+    for (converted, file) in all.iter_mut().zip(files) {
+        merge::add(&mut config, converted);
+        if let Some((name, job)) = &converted.job {
+            let name = format!("{}.tow.yaml", file_name(name));
             if let Some((_, other)) = jobs.iter().find(|(known, _)| *known == name) {
                 return Err(Error::config(format!("{}: its job would be {name}, as that of {other}", file.display()))
                     .hint("import them one by one, in different folders"));
             }
-            imported.files.push(Made { name: name.clone(), text: yaml_text::file(&title, &job) });
+            imported.files.push(Made { name: name.clone(), text: yaml_text::file(&title, job), placing: Placing::New });
             jobs.push((name, file.display().to_string()));
         }
-        imported.reports.push(converted.report);
     }
+    imported.reports = all.into_iter().map(|converted| converted.report).collect();
     if kind == Kind::Act {
         put_default(&mut config, files);
     }
-    if !matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
-        imported.files.insert(0, Made { name: crate::layers::PROJECT_FILE.to_owned(), text: yaml_text::file(&title, &config) });
-    }
+    put_config(config, &title, existing, force, &mut imported)?;
     check(&imported)?;
     Ok(imported)
+}
+
+fn convert(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Vec<Converted>> {
+    let mut accounts = act::Accounts::for_import();
+    let one = |file: &PathBuf| match kind {
+        Kind::Act | Kind::Qd => act::convert(file, read, &mut accounts),
+        Kind::Toolkit => toolkit::convert(file, &read_tree(file, read)?),
+        Kind::Sbatch => sbatch::convert(file, &read_text(file, read)?),
+    };
+    files.iter().map(one).collect()
+}
+
+/// The project file, new or with what it did not have; none where there is nothing to say.
+fn put_config(config: Node, title: &str, existing: Option<&str>, force: bool, imported: &mut Imported) -> Result<()> {
+    if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
+        return Ok(());
+    }
+    let name = crate::layers::PROJECT_FILE.to_owned();
+    let made = match existing {
+        None => Some(Made { name, text: yaml_text::file(title, &config), placing: Placing::New }),
+        Some(existing) => addition::onto(existing, config, title, force, &mut imported.reports)?,
+    };
+    match made {
+        Some(made) => imported.files.insert(0, made),
+        None => imported.notes.push(format!("nothing is to be added to {}: it stays as it is", crate::layers::PROJECT_FILE)),
+    }
+    Ok(())
 }
 
 /// The cluster that ACT uses unasked: `aml`, or the only one.
@@ -142,22 +189,27 @@ fn read_text(file: &Path, read: Reader<'_>) -> Result<String> {
     let text = read(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
         io::ErrorKind::InvalidData => Error::config(format!("{}:1:1: not UTF-8 text", file.display())),
+        io::ErrorKind::InvalidInput => Error::config(format!("{} {error}", file.display())),
         _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
     })?;
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
-/// YAML, or JSON, which is YAML but for tabs between its values.
+/// YAML or JSON.
 fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     let mut text = read_text(file, read)?;
-    if text.trim_start().starts_with('{') {
+    if json::is_json(file, &text) {
+        text = json::plain(file, &text)?;
+    } else if text.trim_start().starts_with('{') {
+        // YAML does not have JSON's tabs.
         text = text.replace('\t', " ");
     }
     let node = yaml::parse(&file.display().to_string(), &text)?;
-    if !matches!(&node.content, Content::Mapping(entries) if !entries.is_empty()) {
-        return Err(Error::config(format!("{}:1:1: expected a mapping of keys to values", file.display())));
+    match &node.content {
+        Content::Mapping(entries) if entries.is_empty() => Err(Error::config(format!("{}:1:1: it is empty", file.display()))),
+        Content::Mapping(_) => Ok(node),
+        _ => Err(Error::config(format!("{}:1:1: expected a mapping of keys to values", file.display()))),
     }
-    Ok(node)
 }
 
 /// A name as a file may have it.
@@ -168,10 +220,23 @@ fn file_name(name: &str) -> String {
     if plain.is_empty() { "job".to_owned() } else { plain.chars().take(60).collect() }
 }
 
+/// Lines of a script with their numbers where they come from, which is called `whence`.
+struct Lines<'l> {
+    lines: Vec<(usize, String)>,
+    whence: &'l str,
+}
+
+impl<'l> Lines<'l> {
+    /// Numbered as they stand.
+    fn of(lines: Vec<String>, whence: &'l str) -> Self {
+        Self { lines: lines.into_iter().enumerate().map(|(index, line)| (index + 1, line)).collect(), whence }
+    }
+}
+
 /// Brings a script's lines into a job, its secrets left behind.
-fn put_script(converted: &mut Converted, job: &mut Node, path: &[&str], lines: &[String], at: &yaml::Position) {
-    let (text, found) = scrub::scrub(&lines.join("\n"));
-    leave_behind(converted, job, &found, &path.join("."), at);
+fn put_script(converted: &mut Converted, job: &mut Node, path: &[&str], lines: &Lines<'_>, at: &yaml::Position) {
+    let (text, found) = scrub::scrub(&lines.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n"));
+    leave_behind(converted, job, &found, lines, at);
     let node = match path {
         ["script"] => Node { content: Content::Scalar { text: format!("{}\n", text.trim_end_matches('\n')), plain: false }, at: at.clone() },
         _ => Node::sequence(text.split('\n').map(|line| quoted(line, at)).collect(), at.clone()),
@@ -184,14 +249,15 @@ fn quoted(text: &str, at: &yaml::Position) -> Node {
 }
 
 /// Names under `environment.secrets`, and what to do for each.
-fn leave_behind(converted: &mut Converted, job: &mut Node, found: &[scrub::Found], place: &str, at: &yaml::Position) {
-    for found in found {
+fn leave_behind(converted: &mut Converted, job: &mut Node, found: &[scrub::Found], lines: &Lines<'_>, at: &yaml::Position) {
+    for scrub::Found { name, line } in found {
+        let number = lines.lines.get(line - 1).map_or(*line, |(number, _)| *number);
+        let place = format!("line {number} of {}", lines.whence);
         converted.report.warn(format!(
-            "line {} of `{place}` held a secret: it was not copied. `{}` is under `environment.secrets` and used in its place (look at the quotes there); export {}=… before submitting, or store it once",
-            found.line, found.name, found.name
+            "{place} held a secret: it was not copied. `{name}` is under `environment.secrets` and used in its place (look at the quotes there); export {name}=… before submitting, or store it once"
         ));
-        converted.report.store(&found.name, &format!("the value from line {} of `{place}`", found.line));
-        add_secret(job, &found.name, at);
+        converted.report.store(name, &format!("the value from {place}"));
+        add_secret(job, name, at);
     }
 }
 
@@ -203,42 +269,5 @@ fn add_secret(job: &mut Node, name: &str, at: &yaml::Position) {
     if !names.iter().any(|known| known.text() == Some(name)) {
         names.push(quoted(name, at));
         job.put(&["environment", "secrets"], Node::sequence(names, at.clone()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn converted(kind: Kind, text: &str) -> Result<Imported> {
-        let read = |file: &Path| if file == Path::new("x") { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
-        import(kind, &["x".into()], &read)
-    }
-
-    #[test]
-    fn names_of_files_are_plain() {
-        for (name, file) in [("train ${{lr}}", "train-lr"), ("../x", "x"), ("", "job"), ("a/b", "a-b")] {
-            assert_eq!(file_name(name), file);
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_text_is_converted_or_refused(text in ".{0,200}", line in "#SBATCH -[-a-zA-Z]{1,12}[ =]?[0-9:,%a-zG-]{0,8}") {
-            for kind in [Kind::Act, Kind::Qd, Kind::Toolkit, Kind::Sbatch] {
-                let _ = converted(kind, &text);
-            }
-            let _ = converted(Kind::Sbatch, &format!("#!/bin/sh\n{line}\necho {text}\n"));
-        }
-
-        #[test]
-        fn a_script_comes_out_as_it_went_in(script in "[ -~]{0,60}(\n[ -~]{0,60}){0,4}") {
-            proptest::prop_assume!(!script.contains("${{") && scrub::scrub(&script).1.is_empty() && !script.trim().is_empty());
-            let form = serde_json::json!({ "experiment": { "script": script.lines().collect::<Vec<_>>() } });
-            let imported = converted(Kind::Toolkit, &form.to_string()).expect("converts");
-            let job: towline_core::job::Job = yaml::decode(&yaml::parse("x", &imported.files[0].text).expect("YAML")).expect("a job");
-            let (made, lines) = (job.script.unwrap_or_default(), script.lines().collect::<Vec<_>>().join("\n"));
-            proptest::prop_assert_eq!(made.trim_end_matches('\n'), lines.trim_end_matches('\n'));
-        }
     }
 }

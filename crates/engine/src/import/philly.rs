@@ -8,6 +8,34 @@ use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
 
+/// What a file has to do with the others of its import.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Names of a list of clusters.
+    listed: Vec<String>,
+    /// The cluster that the file says everything of.
+    whole: Option<String>,
+}
+
+/// `philly_vc.yaml` says what clusters have, `multi_philly_vc.yaml` which there are: its names count in
+/// the place of the other's `cluster`.
+pub(super) fn share(all: &mut [Converted]) {
+    let whole = all.iter().find_map(|converted| {
+        let name = converted.philly.whole.clone()?;
+        let keys = converted.config.get("clusters")?.get(&name)?.clone();
+        Some((converted.report.source.clone(), name, keys))
+    });
+    let Some((source, name, keys)) = whole else { return };
+    for Converted { config, report, philly, .. } in all.iter_mut().filter(|converted| converted.philly.whole.is_none()) {
+        for listed in &philly.listed {
+            config.put(&["clusters", listed], keys.clone());
+        }
+        if !philly.listed.is_empty() {
+            report.warn(format!("the clusters listed here have what {source} says of `{name}`: virtual cluster, image, launch and folders"));
+        }
+    }
+}
+
 /// By its keys: Philly has a `vc`, or a list of clusters and nothing else.
 pub(super) fn is_philly(tree: &Node) -> bool {
     let only_clusters = matches!(&tree.content, Content::Mapping(entries) if entries.len() == 1);
@@ -23,14 +51,14 @@ pub(super) fn convert(tree: &Node, root: &Path, read: Reader<'_>, accounts: &mut
             let word = text(name, "clusters")?;
             converted.config.put(&["clusters", word, "kind"], Node::scalar("philly", name.at.clone()));
             converted.report.mapped("clusters", &name.at, format!("clusters.{word}"));
+            converted.philly.listed.push(word.to_owned());
         }
     }
     let Some(cluster) = keys.text("cluster")? else {
-        for (key, value) in keys.rest() {
-            converted.report.not_mapped(key, &value.at, "there is no `cluster` it could belong to");
-        }
+        keys.tell_rest(&mut converted.report, "there is no `cluster` it could belong to");
         return Ok(());
     };
+    converted.philly.whole = Some(cluster.to_owned());
     let mut work = Work { root, read, name: cluster, config: &mut converted.config, report: &mut converted.report };
     let at = keys.place("cluster");
     work.put("cluster", at, &["kind"], Node::scalar("philly", at.clone()));
@@ -38,14 +66,15 @@ pub(super) fn convert(tree: &Node, root: &Path, read: Reader<'_>, accounts: &mut
         work.put("vc", keys.place("vc"), &["virtual_cluster"], Node::scalar(vc, keys.place("vc").clone()));
     }
     let word = if keys.flag("multi_process")?.unwrap_or(true) { "per_gpu" } else { "per_node" };
-    let at = keys.place("multi_process");
-    work.put("multi_process", at, &["job", "launch"], Node::scalar(word, at.clone()));
-    if let Some(docker) = keys.section("docker")?
-        && let Some(image) = docker.text("image")?
-    {
-        let at = docker.place("image");
-        let whole = docker.text("tag")?.map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
-        work.put("docker.image", at, &["job", "environment", "image"], Node::scalar(whole, at.clone()));
+    work.put_or_assume(&keys, "multi_process", &["job", "launch"], word);
+    if let Some(docker) = keys.section("docker")? {
+        if let Some(image) = docker.text("image")? {
+            let at = docker.place("image");
+            let whole = docker.text("tag")?.map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
+            work.put("docker.image", at, &["job", "environment", "image"], Node::scalar(whole, at.clone()));
+            work.mapped_too(&docker, "tag", &["job", "environment", "image"]);
+        }
+        docker.tell_rest(work.report, "neither qd nor Towline knows this key");
     }
     folders(&keys, accounts, &mut work)?;
     for (key, why) in [("user_name", "you are who you are signed in as"), ("password", "a secret: it was not copied")] {
@@ -53,9 +82,8 @@ pub(super) fn convert(tree: &Node, root: &Path, read: Reader<'_>, accounts: &mut
             work.report.not_mapped(key, keys.place(key), why);
         }
     }
-    for (key, value) in keys.rest() {
-        work.report.not_mapped(key, &value.at, "neither qd nor Towline knows this key");
-    }
+    keys.tell_rest(work.report, "neither qd nor Towline knows this key");
+    keys.tell_silent(work.report);
     Ok(())
 }
 
@@ -64,6 +92,7 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
     let mut mounts: Vec<(&str, &Node)> = Vec::new();
     if let (Some(point), Some(account)) = (keys.text("blob_mount_point")?, keys.get("azure_blob_config_file")) {
         mounts.push((point, account));
+        tell_mount(keys, point, work);
     }
     if let Some(list) = keys.get("blob_mount_info") {
         let Content::Sequence(items) = &list.content else { return Err(wrong(&list.at, "`blob_mount_info` must be a list")) };
@@ -80,10 +109,16 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
                 );
             }
             mounts.push((point, account));
+            tell_mount(&entry, point, work);
+            entry.tell_rest(work.report, "neither qd nor Towline knows this key");
         }
     }
     let Some(section) = keys.section("config_param")? else { return Ok(()) };
-    for (key, value) in section.entries().filter(|(_, value)| !value.is_null()) {
+    for (key, value) in section.entries() {
+        if value.is_null() {
+            work.report.empty(section.key(key), section.key_place(key));
+            continue;
+        }
         if key == "code_path" {
             work.report.not_needed(section.key(key), &value.at, "a submission takes a snapshot of the code by itself");
             continue;
@@ -98,4 +133,8 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
         }
     }
     Ok(())
+}
+
+fn tell_mount(keys: &Section<'_>, point: &str, work: &mut Work<'_>) {
+    work.report.mapped(keys.key("blob_mount_point"), keys.place("blob_mount_point"), format!("paths below {point} are paths in the container"));
 }

@@ -1,7 +1,8 @@
 //! What became of every key of a file: where it went, why it is not needed, or why it has no place.
 
 use serde::Serialize;
-use towline_core::yaml::Position;
+use towline_core::suggest::did_you_mean;
+use towline_core::yaml::{Position, Warning};
 
 /// One key that was given, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,10 +22,15 @@ pub struct Report {
     /// Nothing is lost: Towline does this by itself, or it never had an effect.
     pub not_needed: Vec<Line>,
     pub not_mapped: Vec<Line>,
+    /// What the file does not say, and the other tool takes for granted. There is no place to name.
+    pub assumed: Vec<Line>,
     /// What is to be looked at before it is used.
     pub warnings: Vec<String>,
     /// Commands to run once; none holds a secret.
     pub commands: Vec<String>,
+    /// Keys that the other tool does not know either, for those who use its files in place.
+    #[serde(skip)]
+    pub strangers: Vec<Warning>,
 }
 
 impl Report {
@@ -47,6 +53,26 @@ impl Report {
         push(&mut self.not_mapped, line);
     }
 
+    /// A value that nobody wrote: the key that would change it, and where it went.
+    pub fn assumed(&mut self, key: impl Into<String>, to: impl std::fmt::Display) {
+        let line = Line { key: key.into(), at: String::new(), says: format!("{to}; not in the file, the other tool's default") };
+        push(&mut self.assumed, line);
+    }
+
+    /// A key with nothing behind it.
+    pub fn empty(&mut self, key: impl Into<String>, at: &Position) {
+        self.not_needed(key, at, "nothing is said");
+    }
+
+    /// A key that is not among the known ones.
+    pub fn stranger<'k>(&mut self, key: &str, at: &Position, why: &str, known: impl IntoIterator<Item = &'k str>) {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let guess = did_you_mean(name, known);
+        self.not_mapped(key, at, guess.as_ref().map_or_else(|| why.to_owned(), |guess| format!("{why}: {guess}")));
+        let message = format!("unknown key `{key}`: {}", guess.unwrap_or_else(|| why.to_owned()));
+        self.strangers.push(Warning { at: at.clone(), message });
+    }
+
     pub fn warn(&mut self, words: impl Into<String>) {
         let words = words.into();
         if !self.warnings.contains(&words) {
@@ -54,9 +80,14 @@ impl Report {
         }
     }
 
+    /// How the command to store a credential begins.
+    pub(super) fn store_words(name: &str) -> String {
+        format!("secret-tool store --label={name} towline {name}    # ")
+    }
+
     /// A credential whose value stays where it is: how to bring it to the keyring.
     pub fn store(&mut self, name: &str, from: &str) {
-        let command = format!("secret-tool store --label={name} towline {name}    # asks for it; paste {from}");
+        let command = format!("{}asks for it; paste {from}", Self::store_words(name));
         if !self.commands.contains(&command) {
             self.commands.push(command);
         }
@@ -70,7 +101,9 @@ impl Report {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.source);
-        for (title, lines, arrow) in [("mapped", &self.mapped, "→ "), ("not needed", &self.not_needed, ""), ("not mapped", &self.not_mapped, "")] {
+        for (title, lines, arrow) in
+            [("mapped", &self.mapped, "→ "), ("assumed", &self.assumed, "→ "), ("not needed", &self.not_needed, ""), ("not mapped", &self.not_mapped, "")]
+        {
             if lines.is_empty() {
                 continue;
             }

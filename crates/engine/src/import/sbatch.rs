@@ -1,30 +1,25 @@
 //! A batch script of Slurm as a job: its `#SBATCH` lines are keys, its lines the script.
 
-use super::sbatch_options::{Given, array, mebibytes, options, seconds};
+use super::act_defaults::is_variable;
+use super::sbatch_names::{self as names, Takes};
+use super::sbatch_options::{Given, array, options, seconds};
+use super::sbatch_size::Size;
 use super::section::wrong;
-use super::{Converted, add_secret, put_script, quoted, scrub};
-use std::collections::BTreeMap;
+use super::{Converted, Lines, add_secret, put_script, quoted, scrub, words};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::quantity::Span;
 use towline_core::yaml::{Node, Position};
 
-/// What the count of ranks, CPUs and GPUs is made from, once all lines are read.
-#[derive(Default)]
-struct Size {
-    nodes: Option<u32>,
-    tasks: Option<u32>,
-    tasks_per_node: Option<u32>,
-    cpus_per_task: Option<u32>,
-    gpus: BTreeMap<&'static str, u32>,
-    memory: BTreeMap<&'static str, u64>,
-}
+/// Ours would be replaced by another: the runner waits for it.
+const SIGNAL: &str =
+    "Towline asks for a signal of its own: before the time limit the ranks get SIGTERM and a grace of ten seconds; `trap … TERM` in the script hears it";
 
-struct Work<'w> {
-    job: Node,
-    converted: &'w mut Converted,
-    native: Vec<Node>,
-    size: Size,
+pub(super) struct Work<'w> {
+    pub(super) job: Node,
+    pub(super) converted: &'w mut Converted,
+    pub(super) native: Vec<Node>,
+    pub(super) size: Size,
     /// A folder to begin in that lies outside the code.
     begin: Option<String>,
 }
@@ -61,13 +56,14 @@ impl Work<'_> {
         self.converted.report.mapped(format!("--{}", given.name), &given.at, path.join("."));
     }
 
-    fn scalar(&mut self, given: &Given, path: &[&str], text: &str) {
+    pub(super) fn scalar(&mut self, given: &Given, path: &[&str], text: &str) {
         self.put(given, path, quoted(text, &given.at));
     }
 
     /// The option itself, for Slurm as it is.
     fn pass(&mut self, given: &Given) {
-        if !scrub::scrub(&given.word()).1.is_empty() {
+        let has_secret = |text: &str| !scrub::scrub(text).1.is_empty();
+        if has_secret(&given.word()) || given.value.as_deref().is_some_and(has_secret) {
             return self.converted.report.not_mapped(format!("--{}", given.name), &given.at, "its value holds a secret: it was not copied");
         }
         self.native.push(quoted(&given.word(), &given.at));
@@ -91,72 +87,41 @@ impl Work<'_> {
                 Some(seconds) => self.scalar(given, &["resources", "time"], &Span(seconds).to_string()),
                 None => self.converted.report.not_needed("--time", at, "without a time there is no limit but the cluster's"),
             },
-            "output" | "error" => self.converted.report.not_needed(format!("--{}", given.name), at, "every rank's output is kept: `tow logs`"),
-            "open-mode" | "parsable" | "quiet" => self.converted.report.not_needed(format!("--{}", given.name), at, "every rank's output is kept: `tow logs`"),
+            "output" | "error" | "open-mode" | "parsable" | "quiet" | "verbose" => {
+                self.converted.report.not_needed(format!("--{}", given.name), at, "every rank's output is kept: `tow logs`");
+            }
             "wait" => self.converted.report.not_needed("--wait", at, "`tow run` and `tow wait` do so"),
             "requeue" => self.converted.report.not_needed("--requeue", at, "a run that is evicted is queued again by itself"),
             "no-requeue" => self.converted.report.not_mapped("--no-requeue", at, "a run that is evicted is always queued again"),
             "chdir" => self.folder(given)?,
             "export" => self.export(given)?,
             "array" => self.array(given)?,
+            "help" | "usage" | "version" | "test-only" => self.converted.report.not_needed(format!("--{}", given.name), at, "it submits nothing"),
+            "signal" => self.converted.report.not_mapped("--signal", at, SIGNAL),
+            "input" => self.converted.report.not_mapped("--input", at, "a run reads no input: write `< FILE` behind the command"),
+            "ntasks-per-core" | "ntasks-per-gpu" | "ntasks-per-socket" => {
+                self.converted.report.not_mapped(
+                    format!("--{}", given.name),
+                    at,
+                    "Towline starts its own task on each node: write it behind `srun` in the script",
+                );
+            }
             "clusters" => self.converted.report.not_mapped("--clusters", at, "name the cluster with `cluster:` or `-c`"),
+            name if names::takes(name) == Takes::Unknown => self.unknown(given),
             _ if self.count(given)? => {}
             _ => self.pass(given),
         }
         Ok(())
     }
 
-    /// Options that are counted together in the end.
-    fn count(&mut self, given: &Given) -> Result<bool> {
-        let size = &mut self.size;
-        match given.name.as_str() {
-            "nodes" => {
-                let text = given.text()?;
-                let (least, most) = text.split_once('-').unwrap_or((text, text));
-                let nodes =
-                    least.parse().ok().filter(|nodes| *nodes > 0).ok_or_else(|| wrong(&given.at, format!("`--nodes`: `{text}` is not a number of nodes")))?;
-                size.nodes = Some(nodes);
-                if least != most {
-                    self.converted.report.warn(format!("`--nodes={text}`: the smaller number is taken"));
-                }
-            }
-            "ntasks" => size.tasks = Some(given.number()?),
-            "ntasks-per-node" => size.tasks_per_node = Some(given.number()?),
-            "cpus-per-task" => size.cpus_per_task = Some(given.number()?),
-            "gpus" | "gpus-per-node" | "gpus-per-task" | "gres" => return self.gpus(given),
-            "mem" if given.text()? == "0" => return Ok(false),
-            "mem" => drop(size.memory.insert("node", mebibytes(given)?)),
-            "mem-per-cpu" => drop(size.memory.insert("cpu", mebibytes(given)?)),
-            "mem-per-gpu" => drop(size.memory.insert("gpu", mebibytes(given)?)),
-            _ => return Ok(false),
-        }
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, "resources");
-        Ok(true)
-    }
-
-    /// `4`, `a100:4`, and for `--gres` `gpu:4`, `gpu:a100:4`, `gpu`.
-    fn gpus(&mut self, given: &Given) -> Result<bool> {
-        let text = given.text()?;
-        let (text, kind) = match given.name.as_str() {
-            "gres" if text.contains(',') => return Ok(false),
-            "gres" => match text.strip_prefix("gpu") {
-                Some("") => ("1", "node"),
-                Some(rest) if rest.starts_with(':') => (&rest[1..], "node"),
-                _ => return Ok(false),
-            },
-            "gpus" => (text, "all"),
-            "gpus-per-task" => (text, "task"),
-            _ => (text, "node"),
-        };
-        let (make, count) = text.rsplit_once(':').map_or((None, text), |(make, count)| (Some(make), count));
-        let (make, count) = if count.parse::<u32>().is_err() && make.is_none() && given.name == "gres" { (Some(count), "1") } else { (make, count) };
-        let count = count.parse().map_err(|_| wrong(&given.at, format!("`--{}`: `{text}` is not a number of GPUs", given.name)))?;
-        self.size.gpus.insert(kind, count);
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, "resources.gpus_per_node");
-        if let Some(make) = make {
-            self.scalar(given, &["resources", "instance_type"], make);
-        }
-        Ok(true)
+    /// An option that `sbatch` itself does not have. A plugin of the cluster may.
+    fn unknown(&mut self, given: &Given) {
+        let guess = names::meant(&given.name).map_or(".".to_owned(), |near| format!(": did you mean `--{near}`?"));
+        self.converted.report.not_mapped(format!("--{}", given.name), &given.at, format!("`sbatch` does not know it{}", guess.trim_end_matches('.')));
+        self.converted.report.warn(format!(
+            "{}: `sbatch` does not know `--{}`{guess} It was not passed on; where a plugin of the cluster knows it, write it under `resources.native`",
+            given.at, given.name
+        ));
     }
 
     fn folder(&mut self, given: &Given) -> Result<()> {
@@ -173,6 +138,9 @@ impl Work<'_> {
     fn export(&mut self, given: &Given) -> Result<()> {
         for part in given.text()?.split(',') {
             match part.split_once('=') {
+                Some((name, _)) if !is_variable(name) => {
+                    return Err(wrong(&given.at, format!("`--export`: `{name}` is no name of a variable: letters, digits and `_`, no digit first")));
+                }
                 Some((name, value)) if scrub::is_secret(name, value) => {
                     add_secret(&mut self.job, name, &given.at);
                     self.converted.report.not_mapped(
@@ -206,62 +174,31 @@ impl Work<'_> {
         }
         Ok(())
     }
-
-    /// Per node, as the job file has it.
-    fn sizes(&mut self, at: &Position) -> Result<()> {
-        let Size { nodes, tasks, tasks_per_node, cpus_per_task, gpus, memory } = std::mem::take(&mut self.size);
-        let count = nodes.unwrap_or(1);
-        let ranks = tasks_per_node.or_else(|| tasks.map(|tasks| tasks.div_ceil(count))).unwrap_or(1);
-        let cpus = cpus_per_task.map(|cpus| cpus.saturating_mul(ranks)).or((ranks > 1).then_some(ranks));
-        let whole = |total: u32| {
-            if total.is_multiple_of(count) { Ok(total / count) } else { Err(wrong(at, format!("{total} GPUs cannot be shared out among {count} nodes"))) }
-        };
-        let gpus = match (gpus.get("node"), gpus.get("task"), gpus.get("all")) {
-            (Some(gpus), ..) => Some(*gpus),
-            (_, Some(gpus), _) => Some(gpus.saturating_mul(ranks)),
-            (.., Some(total)) => Some(whole(*total)?),
-            _ => None,
-        };
-        let times = |size: u64, count: Option<u32>| size.saturating_mul(u64::from(count.unwrap_or(1)));
-        let memory = match (memory.get("node"), memory.get("cpu"), memory.get("gpu")) {
-            (Some(size), ..) => Some(*size),
-            (_, Some(size), _) => Some(times(*size, cpus)),
-            (.., Some(size)) => Some(times(*size, gpus)),
-            _ => None,
-        };
-        let mut put = |key: &str, value: Option<String>| {
-            if let Some(value) = value {
-                self.job.put(&["resources", key], Node::scalar(value, at.clone()));
-            }
-        };
-        put("nodes", nodes.map(|nodes| nodes.to_string()));
-        put("gpus_per_node", gpus.map(|gpus| gpus.to_string()));
-        put("cpus_per_node", cpus.map(|cpus| cpus.to_string()));
-        put("memory", memory.map(|size| if size.is_multiple_of(1024) { format!("{}G", size / 1024) } else { format!("{size}M") }));
-        self.job.put(&["launch"], Node::scalar("once", at.clone()));
-        if tasks.is_some() || tasks_per_node.is_some() {
-            self.converted.report.warn(format!("the script runs once, as with `sbatch`. Towline can start its {ranks} ranks per node by itself: write `launch: {ranks}`, and the command without `srun`"));
-        }
-        Ok(())
-    }
 }
 
 /// The script without its `#SBATCH` lines. Its `#!` line stays, and with it the shell's own manners.
 fn body(text: &str, begin: Option<String>, job: &mut Node, converted: &mut Converted, top: &Position) -> Result<()> {
-    let mut lines: Vec<String> = text.lines().filter(|line| !line.starts_with("#SBATCH")).map(str::to_owned).collect();
-    if lines.iter().skip(1).all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+    let mut lines: Vec<(usize, String)> =
+        text.lines().enumerate().filter(|(_, line)| !line.starts_with("#SBATCH")).map(|(index, line)| (index + 1, line.to_owned())).collect();
+    if lines.iter().skip(1).all(|(_, line)| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Err(wrong(top, "the script has no command"));
     }
+    let nodes = job.get("resources").and_then(|resources| resources.get("nodes")).and_then(Node::text);
+    if nodes.is_some_and(|nodes| nodes != "1") && lines.iter().any(|(_, line)| line.split_whitespace().any(|word| word == "srun")) {
+        converted.report.warn(
+            "on several nodes Towline's runner is a step of the job and has all of it: `srun` in the script waits for that for ever, `srun --overlap` does not",
+        );
+    }
     if let Some(folder) = begin {
-        lines.insert(1, format!("cd {folder}"));
+        lines.insert(1, (1, format!("cd {}", words::quoted(&folder))));
     }
     for variable in ["SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_MIN", "SLURM_SUBMIT_DIR"] {
-        if lines.iter().any(|line| line.contains(variable)) {
+        if lines.iter().any(|(_, line)| line.contains(variable)) {
             converted.report.warn(format!("the script uses ${variable}, which is another one here, or none"));
         }
     }
     // What looks like a value of a sweep is meant as it stands.
-    let lines: Vec<String> = lines.iter().map(|line| line.replace("${{", "$${{")).collect();
-    put_script(converted, job, &["script"], &lines, top);
+    let lines = lines.into_iter().map(|(number, line)| (number, line.replace("${{", "$${{"))).collect();
+    put_script(converted, job, &["script"], &Lines { lines, whence: &top.source }, top);
     Ok(())
 }

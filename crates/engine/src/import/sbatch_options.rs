@@ -1,7 +1,9 @@
 //! The `#SBATCH` lines of a batch script: options with their place, in their long form, and the
 //! numbers in them.
 
+use super::sbatch_names::{self as names, Takes};
 use super::section::wrong;
+use super::words;
 use std::sync::Arc;
 use towline_core::Result;
 use towline_core::yaml::Position;
@@ -18,7 +20,7 @@ impl Given {
     /// As `sbatch` takes it on one line.
     pub(super) fn word(&self) -> String {
         match &self.value {
-            Some(value) => format!("--{}={value}", self.name),
+            Some(value) => format!("--{}={}", self.name, words::quoted(value)),
             None => format!("--{}", self.name),
         }
     }
@@ -30,28 +32,6 @@ impl Given {
         text.parse().map_err(|_| wrong(&self.at, format!("`--{}`: `{text}` is not a whole number", self.name)))
     }
 }
-
-/// Options that take no value, or may do without one.
-const SWITCHES: [&str; 18] = [
-    "contiguous",
-    "exclusive",
-    "get-user-env",
-    "hold",
-    "ignore-pbs",
-    "kill-on-invalid-dep",
-    "no-kill",
-    "nice",
-    "no-requeue",
-    "oversubscribe",
-    "overcommit",
-    "parsable",
-    "propagate",
-    "quiet",
-    "reboot",
-    "requeue",
-    "spread-job",
-    "wait",
-];
 
 /// Every option of the script's head, which ends at its first command.
 pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
@@ -69,94 +49,46 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
             // `#SBATCHx` is a comment, and surely a mistake.
             return Err(wrong(&place(0), "`#SBATCH` is followed by a blank"));
         }
-        let words = words(rest).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
+        let words = words::split(rest, true).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
         let mut words = words.into_iter().map(|(column, word)| (column + 7, word)).peekable();
         while let Some((column, word)) = words.next() {
-            if word.starts_with('#') {
-                break;
+            let not_one = || wrong(&place(column), format!("`{}` is not an option of `sbatch`", super::scrub::scrub(&word).0));
+            for (name, mut value) in split(&word).ok_or_else(not_one)? {
+                let takes = names::takes(&name);
+                if value.is_none() && takes != Takes::Nothing && words.peek().is_some_and(|(_, next)| !next.starts_with('-')) {
+                    value = words.next().map(|(_, value)| value);
+                }
+                if value.is_none() && takes == Takes::Value {
+                    return Err(wrong(&place(column), format!("`--{name}` has no value")));
+                }
+                found.push(Given { name, value, at: place(column) });
             }
-            let (name, mut value) =
-                split(&word).ok_or_else(|| wrong(&place(column), format!("`{}` is not an option of `sbatch`", super::scrub::scrub(&word).0)))?;
-            if value.is_none() && !SWITCHES.contains(&name.as_str()) && words.peek().is_some_and(|(_, next)| !next.starts_with(['-', '#'])) {
-                value = words.next().map(|(_, value)| value);
-            }
-            if value.is_none() && !SWITCHES.contains(&name.as_str()) {
-                return Err(wrong(&place(column), format!("`--{name}` has no value")));
-            }
-            found.push(Given { name, value, at: place(column) });
         }
     }
     Ok(found)
 }
 
-/// Words with their column, quotes taken off.
-fn words(text: &str) -> Option<Vec<(usize, String)>> {
-    let mut words: Vec<(usize, String)> = Vec::new();
-    let (mut open, mut within) = (None, false);
-    for (column, c) in text.chars().enumerate() {
-        match (open, c) {
-            (Some(quote), _) if c == quote => open = None,
-            (None, '"' | '\'') => {
-                open = Some(c);
-                if !within {
-                    words.push((column, String::new()));
-                    within = true;
-                }
-            }
-            (None, _) if c.is_whitespace() => within = false,
-            _ => {
-                if !within {
-                    words.push((column, String::new()));
-                    within = true;
-                }
-                words.last_mut()?.1.push(c);
-            }
-        }
-    }
-    open.is_none().then_some(words)
-}
-
-/// Long name and value of `--nodes=2`, `-N2`, `-N`.
-fn split(word: &str) -> Option<(String, Option<String>)> {
+/// Long names and values of `--nodes=2`, `-N2`, `-N`, `-vQ`.
+fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-        return is_name.then(|| (name.replace('_', "-"), value));
+        return is_name.then(|| vec![(names::whole(&name.replace('_', "-")), value)]);
     }
-    let mut letters = word.strip_prefix('-')?.chars();
-    let name = match letters.next()? {
-        'A' => "account",
-        'a' => "array",
-        'B' => "extra-node-info",
-        'C' => "constraint",
-        'c' => "cpus-per-task",
-        'D' => "chdir",
-        'd' => "dependency",
-        'e' => "error",
-        'F' => "nodefile",
-        'G' => "gpus",
-        'H' => "hold",
-        'J' => "job-name",
-        'L' => "licenses",
-        'M' => "clusters",
-        'm' => "distribution",
-        'N' => "nodes",
-        'n' => "ntasks",
-        'O' => "overcommit",
-        'o' => "output",
-        'p' => "partition",
-        'q' => "qos",
-        's' => "oversubscribe",
-        'S' => "core-spec",
-        't' => "time",
-        'W' => "wait",
-        'w' => "nodelist",
-        'x' => "exclude",
-        _ => return None,
-    };
-    let value: String = letters.collect();
-    let value = value.strip_prefix('=').unwrap_or(&value).to_owned();
-    Some((name.to_owned(), (!value.is_empty()).then_some(value)))
+    let mut letters = word.strip_prefix('-').filter(|letters| !letters.is_empty())?.chars();
+    let mut found = Vec::new();
+    while let Some(letter) = letters.next() {
+        let name = names::of_letter(letter)?;
+        if names::takes(name) == Takes::Nothing {
+            found.push((name.to_owned(), None));
+            continue;
+        }
+        let value = letters.as_str();
+        let value = value.strip_prefix('=').unwrap_or(value);
+        found.push((name.to_owned(), (!value.is_empty()).then(|| value.to_owned())));
+        break;
+    }
+    Some(found)
 }
 
 /// Slurm's times: `90` minutes, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`. `None` is no limit.
@@ -221,10 +153,13 @@ mod tests {
 
     #[test]
     fn options_are_read_in_every_spelling() {
-        let text = "#!/bin/bash\n#SBATCH -N2 --time 1-2:30 # two\n# a word\n#SBATCH --comment=\"a b\"  --exclusive -p gpu\necho\n#SBATCH --late=1\n";
+        let text = "#!/bin/bash\n#SBATCH -N2 --time 1-2:30 # two\n# a word\n#SBATCH --comment=\"a b\"  --exclusive -p gpu -vvQ --part \"#x\"\necho\n#SBATCH --late=1\n";
         let given = options("x", text).expect("reads");
         let words: Vec<String> = given.iter().map(Given::word).collect();
-        assert_eq!(words, ["--nodes=2", "--time=1-2:30", "--comment=a b", "--exclusive", "--partition=gpu"]);
+        assert_eq!(
+            words,
+            ["--nodes=2", "--time=1-2:30", "--comment='a b'", "--exclusive", "--partition=gpu", "--verbose", "--verbose", "--quiet", "--partition='#x'"]
+        );
         assert_eq!(given[1].at.to_string(), "x:2:13");
         assert_eq!(seconds(&given[1]).expect("a time"), Some(95_400));
     }

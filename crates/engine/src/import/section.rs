@@ -1,6 +1,7 @@
 //! Reading a mapping of another tool: values by what is asked of them, and in the end the keys that
 //! nobody asked for.
 
+use super::Report;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use towline_core::yaml::{Content, Node, Position};
@@ -96,6 +97,47 @@ impl<'n> Section<'n> {
     pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
         let asked = self.asked.borrow();
         self.entries().filter(|(key, value)| !asked.contains(*key) && !value.is_null()).collect()
+    }
+
+    /// Whether any key of the mapping was asked for.
+    pub(super) fn has_known(&self) -> bool {
+        let asked = self.asked.borrow();
+        self.entries().any(|(key, _)| asked.contains(key))
+    }
+
+    /// Where a key itself was written.
+    pub(super) fn key_place(&self, key: &str) -> &'n Position {
+        let entries: &'n [(Node, Node)] = match &self.node.content {
+            Content::Mapping(entries) => entries,
+            _ => &[],
+        };
+        entries.iter().find(|(known, _)| known.text() == Some(key)).map_or(&self.node.at, |(key, _)| &key.at)
+    }
+
+    /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the finger.
+    pub(super) fn tell_rest(&self, report: &mut Report, why: &str) {
+        let asked = self.asked.borrow();
+        for (key, value) in self.entries() {
+            if value.is_null() {
+                report.empty(self.key(key), self.key_place(key));
+            } else if !asked.contains(key) {
+                report.stranger(&self.key(key), self.key_place(key), why, asked.iter().map(String::as_str));
+            }
+        }
+    }
+}
+
+impl Section<'_> {
+    /// Says of every key that no line of the report is about that nothing came of it. For the end.
+    pub(super) fn tell_silent(&self, report: &mut Report) {
+        for (key, value) in self.entries() {
+            let key = self.key(key);
+            let is_told = |told: &str| told.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '[']));
+            let lines = [&report.mapped, &report.not_needed, &report.not_mapped];
+            if !lines.into_iter().flatten().any(|line| is_told(&line.key)) {
+                report.not_needed(key, &value.at, "it changes nothing here");
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! job file, and what it needs of `towline.yaml`.
 
 use super::section::{Section, wrong};
-use super::{Converted, put_script, toolkit_job};
+use super::{Converted, Lines, Report, put_script, toolkit_job};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
@@ -22,10 +22,9 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     toolkit_job::code_and_data(&form, &experiment, store.as_deref(), &mut job, &mut converted)?;
     toolkit_job::sweep(&experiment, &mut job, &mut converted)?;
     toolkit_job::script(&experiment, &mut job, &mut converted)?;
-    for section in [Some(&form), Some(&experiment)].into_iter().flatten() {
-        for (key, value) in section.rest() {
-            converted.report.not_mapped(section.key(key), &value.at, "no field of a submission that is known");
-        }
+    for section in [&experiment, &form] {
+        section.tell_rest(&mut converted.report, "no field of a submission that is known");
+        section.tell_silent(&mut converted.report);
     }
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     converted.job = Some((name.unwrap_or(stem), job));
@@ -56,31 +55,26 @@ fn cluster(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Res
     converted.config.put(&["clusters", name, ours], Node::scalar(if is_itp { name } else { given }, at.clone()));
     converted.report.mapped("cluster.virtual_cluster", &at, format!("cluster, clusters.{name}.{ours}"));
     job.put(&["cluster"], Node::scalar(name, at.clone()));
-    let mut missing = vec!["subscription", "resource_group", "workspace"];
     if let Some((subscription, group)) = id.filter(|_| is_itp) {
         converted.config.put(&["clusters", name, "subscription"], Node::scalar(subscription, at.clone()));
         converted.config.put(&["clusters", name, "resource_group"], Node::scalar(group, at.clone()));
-        missing.retain(|key| *key == "workspace");
     }
-    if let Some(workspace) = workspace(&keys)? {
-        for (key, value) in workspace {
-            missing.retain(|missing| *missing != key);
-            converted.report.mapped("cluster.workspace", keys.place("workspace"), format!("clusters.{name}.{key}"));
-            converted.config.put(&["clusters", name, key], Node::scalar(value, keys.place("workspace").clone()));
-        }
+    let found = workspace(&keys, &mut converted.report)?.unwrap_or_default();
+    // A workspace is found by its name alone.
+    if !found.iter().any(|(key, _)| *key == "workspace") {
+        converted.report.warn(format!("the file does not say the workspace: write `workspace` under `clusters.{name}`"));
     }
-    if !missing.is_empty() {
-        converted.report.warn(format!("the file does not say {}: write them under `clusters.{name}`", missing.join(", ")));
+    for (key, value) in found {
+        converted.report.mapped("cluster.workspace", keys.place("workspace"), format!("clusters.{name}.{key}"));
+        converted.config.put(&["clusters", name, key], Node::scalar(value, keys.place("workspace").clone()));
     }
     toolkit_job::resources(&keys, is_itp, job, converted)?;
-    for (key, value) in keys.rest() {
-        converted.report.not_mapped(keys.key(key), &value.at, "no field of a cluster that is known");
-    }
+    keys.tell_rest(&mut converted.report, "no field of a cluster that is known");
     Ok(())
 }
 
 /// A name, an id, or a mapping with the names of the service.
-fn workspace(keys: &Section<'_>) -> Result<Option<Vec<(&'static str, String)>>> {
+fn workspace(keys: &Section<'_>, report: &mut Report) -> Result<Option<Vec<(&'static str, String)>>> {
     let Some(node) = keys.get("workspace") else { return Ok(None) };
     if matches!(node.content, Content::Mapping(_)) {
         let entry = Section::new(node, "cluster.workspace")?;
@@ -97,6 +91,7 @@ fn workspace(keys: &Section<'_>) -> Result<Option<Vec<(&'static str, String)>>> 
                 found.push((ours, text.to_owned()));
             }
         }
+        entry.tell_rest(report, "no key that names a workspace");
         return Ok(Some(found));
     }
     let Some(text) = keys.text("workspace")? else { return Ok(None) };
@@ -143,9 +138,7 @@ fn storage(form: &Section<'_>, converted: &mut Converted) -> Result<Option<Strin
     } else {
         put(&["credential"], Node::scalar("azure_cli", keys.at().clone()));
     }
-    for (key, value) in keys.rest() {
-        converted.report.not_mapped(keys.key(key), &value.at, "no field of a storage that is known");
-    }
+    keys.tell_rest(&mut converted.report, "no field of a storage that is known");
     Ok(Some(name))
 }
 
@@ -158,14 +151,13 @@ fn environment(form: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
             converted.report.mapped(keys.key(key), at, "environment.image");
         }
     }
-    let lines: Vec<String> = keys.lines("setup_script")?.into_iter().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    let lines = keys.lines("setup_script")?.into_iter().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines: Vec<(usize, String)> = lines.map(|(index, line)| (index + 1, line.to_owned())).collect();
     if !lines.is_empty() {
         let at = keys.place("setup_script").clone();
-        put_script(converted, job, &["environment", "setup"], &lines, &at);
+        put_script(converted, job, &["environment", "setup"], &Lines { lines, whence: "`environment.setup_script`" }, &at);
         converted.report.mapped("environment.setup_script", &at, "environment.setup");
     }
-    for (key, value) in keys.rest() {
-        converted.report.not_mapped(keys.key(key), &value.at, "no field of an environment that is known");
-    }
+    keys.tell_rest(&mut converted.report, "no field of an environment that is known");
     Ok(())
 }

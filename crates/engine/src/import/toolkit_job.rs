@@ -2,7 +2,7 @@
 
 use super::act_defaults::tier_word;
 use super::section::{Section, wrong};
-use super::{Converted, put_script, quoted};
+use super::{Converted, Lines, put_script, quoted};
 use towline_core::Result;
 use towline_core::sweep::Sweep;
 use towline_core::yaml::{Content, Node, Position};
@@ -80,6 +80,9 @@ pub(super) fn io(form: &Section<'_>, job: &mut Node, converted: &mut Converted) 
         if !is_name {
             return Err(wrong(entry.place("name"), format!("`{name}`: a name of `io` has letters, digits, `_` and `-`, and begins with a letter")));
         }
+        if job.get("io").and_then(|io| io.get(name)).is_some() {
+            return Err(wrong(entry.place("name"), format!("`{name}`: two of `io` have this name")));
+        }
         let Some(datastore) = entry.text("datastore")? else { return Err(wrong(&item.at, format!("`{key}` has no `datastore`"))) };
         job.put(&["io", name, "datastore"], quoted(datastore, entry.place("datastore")));
         if let Some(path) = entry.text("path")? {
@@ -97,14 +100,7 @@ pub(super) fn io(form: &Section<'_>, job: &mut Node, converted: &mut Converted) 
             job.put(&["io", name, "options"], Node::sequence(vec![quoted("download", entry.place("mode"))], entry.place("mode").clone()));
         }
         converted.report.mapped(key.as_str(), &item.at, format!("io.{name}"));
-        if form.get("storage").and_then(|storage| storage.get("datastore_name")).and_then(Node::text) != Some(datastore) {
-            converted
-                .report
-                .warn(format!("only the workspace knows account and container of the datastore `{datastore}`: write it under `datastores` in towline.yaml"));
-        }
-        for (other, value) in entry.rest() {
-            converted.report.not_mapped(entry.key(other), &value.at, "no field of an io that is known");
-        }
+        entry.tell_rest(&mut converted.report, "no field of an io that is known");
     }
     Ok(())
 }
@@ -168,9 +164,7 @@ fn mirror(keys: &Section<'_>, job: &Node, converted: &mut Converted) -> Result<(
             None => converted.report.not_mapped("synchronization.target", at, format!("no io is called `{target}`")),
         }
     }
-    for (key, value) in keys.rest() {
-        converted.report.not_mapped(keys.key(key), &value.at, "no field of a synchronization that is known");
-    }
+    keys.tell_rest(&mut converted.report, "no field of a synchronization that is known");
     Ok(())
 }
 
@@ -233,17 +227,17 @@ pub(super) fn sweep(keys: &Section<'_>, job: &mut Node, converted: &mut Converte
 }
 
 pub(super) fn script(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
-    let mut lines: Vec<String> = keys.lines("script")?.into_iter().map(str::to_owned).collect();
-    if lines.iter().all(|line| line.trim().is_empty()) {
+    let mut lines = Lines::of(keys.lines("script")?.into_iter().map(str::to_owned).collect(), "`experiment.script`");
+    if lines.lines.iter().all(|(_, line)| line.trim().is_empty()) {
         return Err(wrong(keys.place("script"), "`experiment.script` is missing"));
     }
     let at = keys.place("script").clone();
     if keys.flag("sync_code")? == Some(false) && job.get("io").and_then(|io| io.get("workdir")).is_some() {
         // Nothing was sent: the code that lies in the store is what ran.
-        lines.insert(0, "cd ${{workdir}}".to_owned());
+        lines.lines.insert(0, (1, "cd ${{workdir}}".to_owned()));
         converted.report.warn("the code was not sent before: the script begins with `cd ${{workdir}}` and runs what lies there. Take the line out to run the code beside this file");
     }
-    let whole = lines.join("\n");
+    let whole = lines.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n");
     let names = towline_core::template::names(&whole).map_err(|error| wrong(&at, error.message()))?;
     let known = |name: &str| {
         let in_sweep = |label: &str| label.trim_matches(['(', ')']).split(',').any(|part| part.trim() == name);

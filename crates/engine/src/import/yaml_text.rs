@@ -8,7 +8,7 @@ pub(super) fn file(title: &str, tree: &Node) -> String {
     format!("# {title}\n{}", yaml::write(&value(tree)))
 }
 
-fn value(node: &Node) -> Value {
+pub(super) fn value(node: &Node) -> Value {
     match &node.content {
         Content::Scalar { .. } if node.is_null() => Value::Null,
         Content::Scalar { text, plain: true } if matches!(text.as_str(), "true" | "false") => Value::Bool(text == "true"),

@@ -7,12 +7,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
-use towline_engine::import::{self, Imported, Kind, Made};
+use towline_engine::import::{self, Imported, Kind, Made, Placing};
+use towline_engine::layers::PROJECT_FILE;
 
 /// Make a configuration and job files from those of other tools, and say what did not map.
 ///
 /// Secrets are never copied: they become references, and the report says how to store their values.
-/// A project of ACT needs no import: its `aux_data/aml` works where it lies.
+/// A project of ACT needs no import: its `aux_data/aml` works where it lies. A `towline.yaml` that is
+/// there gets what it does not have yet, and keeps its comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow import act aux_data/aml/*.yaml           towline.yaml with one cluster per file
@@ -29,7 +31,8 @@ pub(crate) struct Args {
     /// Print what would be written and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Write over files that are there.
+    /// Let new values win over those of `towline.yaml`, which is written anew and kept as
+    /// `towline.yaml.old`; write over job files that are there.
     #[arg(long)]
     force: bool,
 }
@@ -50,6 +53,7 @@ enum Tool {
 struct Answer<'a> {
     files: Vec<File<'a>>,
     reports: &'a [import::Report],
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -67,40 +71,74 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Tool::Sbatch => Kind::Sbatch,
     };
     let here = context.folder()?;
-    let imported = import::import(kind, &args.files, &|file| fs::read_to_string(here.join(file)))?;
+    let read = |file: &Path| import::read_plain(&here.join(file));
+    let existing = existing(here)?;
+    let imported = import::import(kind, &args.files, &read, existing.as_deref(), args.force)?;
     if !args.dry_run {
         write(here, &imported.files, args.force)?;
     }
     Ok(report(here, &imported, !args.dry_run))
 }
 
+/// The text of the `towline.yaml` that is there.
+fn existing(here: &Path) -> Result<Option<String>> {
+    match import::read_plain(&here.join(PROJECT_FILE)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::config(format!("{PROJECT_FILE} is there and cannot be read")).source_error(error)),
+    }
+}
+
 /// All or, as far as can be told before, none.
 fn write(here: &Path, files: &[Made], force: bool) -> Result<()> {
-    let there = files.iter().find(|made| here.join(&made.name).symlink_metadata().is_ok());
+    let is_in_the_way = |made: &&Made| made.placing == Placing::New && here.join(&made.name).symlink_metadata().is_ok();
+    let there = files.iter().find(is_in_the_way);
     if let Some(made) = there.filter(|_| !force) {
         let error = Error::refused(format!("{} is there already; nothing was written", made.name));
         return Err(error.hint("`--force` writes over it; `--dry-run` prints what would be written"));
     }
     for made in files {
-        let failed = |error: io::Error| Error::refused(format!("{} cannot be written", made.name)).source_error(error);
-        let (part, path) = (here.join(format!(".{}.part", made.name)), here.join(&made.name));
-        fs::write(&part, &made.text).map_err(failed)?;
-        let placed = if force { fs::rename(&part, &path) } else { fs::hard_link(&part, &path).and_then(|()| fs::remove_file(&part)) };
-        if placed.is_err() {
-            let _ = fs::remove_file(&part);
-        }
-        placed.map_err(failed)?;
+        place(here, made, force).map_err(|error| Error::refused(format!("{} cannot be written", made.name)).source_error(error))?;
     }
     Ok(())
+}
+
+/// Whole, in one step; what it takes the place of is kept where it may hold more.
+fn place(here: &Path, made: &Made, force: bool) -> io::Result<()> {
+    let path = here.join(&made.name);
+    let is_new = made.placing == Placing::New;
+    // Behind a link it is the file that changes, not the link.
+    let path = if is_new { path } else { path.canonicalize()? };
+    let part = path.with_file_name(format!(".{}.part", made.name));
+    fs::write(&part, &made.text)?;
+    let kept = match made.placing {
+        Placing::New => Ok(()),
+        Placing::Added => fs::metadata(&path).and_then(|there| fs::set_permissions(&part, there.permissions())),
+        Placing::Anew => fs::copy(&path, here.join(format!("{}.old", made.name))).map(drop),
+    };
+    let place = || if force || !is_new { fs::rename(&part, &path) } else { fs::hard_link(&part, &path).and_then(|()| fs::remove_file(&part)) };
+    let placed = kept.and_then(|()| place());
+    if placed.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    placed
 }
 
 fn report(here: &Path, imported: &Imported, written: bool) -> Report {
     let mut text: String = imported.reports.iter().map(import::Report::text).collect();
     for made in &imported.files {
-        text += &if written { format!("wrote {}\n", made.name) } else { format!("--- {}\n{}", made.name, made.text) };
+        let done = match made.placing {
+            Placing::New => format!("wrote {}\n", made.name),
+            Placing::Added => format!("added to {}\n", made.name),
+            Placing::Anew => format!("wrote {0}; the old one is {0}.old\n", made.name),
+        };
+        text += &if written { done } else { format!("--- {}\n{}", made.name, made.text) };
+    }
+    for note in &imported.notes {
+        text += &format!("{note}\n");
     }
     let files = imported.files.iter().map(|made| File { path: here.join(&made.name).display().to_string(), written, text: &made.text }).collect();
-    let report = Report::new(text, &Answer { files, reports: &imported.reports });
+    let report = Report::new(text, &Answer { files, reports: &imported.reports, notes: &imported.notes });
     match imported.files.iter().find(|made| made.name.ends_with(".tow.yaml")).filter(|_| written) {
         Some(job) => report.hint(format!("look at it, then: tow submit -f {} --dry-run", job.name)),
         None if written => report.hint("what counts now: tow config show --origin"),

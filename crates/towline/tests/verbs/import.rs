@@ -124,18 +124,50 @@ fn the_example_of_acts_page_is_found_at_its_place() {
 }
 
 #[test]
-fn what_is_there_is_never_written_over_unasked() {
+fn what_is_there_is_added_to_and_never_written_over_unasked() {
     let home = home();
     act_project(&home);
-    home.write("towline.yaml", "default_cluster: local\n");
+    let mine = "# mine\nclusters:\n  # the lab\n  lab: {kind: slurm, host: login}\n";
+    home.write("towline.yaml", mine);
+    let shown = home.tow(["import", "act", "aux_data/aml/aml.yaml", "--dry-run"]).ok();
+    assert!(shown.stdout.contains("--- towline.yaml\n# mine\n"), "{shown:?}");
+    assert_eq!(home.read("towline.yaml"), mine);
+    let added = home.tow(["import", "act", "aux_data/aml/aml.yaml"]).ok();
+    assert!(added.stdout.contains("added to towline.yaml\n"), "{added:?}");
+    let text = home.read("towline.yaml");
+    assert!(text.contains("# mine\n") && text.contains("  # the lab\n  lab: {kind: slurm, host: login}\n") && text.contains("azureml"), "{text}");
+    let again = home.tow(["import", "act", "aux_data/aml/aml.yaml"]).ok();
+    assert!(again.stdout.contains("nothing is to be added to towline.yaml"), "{again:?}");
+    assert_eq!(home.read("towline.yaml"), text);
+    // What contradicts it is refused, and nothing changes.
+    home.write("aux_data/aml/aml.yaml", &AML.replace("NC24RSV3", "ND40"));
     let refused = home.tow(["import", "act", "aux_data/aml/aml.yaml"]);
     assert_eq!(refused.code, 123, "{refused:?}");
-    assert_eq!(home.read("towline.yaml"), "default_cluster: local\n");
-    let shown = home.tow(["import", "act", "aux_data/aml/aml.yaml", "--dry-run"]).ok();
-    assert!(shown.stdout.contains("--- towline.yaml\n# Written by"), "{shown:?}");
-    assert_eq!(home.read("towline.yaml"), "default_cluster: local\n");
+    assert!(refused.stderr.contains("`clusters.aml.compute` is `NC24RSV3` there, and `ND40` in aux_data/aml/aml.yaml:"), "{refused:?}");
+    assert_eq!(home.read("towline.yaml"), text);
     home.tow(["import", "act", "aux_data/aml/aml.yaml", "--force"]).ok();
-    assert!(home.read("towline.yaml").contains("azureml"));
+    assert!(home.read("towline.yaml").contains("ND40") && home.read("towline.yaml").contains("login"));
+    assert_eq!(home.read("towline.yaml.old"), text);
+}
+
+#[test]
+fn a_job_file_that_is_there_is_written_over_only_by_force() {
+    let home = home();
+    home.write("small.sh", "#!/bin/sh\n#SBATCH -J small\necho\n");
+    home.write("small.tow.yaml", "command: mine\n");
+    let refused = home.tow(["import", "sbatch", "small.sh"]);
+    assert_eq!(refused.code, 123, "{refused:?}");
+    assert_eq!(home.read("small.tow.yaml"), "command: mine\n");
+    home.tow(["import", "sbatch", "small.sh", "--force"]).ok();
+    assert!(home.read("small.tow.yaml").contains("script:"));
+}
+
+#[test]
+fn a_device_is_not_read() {
+    let home = home();
+    let refused = home.tow(["import", "act", "/dev/zero"]);
+    assert_eq!(refused.code, 121, "{refused:?}");
+    assert!(refused.stderr.contains("/dev/zero is not a plain file"), "{refused:?}");
 }
 
 #[test]

@@ -124,14 +124,15 @@ fn a_batch_script_becomes_a_job() {
     assert_eq!((resources.nodes, resources.gpus_per_node, resources.cpus_per_node), (Some(2), Some(4), Some(32)));
     assert_eq!((resources.memory.unwrap().to_string().as_str(), resources.time.unwrap().to_string().as_str()), ("64G", "1d12h"));
     assert_eq!((resources.account.as_deref(), resources.tier, resources.instance_type.as_deref()), (Some("lab"), Some(Tier::Premium), Some("a100")));
-    assert_eq!(resources.native, ["--partition=gpu", "--exclusive", "--constraint=a b"]);
+    assert_eq!(resources.native, ["--partition=gpu", "--exclusive", "--constraint='a b'"]);
     assert_eq!((job.launch, job.code.workdir.as_deref()), (Some(Launch::Once), Some("sub/dir")));
     assert_eq!(job.sweep.combinations().unwrap().len(), 3);
     assert_eq!((job.environment.env["A"].as_str(), job.environment.env["SLURM_ARRAY_TASK_ID"].as_str()), ("1", "${{task}}"));
     assert_eq!(job.environment.secrets, ["WANDB_API_KEY"]);
     assert_eq!(job.script.as_deref(), Some("#!/bin/bash\n\nmodule load cuda\nsrun python train.py $SLURM_ARRAY_TASK_ID '$${{x}}'\n"));
     let report = &output.json()["reports"][0];
-    assert_eq!(keys(report, "not_mapped"), ["--array: %2", "--export: ALL", "--export: WANDB_API_KEY"]);
+    let lost = keys(report, "not_mapped");
+    assert_eq!(lost, ["--array: %2", "--export: ALL", "--export: WANDB_API_KEY", "--ntasks-per-node", "--cpus-per-task"]);
     assert_eq!(keys(report, "not_needed"), ["--output"]);
 }
 
@@ -151,7 +152,13 @@ fn a_malformed_file_is_named_with_line_and_column_and_nothing_is_written() {
     let home = home();
     let table: &[(&str, &str, &str)] = &[
         ("act", "x: [1", ":"),
-        ("act", "", ":1:1: expected a mapping"),
+        ("act", "", ":1:1: it is empty"),
+        ("toolkit", "{}", ":1:1: it is empty"),
+        ("act", "env: {\"bad name\": 1}\n", ":1:7: `env`: `bad name` is no name"),
+        ("act", "{\"subscription_id\": \"s\"}", ":1:2: this is the file that names a workspace"),
+        ("act", "account_name: a\n", ":1:1: this is a storage account"),
+        ("act", "colour: red\n", ":1:1: no key here is one of ACT's"),
+        ("act", "docker: {<<: x}\n", ":1:14: `<<` takes a mapping"),
         ("act", "- a\n- b\n", ":1:1: expected a mapping"),
         ("act", "a: 1\na: 2\n", ":2:1: `a` is given twice"),
         ("act", "compute_target: !!python/object/apply:os.system ['touch pwned']\n", ":1:17: a value with the tag `!!python/object/apply:os.system`"),

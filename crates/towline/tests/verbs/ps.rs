@@ -96,7 +96,6 @@ fn filters_by_state_cluster_experiment_and_tag() {
         (&["--tag", "xy"], vec![&other]),
         (&["--tag", "y", "--state", "running"], vec![]),
         (&["--cluster", "local"], vec![&other, &queued, &holder]),
-        (&["-c", "elsewhere"], vec![]),
         (&["--limit", "1"], vec![&other]),
         (&["-l", "2"], vec![&other, &queued]),
         (&["--all", "--limit", "1"], vec![&other, &queued, &holder]),
@@ -105,6 +104,11 @@ fn filters_by_state_cluster_experiment_and_tag() {
     }
     let none = home.tow(["ps", "--state", "lost"]).ok();
     assert_eq!((none.stdout.as_str(), none.stderr.trim()), ("", "no run fits"));
+    // A name that is no cluster's is not one without runs.
+    for words in [["ps", "-c", "elsewhere"], ["ls", "-c", "elsewhere"], ["clusters", "-c", "elsewhere"]] {
+        let wrong = home.tow(words);
+        assert!(wrong.code == 122 && wrong.stderr.contains("no cluster is called `elsewhere`"), "{words:?}: {wrong:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! How large a batch script's job is: nodes, tasks, CPUs, GPUs and memory, counted together once all
+//! its lines are read.
+
+use super::quoted;
+use super::sbatch::Work;
+use super::sbatch_options::{Given, mebibytes};
+use super::section::wrong;
+use std::collections::BTreeMap;
+use towline_core::Result;
+use towline_core::yaml::{Node, Position};
+
+/// What the count of ranks, CPUs and GPUs is made from, once all lines are read.
+#[derive(Default)]
+pub(super) struct Size {
+    nodes: Option<u32>,
+    tasks: Option<u32>,
+    tasks_per_node: Option<u32>,
+    cpus_per_task: Option<u32>,
+    gpus: BTreeMap<&'static str, u32>,
+    memory: BTreeMap<&'static str, u64>,
+    /// The options that say how many tasks there are and what each has.
+    shares: Vec<Given>,
+}
+
+impl Work<'_> {
+    /// Options that are counted together in the end.
+    pub(super) fn count(&mut self, given: &Given) -> Result<bool> {
+        let size = &mut self.size;
+        match given.name.as_str() {
+            "nodes" => {
+                let text = given.text()?;
+                let (least, most) = text.split_once('-').unwrap_or((text, text));
+                let nodes =
+                    least.parse().ok().filter(|nodes| *nodes > 0).ok_or_else(|| wrong(&given.at, format!("`--nodes`: `{text}` is not a number of nodes")))?;
+                size.nodes = Some(nodes);
+                if least != most {
+                    self.converted.report.warn(format!("`--nodes={text}`: the smaller number is taken"));
+                }
+            }
+            "ntasks" | "ntasks-per-node" | "cpus-per-task" => {
+                let number = Some(given.number()?).filter(|number| *number > 0);
+                if number.is_none() {
+                    return Err(wrong(&given.at, format!("`--{}` is at least 1", given.name)));
+                }
+                match given.name.as_str() {
+                    "ntasks" => size.tasks = number,
+                    "ntasks-per-node" => size.tasks_per_node = number,
+                    _ => size.cpus_per_task = number,
+                }
+                size.shares.push(given.clone());
+                return Ok(true);
+            }
+            "gpus" | "gpus-per-node" | "gpus-per-task" | "gres" => return self.gpus(given),
+            "mem" if given.text()? == "0" => return Ok(false),
+            "mem" => drop(size.memory.insert("node", mebibytes(given)?)),
+            "mem-per-cpu" => drop(size.memory.insert("cpu", mebibytes(given)?)),
+            "mem-per-gpu" => drop(size.memory.insert("gpu", mebibytes(given)?)),
+            _ => return Ok(false),
+        }
+        let to = if given.name == "nodes" { "resources.nodes" } else { "resources.memory" };
+        self.converted.report.mapped(format!("--{}", given.name), &given.at, to);
+        Ok(true)
+    }
+
+    /// `4`, `a100:4`, and for `--gres` `gpu:4`, `gpu:a100:4`, `gpu`.
+    fn gpus(&mut self, given: &Given) -> Result<bool> {
+        let text = given.text()?;
+        let (text, kind) = match given.name.as_str() {
+            "gres" if text.contains(',') => return Ok(false),
+            "gres" => match text.strip_prefix("gpu") {
+                Some("") => ("1", "node"),
+                Some(rest) if rest.starts_with(':') => (&rest[1..], "node"),
+                _ => return Ok(false),
+            },
+            "gpus" => (text, "all"),
+            "gpus-per-task" => (text, "task"),
+            _ => (text, "node"),
+        };
+        let (make, count) = text.rsplit_once(':').map_or((None, text), |(make, count)| (Some(make), count));
+        let (make, count) = if count.parse::<u32>().is_err() && make.is_none() && given.name == "gres" { (Some(count), "1") } else { (make, count) };
+        let count = count.parse().map_err(|_| wrong(&given.at, format!("`--{}`: `{text}` is not a number of GPUs", given.name)))?;
+        self.size.gpus.insert(kind, count);
+        self.converted.report.mapped(format!("--{}", given.name), &given.at, "resources.gpus_per_node");
+        if let Some(make) = make {
+            self.scalar(given, &["resources", "instance_type"], make);
+        }
+        Ok(true)
+    }
+
+    /// Per node, as the job file has it.
+    pub(super) fn sizes(&mut self, at: &Position) -> Result<()> {
+        let Size { nodes, tasks, tasks_per_node, cpus_per_task, gpus, memory, shares } = std::mem::take(&mut self.size);
+        let count = nodes.unwrap_or(1);
+        let ranks = tasks_per_node.or_else(|| tasks.map(|tasks| tasks.div_ceil(count))).unwrap_or(1);
+        let cpus = cpus_per_task.map(|cpus| cpus.saturating_mul(ranks)).or((ranks > 1).then_some(ranks));
+        let whole = |total: u32| {
+            if total.is_multiple_of(count) { Ok(total / count) } else { Err(wrong(at, format!("{total} GPUs cannot be shared out among {count} nodes"))) }
+        };
+        let gpus = match (gpus.get("node"), gpus.get("task"), gpus.get("all")) {
+            (Some(gpus), ..) => Some(*gpus),
+            (_, Some(gpus), _) => Some(gpus.saturating_mul(ranks)),
+            (.., Some(total)) => Some(whole(*total)?),
+            _ => None,
+        };
+        let times = |size: u64, count: Option<u32>| size.saturating_mul(u64::from(count.unwrap_or(1)));
+        let memory = match (memory.get("node"), memory.get("cpu"), memory.get("gpu")) {
+            (Some(size), ..) => Some(*size),
+            (_, Some(size), _) => Some(times(*size, cpus)),
+            (.., Some(size)) => Some(times(*size, gpus)),
+            _ => None,
+        };
+        let mut put = |key: &str, value: Option<String>| {
+            if let Some(value) = value {
+                self.job.put(&["resources", key], Node::scalar(value, at.clone()));
+            }
+        };
+        put("nodes", nodes.map(|nodes| nodes.to_string()));
+        put("gpus_per_node", gpus.map(|gpus| gpus.to_string()));
+        put("cpus_per_node", cpus.map(|cpus| cpus.to_string()));
+        put("memory", memory.map(|size| if size.is_multiple_of(1024) { format!("{}G", size / 1024) } else { format!("{size}M") }));
+        self.job.put(&["launch"], Node::scalar("once", at.clone()));
+        if nodes.is_none() && ranks > 1 && tasks_per_node.is_none() {
+            self.converted.report.warn(format!("`--ntasks={ranks}` without `--nodes`: all of it is asked for on one node"));
+        }
+        self.share(&shares, count, ranks, cpus_per_task);
+        Ok(())
+    }
+
+    /// What became of the numbers of tasks. On one node they are passed on for the script's own `srun`:
+    /// Towline starts nothing by `srun` there. On several its runner is the one task of each node and has
+    /// all of it; with other numbers it would have a part only, so they stay behind.
+    fn share(&mut self, shares: &[Given], nodes: u32, ranks: u32, cpus_per_task: Option<u32>) {
+        let cpus = cpus_per_task.map_or(String::new(), |cpus| format!(" --cpus-per-task={cpus}"));
+        for given in shares {
+            let (key, report) = (format!("--{}", given.name), &mut self.converted.report);
+            match (ranks, given.name.as_str()) {
+                (1, "cpus-per-task") => report.mapped(key, &given.at, "resources.cpus_per_node"),
+                (1, _) => report.not_needed(key, &given.at, "one task per node is what there is"),
+                _ if nodes == 1 => report.mapped(key, &given.at, "resources.native, for `srun` in the script, and resources.cpus_per_node"),
+                _ => report.not_mapped(
+                    key,
+                    &given.at,
+                    format!(
+                        "it counts for resources.cpus_per_node alone; `srun` in the script starts one task per node: write `srun --overlap --ntasks={} --ntasks-per-node={ranks}{cpus} …`, or `launch: {ranks}` and the command without `srun`",
+                        ranks.saturating_mul(nodes)
+                    ),
+                ),
+            }
+        }
+        if let Some(first) = shares.first().filter(|_| nodes == 1 && ranks > 1) {
+            // Both, since Towline's own line gives all CPUs of the node to one task.
+            for line in [format!("--ntasks-per-node={ranks}"), format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1))] {
+                self.native.push(quoted(&line, &first.at));
+            }
+            self.converted.report.warn(format!("the script runs once, and its `srun` starts {ranks} tasks. To have Towline start them: `launch: {ranks}`, the command without `srun`, and both numbers taken out of `resources.native`"));
+        }
+    }
+}
