@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_backends::azureml::WORKSPACE_STORE;
 use towline_backends::azureml::backend::AzureBackend;
-use towline_backends::azureml::config::{AzureConfig, Target};
+use towline_backends::azureml::config::AzureConfig;
 use towline_backends::azureml::site::AzureSite;
 use towline_core::config::{Cluster, ClusterKind, Config, Credential, Datastore};
 use towline_core::job::{Io, IoMode, Job};
-use towline_core::plan::Plan;
 use towline_core::record::RunRecord;
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
 use towline_core::{Error, Result};
@@ -159,31 +158,6 @@ pub(crate) fn with_way_in(context: &Context, mut job: Job, cluster: &str) -> Res
     job.resources.native.push(format!("ssh_public_key={}", key.trim()));
     job.resources.native.push("interactive=true".to_owned());
     Ok(job)
-}
-
-/// What was asked for and has no effect there, or another than the user may expect.
-pub(crate) fn notes(plan: &Plan, config: &AzureConfig) -> Vec<String> {
-    let mut notes = Vec::new();
-    for io in &plan.resolved.io {
-        let is_brought = matches!(io.store.datastore.kind.as_str(), "azure_blob" | WORKSPACE_STORE);
-        let unused: Vec<&str> = io.options.iter().map(String::as_str).filter(|option| is_brought && *option != "download").collect();
-        if !unused.is_empty() {
-            notes.push(format!("the service mounts `io.{}` in its own way: `{}` has no effect there", io.name, unused.join(" ")));
-        }
-    }
-    let has_key = plan.job.resources.native.iter().any(|word| word.starts_with("ssh_public_key="));
-    if plan.resolved.hold_on_failure.is_some() {
-        match &config.target {
-            Target::VirtualCluster(_) => {
-                notes.push("nodes of a virtual cluster that are kept after a failure cannot be entered: they only count against the quota".to_owned());
-            }
-            Target::Compute(_) if !has_key => {
-                notes.push("nodes that are kept after a failure can be entered only with a key: `resources.native: [ssh_public_key=…]`".to_owned());
-            }
-            Target::Compute(_) => {}
-        }
-    }
-    notes
 }
 
 /// GPUs of the kind of machine that a job names.

@@ -132,7 +132,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
     if let AnyCluster::Azure(far) = &target {
-        plan.notes.extend(crate::azure::notes(&plan, far.backend.config()));
+        plan.notes.extend(far.backend.notes(&plan));
     }
     Ok(Prepared { plan, secrets, cluster: target, survey })
 }

@@ -28,6 +28,9 @@ pub struct Run {
     pub nodes: u32,
     pub ranks: u32,
     pub cancel_requested: bool,
+    /// Why its cluster would not end it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_refused: Option<String>,
     /// The nodes are kept for `tow ssh` until then.
     pub held_until: Option<String>,
     pub created: String,
@@ -64,6 +67,7 @@ impl From<&RunRecord> for Run {
             nodes: record.nodes,
             ranks: record.world,
             cancel_requested: state.cancel_requested,
+            cancel_refused: state.cancel_refused.clone().filter(|_| !state.phase.is_ended()),
             held_until: state.held_until.map(|moment| moment.to_string()),
             created: record.created.to_string(),
             started: record.started.map(|moment| moment.to_string()),

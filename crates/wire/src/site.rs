@@ -260,6 +260,9 @@ pub struct KnownJob {
     pub reason: Option<String>,
     pub nodes: u32,
     pub ended: bool,
+    /// When it was submitted, where that is told.
+    #[serde(default)]
+    pub created: Option<Moment>,
 }
 
 impl crate::line::Hello for SiteHello {

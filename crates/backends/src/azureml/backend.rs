@@ -79,8 +79,10 @@ impl AzureBackend {
 
     /// A workspace that a job fits, as it is known; asked anew where it does not, for what it was made for may be newer.
     pub(super) fn site_for(&self, asked: &Asked<'_>) -> Result<AzureSite> {
-        let site = self.site()?;
-        if self.payload(asked, &site).is_ok() { Ok(site) } else { self.look() }
+        let known = self.site()?;
+        let mut site = if self.payload(asked, &known).is_ok() { known } else { self.look()? };
+        site.identities.extend(self.identity_elsewhere(asked.job.identity.as_deref(), &site));
+        Ok(site)
     }
 
     pub(super) fn payload<'a>(&'a self, asked: &Asked<'a>, site: &'a AzureSite) -> Result<Payload<'a>> {

@@ -121,7 +121,7 @@ pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
     let text = if code.is_empty() || said.contains(code) { format!("{what}: {said}") } else { format!("{what}: {said} ({code})") };
     let told = Error::new(kind, text);
     match (reply.status, code) {
-        (401, _) => told.hint("sign in again: az login"),
+        (401, _) => told.hint("sign in again: az login; where the subscription is another tenant's, name that: `credential: {tenant_id: …}`"),
         (403, _) => told.hint("ask who owns the workspace for a role that allows it, such as AzureML Data Scientist; a role from PIM must be active"),
         (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => {
             told.hint("check `subscription`, `resource_group` and `workspace` of the cluster; `tow clusters --discover` lists what you may use")

@@ -1,7 +1,11 @@
 //! As whom a job runs, in the words of each flavour.
 
+use super::backend::AzureBackend;
+use super::client::{get, versioned};
+use super::discover::IDENTITIES;
 use super::site::{AzureSite, Flavour, IdentityFacts};
 use serde_json::{Map, Value, json};
+use towline_core::cloud::Call;
 use towline_core::{Error, Result, suggest};
 
 /// The variable by which a virtual cluster is told the identity.
@@ -50,6 +54,24 @@ fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
     Err(Error::refused(format!("workspace `{}` has no identity `{name}`", site.scope.workspace))
         .maybe_hint(suggest::did_you_mean(name, known))
         .hint(format!("{has}; give the whole id of one that is not the workspace's")))
+}
+
+impl AzureBackend {
+    /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by its client id. Whoever may not look
+    /// at it may use it all the same.
+    pub(super) fn identity_elsewhere(&self, asked: Option<&str>, site: &AzureSite) -> Option<(String, IdentityFacts)> {
+        let id = asked?.strip_prefix("managed:").map(str::trim).filter(|id| id.starts_with("/subscriptions/"))?;
+        if managed(id, site).is_ok_and(|known| !known.client_id.is_empty()) {
+            return None;
+        }
+        let known = self.memory().clients.get(id).cloned();
+        let client_id = known.or_else(|| {
+            let answer = get(self.cloud(), "the identity", &Call::get(versioned(self.cloud(), id, IDENTITIES))).ok().flatten()?;
+            answer["properties"]["clientId"].as_str().map(ToOwned::to_owned)
+        })?;
+        self.memory().clients.insert(id.to_owned(), client_id.clone());
+        Some((id.to_owned(), IdentityFacts { id: id.to_owned(), client_id }))
+    }
 }
 
 fn is_uuid(text: &str) -> bool {

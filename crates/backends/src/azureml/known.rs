@@ -32,6 +32,7 @@ impl AzureBackend {
             word: Some(job.word),
             reason: None,
             nodes: job.nodes,
+            created: job.created,
         };
         let mut jobs = Vec::new();
         pages(self.cloud(), "the jobs of the workspace", first, |page| {

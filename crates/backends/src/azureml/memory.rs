@@ -66,6 +66,8 @@ pub(super) struct Memory {
     pub staged: HashMap<String, Instant>,
     /// When a datastore was last put with a signature, by its name and what the signature was made of.
     pub signed: HashMap<String, Instant>,
+    /// Client ids of identities that are not the workspace's own.
+    pub clients: HashMap<String, String>,
     /// Where the vault answers.
     pub vault: Option<String>,
 }

@@ -28,6 +28,7 @@ mod known;
 mod logs;
 mod meant;
 mod memory;
+mod notes;
 mod observe;
 mod payload;
 mod probe;

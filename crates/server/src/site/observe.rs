@@ -304,6 +304,7 @@ impl Site {
                 word: Some(row.state.clone()),
                 reason: row.reason.clone(),
                 nodes: row.node_count,
+                created: None,
             });
         }
         let listed: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
@@ -327,6 +328,7 @@ impl Site {
                     word: None,
                     reason: None,
                     nodes: order.plan.resolved.shape.nodes,
+                    created: run.id.made(),
                 });
             }
         }

@@ -72,6 +72,9 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
         }
         ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", _, "vmsizes"] => return good(computes::sizes()),
         ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.keyvault", "vaults", name] => return vault::get(world, call, name),
+        ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.managedidentity", "userassignedidentities", name] => {
+            return good(workspace::identity(&words.join("/"), name));
+        }
         ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
         ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "virtualclusters", name] => {
             return clusters::get(world, call, subscription, group, name);

@@ -141,3 +141,9 @@ pub(super) fn missing(scope: &Scope) -> Answer {
     );
     refusal(404, "ResourceNotFound", &message)
 }
+
+/// A user-assigned identity of any group: there is one of every name.
+pub(super) fn identity(path: &str, name: &str) -> Value {
+    let ids = json!({"clientId": uuid_of(name), "principalId": uuid_of(&uuid_of(name)), "tenantId": TENANT});
+    json!({"id": format!("/{path}"), "name": name, "type": "Microsoft.ManagedIdentity/userAssignedIdentities", "properties": ids})
+}

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     cluster: Option<String>,
     /// GPUs in all.
-    #[arg(short = 'n', long, value_name = "GPUS")]
+    #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     gpus: Option<u32>,
     /// How many nodes.
     #[arg(long, value_name = "N")]

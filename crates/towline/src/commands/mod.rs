@@ -41,9 +41,10 @@ use crate::cli::{self, Cli, Verb};
 use crate::context::Context;
 use crate::{arguments, diagnose, output};
 use clap::Parser;
-use clap::error::ErrorKind as ClapKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
 /// What a verb has to say, in both renderings, and the code to leave with.
@@ -97,9 +98,9 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     }
     let cli = match cli::parse_quickly(&words) {
         Some(cli) => cli,
-        None => match Cli::try_parse_from(words) {
+        None => match Cli::try_parse_from(words.clone()) {
             Ok(cli) => cli,
-            Err(error) => return ExitCode::from(usage(&error, asked_for_json)),
+            Err(error) => return ExitCode::from(usage(&error, words.get(1), asked_for_json)),
         },
     };
     let context = Context::new(cli.json);
@@ -158,7 +159,27 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
 }
 
 /// Help and version are answers; everything else is wrong usage.
-fn usage(error: &clap::Error, json: bool) -> u8 {
+/// A number of things on the command line.
+fn count(text: &str) -> std::result::Result<u32, String> {
+    text.parse().map_err(|_| "write a whole number, 0 or more".to_owned())
+}
+
+/// A verb that is not known, with the one that may be meant: old one-letter names are near to everything.
+fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> {
+    let word = match error.get(ContextKind::InvalidSubcommand)? {
+        ContextValue::String(word) if first.is_some_and(|first| first == word.as_str()) => word.clone(),
+        _ => return None,
+    };
+    let command = <Cli as clap::CommandFactory>::command();
+    let verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).filter(|name| name.len() > 1 && !name.starts_with('_')).collect();
+    let error = Error::usage(format!("there is no verb `{word}`"));
+    Some(error.maybe_hint(did_you_mean(&word, verbs)).hint("`tow --help` lists them"))
+}
+
+fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
+    if let Some(error) = unknown_verb(error, first) {
+        return diagnose::report(&error, json);
+    }
     match error.kind() {
         ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
             output::data(rendered(error, output::stdout_has_colour()).as_bytes());

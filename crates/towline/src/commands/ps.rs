@@ -110,8 +110,8 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
         parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
     }
     let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.unwrap_or(usize::MAX)).collect();
-    let history = context.maybe_history()?;
-    let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "HERE"]);
+    let (history, now) = (context.maybe_history()?, towline_host::clock::now());
+    let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "AGE", "HERE"]);
     for job in &jobs {
         let here = job.run.as_ref().is_some_and(|run| history.as_ref().is_some_and(|history| history.knows(run).unwrap_or(false)));
         let plain = |text: String| (text, Paint::Plain);
@@ -122,6 +122,7 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
             plain(job.user.clone()),
             remote_state(job),
             plain(job.nodes.to_string()),
+            (job.created.map(|created| human_millis(now.since(created))).unwrap_or_default(), Paint::Quiet),
             plain(if here { "yes".into() } else { String::new() }),
         ]);
     }

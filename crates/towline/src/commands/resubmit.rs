@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     latest_code: bool,
     /// GPUs in all.
-    #[arg(short = 'n', long, value_name = "GPUS")]
+    #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     gpus: Option<u32>,
     /// Another tier: basic, standard or premium.
     #[arg(long, value_name = "TIER", value_parser = super::submit::parse_tier)]

@@ -95,6 +95,7 @@ fn page(shown: &Shown, state: &str) -> String {
     line("name", &run.name);
     line("state", state);
     line("reason", run.detail.as_deref().unwrap_or_default());
+    line("goes on", run.cancel_refused.as_deref().unwrap_or_default());
     line("command", &run.command);
     line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
     if let Some(native) = &shown.native {

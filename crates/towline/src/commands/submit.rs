@@ -58,7 +58,7 @@ pub(crate) struct JobArgs {
     #[arg(short, long, value_name = "CLUSTER")]
     pub(crate) cluster: Option<String>,
     /// GPUs in all; nodes = GPUs / GPUs per node.
-    #[arg(short = 'n', long, value_name = "GPUS")]
+    #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     pub(crate) gpus: Option<u32>,
     /// A job file; options here win over it.
     #[arg(short, long, value_name = "JOB.yaml")]

@@ -78,6 +78,45 @@ fn a_virtual_cluster_is_found_by_its_name_wherever_it_is() {
     assert!(planned.stdout.contains(&lab.aml.cluster()), "{planned:?}");
 }
 
+/// Libraries on the nodes know an identity by its client id, which its own id does not tell.
+#[test]
+fn an_identity_of_another_group_is_asked_for_its_client_id() {
+    let lab = Lab::new();
+    let id =
+        format!("/subscriptions/{}/resourceGroups/elsewhere/providers/Microsoft.ManagedIdentity/userAssignedIdentities/lender", lab.aml.scope().subscription);
+    lab.home.write("job.yaml", &format!("identity: 'managed:{id}'\ncommand: 'true'\n"));
+    let planned = lab.tow(["submit", "--dry-run", "-f", "job.yaml"]).ok();
+    assert!(planned.stdout.contains("\"AZURE_CLIENT_ID\"") && planned.stdout.contains("\"clientId\""), "{planned:?}");
+    lab.home.write("job.yaml", &format!("identity: 'managed:{id}'\nresources: {{instance_type: ND12am_A100_v4}}\ncommand: 'true'\n"));
+    let planned = lab.tow(["submit", "--dry-run", "-f", "job.yaml", "-c", "sing"]).ok();
+    assert!(planned.stdout.contains("\"AZURE_CLIENT_ID\"") && planned.stdout.contains("_AZUREML_SINGULARITY_JOB_UAI"), "{planned:?}");
+}
+
+#[test]
+fn what_it_would_wait_for_and_what_has_no_effect_is_said_before() {
+    let lab = Lab::new();
+    for (cluster, text, part) in [
+        (
+            "sing",
+            "resources: {nodes: 9, instance_type: ND96amrs_A100_v4, tier: premium}\ncommand: x\n",
+            "it needs 72 GPUs of NDAMv4, and the tier premium has 64 in all",
+        ),
+        ("sing", "resources: {instance_type: ND96_H100_v5, tier: basic}\ncommand: x\n", "no quota of NDH100v5 in the tier basic"),
+        ("sing", "resources: {instance_type: ND12am_A100_v4}\nhold_on_failure: 1h\ncommand: x\n", "cannot be entered"),
+        ("aml", "hold_on_failure: 1h\ncommand: x\n", "ssh_public_key"),
+        ("aml", "resources: {location: [westus2]}\ncommand: x\n", "has no use for `resources.location`"),
+        (
+            "aml",
+            "io: {d: {datastore: workspaceblobstore, path: x, mode: mount, options: [--attr-timeout=240]}}\ncommand: x\n",
+            "`--attr-timeout=240` has no effect",
+        ),
+    ] {
+        lab.home.write("job.yaml", text);
+        let planned = lab.tow(["submit", "--dry-run", "-f", "job.yaml", "-c", cluster]).ok();
+        assert!(planned.stdout.contains(part), "{text}: {planned:?}");
+    }
+}
+
 #[test]
 fn a_job_that_can_never_run_is_refused() {
     let lab = Lab::new();
