@@ -225,7 +225,7 @@ impl Worker {
         if observed.unasked.is_some() || observed.runs.len() < runs.len() {
             return Err(unknown(refused));
         }
-        let found: Vec<String> = observed.runs.iter().filter(|report| !report.is_unknown).map(name_there).collect();
+        let found: Vec<String> = observed.runs.iter().filter_map(name_there).collect();
         if found.len() == runs.len() {
             return Ok(Some(found));
         }
@@ -314,10 +314,10 @@ fn unknown(error: &Error) -> Error {
     error.hints().iter().fold(Error::unreachable(error.to_string()), |told, hint| told.hint(hint.clone()))
 }
 
-/// What the cluster calls a run that it reports.
-fn name_there(report: &RunReport) -> String {
+/// What the cluster calls a run, where there is a sign that it took it. That it was refused there, too, may be on record.
+fn name_there(report: &RunReport) -> Option<String> {
     let claimed = report.attempts.iter().rev().find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
-    report.native.as_ref().map(|native| native.id.clone()).or(claimed).unwrap_or_else(|| report.run.to_string())
+    report.native.as_ref().map(|native| native.id.clone()).or(claimed).filter(|_| !report.is_unknown)
 }
 
 /// The cluster's words of before, with the hosts that the records tell.
