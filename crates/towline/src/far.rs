@@ -1,6 +1,6 @@
 //! Runs on far clusters, as verbs see them: carried over, kept in sight, their logs brought here.
 
-use crate::context::Context;
+use crate::context::{AnyCluster, Context};
 use crate::output;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -135,7 +135,11 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
                 break;
             }
         }
-        let listed = listed.ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())))?;
+        let listed = listed.ok_or_else(|| {
+            let kept = matches!(cluster, AnyCluster::Azure(_))
+                .then(|| "of a run on Azure ML only `outputs/`, logs and what its `io` wrote outlive the nodes".to_owned());
+            Error::not_found(format!("the run has no {}", path.display())).maybe_hint(kept)
+        })?;
         found.push((path, listed));
     }
     let mut copied = Vec::new();

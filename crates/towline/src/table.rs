@@ -5,7 +5,9 @@ use crate::output::{Paint, paint, stdout_has_colour, width};
 /// Between two columns.
 const GAP: usize = 2;
 /// No column is cut below this.
-const NARROW: usize = 8;
+const NARROW: usize = 6;
+/// Columns that say nothing when they are cut; the first names the row and stays, too.
+const KEPT: [&str; 8] = ["STATE", "AGE", "TOOK", "NODES", "GPUS", "HERE", "TRY", "SIZE"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -30,7 +32,8 @@ impl Table {
         let mut widths: Vec<usize> =
             used.iter().map(|column| self.rows.iter().map(|row| display_width(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len())).collect();
         if let Some(room) = width() {
-            fit(&mut widths, room);
+            let kept: Vec<bool> = used.iter().map(|column| *column == 0 || KEPT.contains(&self.head[*column])).collect();
+            fit(&mut widths, &kept, room);
         }
         let mut text = String::new();
         let heads: Vec<(String, Paint)> = self.head.iter().map(|head| ((*head).to_owned(), Paint::Quiet)).collect();
@@ -52,17 +55,17 @@ impl Table {
     }
 }
 
-/// Makes columns narrower until they fit: the last one first, then whichever is widest. The first names the row and stays.
-fn fit(widths: &mut [usize], room: usize) {
-    let Some((_, others)) = widths.split_first() else { return };
-    let mut over = (widths.iter().sum::<usize>() + GAP * others.len()).saturating_sub(room);
-    if let [_, .., last] = widths {
+/// Makes columns narrower until they fit: the last one first, then whichever is widest. Those that are kept stay.
+fn fit(widths: &mut [usize], kept: &[bool], room: usize) {
+    let mut over = (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).saturating_sub(room);
+    if let (Some(last), Some(false)) = (widths.last_mut(), kept.last()) {
         let less = over.min(last.saturating_sub(NARROW));
         *last -= less;
         over -= less;
     }
     while over > 0 {
-        let Some(widest) = widths.iter_mut().skip(1).max().filter(|widest| **widest > NARROW) else { return };
+        let free = widths.iter_mut().zip(kept).filter(|(_, kept)| !**kept).map(|(width, _)| width);
+        let Some(widest) = free.max().filter(|widest| **widest > NARROW) else { return };
         *widest -= 1;
         over -= 1;
     }
@@ -88,13 +91,15 @@ mod tests {
     #[test]
     fn columns_are_cut_until_they_fit_and_the_first_is_not() {
         let fitted = |mut widths: Vec<usize>, room| {
-            fit(&mut widths, room);
+            let kept: Vec<bool> = (0..widths.len()).map(|column| column == 0 || widths[column] == 9).collect();
+            fit(&mut widths, &kept, room);
             widths
         };
         assert_eq!(fitted(vec![10, 10, 30], 80), [10, 10, 30]);
         assert_eq!(fitted(vec![10, 10, 90], 80), [10, 10, 56], "a command's end");
         assert_eq!(fitted(vec![36, 40, 12, 5], 80), [36, 21, 12, 5], "the widest");
-        assert_eq!(fitted(vec![50, 20, 5], 60), [50, 8, 5], "there is no less");
+        assert_eq!(fitted(vec![36, 20, 9, 14], 72), [36, 15, 9, 6], "a state says nothing when it is cut");
+        assert_eq!(fitted(vec![50, 20, 5], 60), [50, 6, 5], "there is no less");
         assert_eq!(fitted(vec![100], 60), [100]);
     }
 }

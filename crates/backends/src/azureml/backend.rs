@@ -42,6 +42,11 @@ impl AzureBackend {
         self.cloud.as_ref()
     }
 
+    /// Whether jobs run on a compute of the workspace, which has its own machines; else on a virtual cluster.
+    pub const fn is_compute(&self) -> bool {
+        matches!(self.config.target, Target::Compute(_))
+    }
+
     /// What is known of the workspace; asked where nothing is yet.
     pub fn site(&self) -> Result<AzureSite> {
         let known = self.site.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -108,10 +108,12 @@ impl FarCluster for AzureBackend {
             self.delete_job(&url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), job_name(far))))?;
             let mut doomed = vec![format!("{stage}/{}", keys::news(&far.run))];
             doomed.extend(self.with_stage(|objects| objects.list(&format!("{stage}/{}/", keys::run(&far.run))))?.into_iter().map(|item| item.key));
-            if far.task.is_none() {
-                doomed.push(format!("{stage}/{}", keys::order(&far.submission)));
-            }
             self.with_stage(|objects| objects.delete(&doomed))?;
+            // With the last run of a sweep goes what they share.
+            let others = format!("{stage}/{}-", keys::run(&far.submission));
+            if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
+                self.with_stage(|objects| objects.delete(&[format!("{stage}/{}", keys::order(&far.submission))]))?;
+            }
             self.memory().forget(&far.run);
         }
         Ok(())

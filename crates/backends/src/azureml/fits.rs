@@ -18,7 +18,9 @@ pub(super) fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Resu
         (Flavour::Singularity, None, _) => {
             let known: Vec<&str> = site.instances.iter().map(|instance| instance.name.as_str()).collect();
             let hint = if known.is_empty() { "`tow nodes` lists them".to_owned() } else { format!("it has: {}", known.join(", ")) };
-            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name)).hint(hint))
+            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name))
+                .hint(hint)
+                .hint(format!("write it in the job file, or for all jobs there: `clusters.{}.job: {{resources: {{instance_type: NAME}}}}`", config.name)))
         }
         // What it does not list may be there all the same; what is nearly the name of one is a slip.
         (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => match slip(short(wanted), job, site) {

@@ -29,7 +29,8 @@ pub(super) fn identity(text: Option<&str>, site: &AzureSite) -> Result<JobIdenti
         Some("user") => Ok(JobIdentity::User),
         Some(text) => {
             let Some(name) = text.strip_prefix("managed:").map(str::trim).filter(|name| !name.is_empty()) else {
-                return Err(Error::config(format!("`identity: {text}` is none of managed:NAME, user, none")));
+                let meant = site.identities.contains_key(text).then(|| format!("did you mean `managed:{text}`?"));
+                return Err(Error::config(format!("`identity: {text}` is none of managed:NAME, user, none")).maybe_hint(meant));
             };
             managed(name, site).map(JobIdentity::Managed)
         }

@@ -18,6 +18,9 @@ use towline_wire::site::{FarRun, KnownJob};
 /// The newest so many are shown: a workspace keeps every job it ever had.
 const MOST: usize = 5_000;
 
+/// What was submitted this long ago is seen, or gone.
+const SETTLED_MILLIS: u64 = 600_000;
+
 impl AzureBackend {
     pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
         let site = self.site()?;
@@ -47,7 +50,7 @@ impl AzureBackend {
         if native.is_none() {
             let own = self.staged(&keys::order(submission));
             if let Some(order) = self.with_stage(|stage| stage.json::<CrewOrder>(&own))? {
-                return Ok(Some(followed(order)));
+                return Ok(if self.is_gone(&order.plan)? { None } else { Some(followed(order)) });
             }
         }
         let far = FarRun { native: native.map(ToOwned::to_owned), ..FarRun::of(submission) };
@@ -65,6 +68,22 @@ impl AzureBackend {
             }
             _ => foreign(&self.config.name, &document, &job).map(Some),
         }
+    }
+}
+
+impl AzureBackend {
+    /// Whether nothing of a submission is left. What is new may not be seen yet.
+    fn is_gone(&self, plan: &Plan) -> Result<bool> {
+        let now = towline_host::clock::now();
+        if plan.id.made().is_none_or(|made| now.since(made) < SETTLED_MILLIS) {
+            return Ok(false);
+        }
+        for run in &plan.runs {
+            if self.job(&FarRun::of(&run.id))?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -3,16 +3,20 @@
 use super::backend::AzureBackend;
 use super::config::Target;
 use super::data::is_native;
-use super::site::{AzureSite, Flavour};
+use super::site::{AzureSite, Flavour, InstanceFacts};
 use towline_core::plan::Plan;
 use towline_core::resolve::IoPlan;
+use towline_core::suggest::did_you_mean;
 
 impl AzureBackend {
     pub fn notes(&self, plan: &Plan) -> Vec<String> {
         let mut notes: Vec<String> = plan.resolved.io.iter().filter_map(mounted).collect();
         notes.extend(self.held(plan));
         // What was not asked for yet is no reason to ask now.
-        notes.extend(self.site().ok().and_then(|site| quota(plan, &site)));
+        if let Ok(site) = self.site() {
+            notes.extend(quota(plan, &site));
+            notes.extend(unlisted(plan, &site));
+        }
         notes
     }
 
@@ -32,6 +36,16 @@ impl AzureBackend {
 fn mounted(io: &IoPlan) -> Option<String> {
     let unused: Vec<&str> = io.options.iter().map(String::as_str).filter(|option| is_native(&io.store) && *option != "download").collect();
     (!unused.is_empty()).then(|| format!("the service mounts `io.{}` in its own way: `{}` has no effect there", io.name, unused.join(" ")))
+}
+
+/// A kind of machine that the service does not list may be there all the same.
+fn unlisted(plan: &Plan, site: &AzureSite) -> Option<String> {
+    let wanted = plan.job.resources.instance_type.as_deref().filter(|wanted| site.instance(wanted).is_none())?;
+    let is_offered = |instance: &&InstanceFacts| site.flavour == Flavour::Singularity || instance.series == "kubernetes";
+    let known: Vec<&str> = site.instances.iter().filter(is_offered).map(|instance| instance.name.as_str()).collect();
+    let near = did_you_mean(wanted, known.iter().copied()).map(|near| format!("; {near}")).unwrap_or_default();
+    let some = known.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    (!known.is_empty()).then(|| format!("the service lists no machines of the kind {wanted}; it has: {some}{near}"))
 }
 
 /// More than a tier has of such machines: it may still be submitted, for quotas change.

@@ -111,6 +111,15 @@ fn storage(form: &Section<'_>, converted: &mut Converted) -> Result<Option<Strin
         return Err(wrong(keys.at(), "`storage` has neither `datastore_name` nor `account_name`"));
     };
     let name = name.to_owned();
+    if account.is_none() {
+        // Only the workspace knows it, and finds it by its name.
+        converted.report.mapped("storage.datastore_name", keys.place("datastore_name"), "the workspace's datastore of that name");
+        for key in ["container_name", "sas_token", "account_key"].into_iter().filter(|key| keys.get(key).is_some()) {
+            converted.report.not_needed(keys.key(key), keys.place(key), "without `account_name` the workspace's own datastore is used; nothing was copied");
+        }
+        keys.tell_rest(&mut converted.report, "no field of a storage that is known");
+        return Ok(Some(name));
+    }
     let mut put = |path: &[&str], node: Node| converted.config.put(&[&["datastores", name.as_str()], path].concat(), node);
     put(&["kind"], Node::scalar("azure_blob", keys.at().clone()));
     if keys.get("datastore_name").is_some() {

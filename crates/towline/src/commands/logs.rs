@@ -108,6 +108,9 @@ fn grep(args: &Args) -> Result<Option<regex::bytes::Regex>> {
         .transpose()
 }
 
+/// What there is to say of a run that is lost.
+pub(crate) const LOST: &str = "its cluster does not have it any more, and there is no record of its end";
+
 /// The last words on an ended run, with its code.
 pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> Report {
     let ending = state.ending.clone().unwrap_or_else(Ending::success);
@@ -120,7 +123,8 @@ pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> R
         let said = logfiles::before_it_began(folder, id, state.attempt, &ending);
         hints.splice(0..0, said.into_iter().map(|line| format!("| {line}")));
     }
-    let last_words = (code != 0).then(|| format!("{id} {word}: {ending}; code {code}"));
+    let why = if lost { LOST.to_owned() } else { ending.to_string() };
+    let last_words = (code != 0).then(|| format!("{id} {word}: {why}; code {code}"));
     let record = if context.json { context.history().ok().and_then(|history| history.run(id).ok().flatten()) } else { None };
     let json = record.map(|mut record| {
         record.state = state.clone();

@@ -41,6 +41,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if rows.is_empty() {
         return Ok(nothing());
     }
+    let mut far = std::collections::BTreeSet::new();
+    for row in &rows {
+        let plan = history.submission_of(&row.id)?.map(|submission| submission.plan);
+        far.extend(plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
+    }
     let bytes: u64 = rows.iter().map(|row| size(&state.run(&row.id))).sum();
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
@@ -54,6 +59,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, row.ended));
     if rows.len() > 20 {
         text += &format!("  … and {} more\n", rows.len() - 20);
+    }
+    if !far.is_empty() {
+        let names: Vec<String> = far.into_iter().map(|name| format!("`{name}`")).collect();
+        text += &format!("with what {} keeps of them: jobs, logs and results; what was adopted stays there\n", names.join(", "));
     }
     let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// What a far cluster itself knows, also of others and from other machines; with --all ended ones too.
     #[arg(long, conflicts_with_all = ["run", "experiment", "tag"])]
     remote: bool,
-    /// With --remote: only what this user submitted.
+    /// With --remote: only of users whose name, as the cluster writes it, has this in it.
     #[arg(short, long, requires = "remote")]
     user: Option<String>,
 }
@@ -75,7 +75,7 @@ fn is_wanted(job: &KnownJob, args: &Args) -> bool {
         _ => [&job.state, &job.word].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(word)),
     };
     let in_state = if args.state.is_empty() { args.all || !job.ended } else { args.state.iter().any(|word| is(word)) };
-    in_state && args.user.as_ref().is_none_or(|user| job.user.eq_ignore_ascii_case(user))
+    in_state && args.user.as_ref().is_none_or(|user| job.user.to_lowercase().contains(&user.to_lowercase()))
 }
 
 /// Our word, with the cluster's own where it says more.
@@ -109,11 +109,14 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
     for word in args.state.iter().filter(|word| !is_own(word)) {
         parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
     }
+    let users: Vec<String> = all.iter().map(|job| job.user.clone()).collect();
     let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.unwrap_or(usize::MAX)).collect();
     let (history, now) = (context.maybe_history()?, towline_host::clock::now());
     let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "AGE", "HERE"]);
+    let mut any_elsewhere = false;
     for job in &jobs {
         let here = job.run.as_ref().is_some_and(|run| history.as_ref().is_some_and(|history| history.knows(run).unwrap_or(false)));
+        any_elsewhere |= !here;
         let plain = |text: String| (text, Paint::Plain);
         table.row(vec![
             (job.job.clone().unwrap_or_default(), Paint::Bold),
@@ -128,8 +131,18 @@ fn remote(context: &Context, args: &Args) -> Result<Report> {
     }
     let report = Report::new(table.render(), &serde_json::json!({ "jobs": jobs }));
     if jobs.is_empty() {
-        let of_all = "`--all` lists ended ones too, whoever submitted them";
-        return Ok(report.hint(if known == 0 { "it knows no job".to_owned() } else { format!("none of the {known} jobs it knows fits; {of_all}") }));
+        let users: std::collections::BTreeSet<&str> = users.iter().map(String::as_str).collect();
+        let whose = format!("they are of {}", users.into_iter().take(8).collect::<Vec<_>>().join(", "));
+        let report = Report { text: String::new(), ..report };
+        return Ok(match known {
+            0 => report.hint("it knows no job"),
+            _ if args.user.is_some() => report.hint(format!("none of the {known} jobs it knows fits; {whose}")),
+            _ if args.all || !args.state.is_empty() => report.hint(format!("none of the {known} jobs it knows fits")),
+            _ => report.hint(format!("none of the {known} jobs it knows is active; `--all` lists ended ones too")),
+        });
+    }
+    if !any_elsewhere {
+        return Ok(report);
     }
     let what = if matches!(cluster, AnyCluster::Azure(_)) { "JOB" } else { "RUN" };
     Ok(report.hint(format!("take one into the history here: tow adopt {what} -c {name}")))

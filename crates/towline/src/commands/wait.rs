@@ -1,6 +1,7 @@
 //! `tow wait`: until runs have ended.
 
 use super::Report;
+use super::logs::LOST;
 use crate::context::Context;
 use crate::follow::wait_for;
 use towline_core::quantity::Span;
@@ -49,7 +50,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { u8::try_from(ending.passed_code() & 0xff).unwrap_or(1) };
         text += &format!("{id} {}\n", state.phase.word());
         if code != 0 && first.is_none() {
-            first = Some((code, format!("{id} {}: {ending}; code {code}", state.phase.word())));
+            let why = if lost { LOST.to_owned() } else { ending.to_string() };
+            first = Some((code, format!("{id} {}: {why}; code {code}", state.phase.word())));
         }
         if context.json
             && let Some(mut record) = history.run(id)?

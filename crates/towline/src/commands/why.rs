@@ -57,13 +57,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Phase::Ended(Outcome::Cancelled) => {
             Why { summary: "it was cancelled by the user".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) }
         }
-        Phase::Ended(Outcome::Lost) => Why {
-            summary: "it is lost: the cluster never heard of it".into(),
-            next_step: Some(format!("tow resubmit {}", record.id.short())),
-            ..begin(&record)
-        },
+        Phase::Ended(Outcome::Lost) => {
+            Why { summary: format!("it is lost: {}", logs::LOST), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) }
+        }
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
+        Phase::Running if record.state.cancel_requested => Why { summary: "it is being ended, as was asked for".into(), ..begin(&record) },
         Phase::Running => {
             Why { summary: format!("it is running{}", refused(&record)), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) }
         }
@@ -160,6 +159,9 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
         Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
         Some(Cause::ImagePull) => (Some(false), format!("check the image's name; what the runtime said is in tow logs {short} --setup")),
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("No space left")) => {
+            (Some(true), format!("the disk of the node was full; try again: {again}"))
+        }
         Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("laid out")) => {
             (None, "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code anew".into())
         }

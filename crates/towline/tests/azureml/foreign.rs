@@ -139,3 +139,28 @@ fn expired_and_halved_answers_lose_no_byte_of_a_log() {
         patiently(60, &format!("all of rank {rank}"), || (lab.log(RUN, 1, rank) == whole).then_some(()));
     }
 }
+
+#[test]
+fn what_was_adopted_stays_when_it_is_pruned_here_and_goes_with_its_own() {
+    let lab = Lab::new();
+    let sweep = lab.home.submit_file("name: pair\nsweep: {i: [1, 2]}\nscript: echo ${{i}}\n", &[]);
+    lab.tow(["wait", &sweep]).ok();
+    let other = lab.beside("alice");
+    assert_eq!(other.tow(["adopt", &sweep]).ok().id(), sweep);
+    other.tow(["wait", &sweep]).ok();
+    let prune = |home: &Home| {
+        let is_all = |planned: &towline_testkit::Output| planned.stdout.starts_with("would remove 2 run(s)");
+        patiently(60, "both to be old enough", || Some(home.tow(["prune", "--older-than", "1s"])).filter(is_all));
+        home.tow(["prune", "--older-than", "1s", "--yes"]).ok()
+    };
+    let pruned = prune(&other);
+    assert!(pruned.stdout.starts_with("removed 2 run(s)") && !pruned.stdout.contains("jobs, logs"), "{pruned:?}");
+    // It is the first machine's all the same.
+    assert_eq!(remote(&lab.home).len(), 2);
+    assert_eq!(lab.log(&format!("{sweep}-2"), 1, 0), "2\n");
+    let pruned = prune(&lab.home);
+    assert!(pruned.stdout.contains("with what `aml` keeps of them"), "{pruned:?}");
+    patiently(60, "the jobs to be gone", || remote(&lab.home).is_empty().then_some(()));
+    let gone = patiently(60, "nothing to be left of them", || Some(other.tow(["adopt", &sweep])).filter(|gone| gone.code == 122));
+    assert!(gone.stderr.contains("knows no run"), "{gone:?}");
+}

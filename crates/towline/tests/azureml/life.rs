@@ -164,7 +164,12 @@ fn the_same_run_goes_to_another_cluster() {
     let there = lab.tow(["resubmit", &first, "--to", "sing"]).ok().id();
     let home = lab.tow(["resubmit", &there, "--to", "aml"]).ok().id();
     assert_eq!(lab.ended(&home)["state"], "succeeded");
-    let back = lab.tow(["resubmit", "@", "--to", "local"]).ok().id();
+    // A kind of machine that the job itself named is the old cluster's, too.
+    let named = lab.home.submit_file("cluster: sing\nresources: {instance_type: ND96_H100_v5}\nscript: echo moved\n", &[]);
+    let moved = lab.tow(["resubmit", &named, "--to", "aml"]).ok();
+    assert!(moved.stderr.contains("`instance_type: ND96_H100_v5`") && moved.stderr.contains("left out"), "{moved:?}");
+    assert_eq!(lab.ended(&moved.id())["state"], "succeeded");
+    let back = lab.tow(["resubmit", &home, "--to", "local"]).ok().id();
     assert_eq!(lab.ended(&back)["state"], "succeeded");
     let better = lab.tow(["resubmit", &there, "--tier", "premium"]).ok().id();
     assert_eq!(lab.ended(&better)["tier"], "premium");

@@ -125,7 +125,7 @@ fn an_unknown_verb_gets_a_suggestion() {
     for (typed, meant) in [("log", "logs"), ("sumbit", "submit"), ("resubmti", "resubmit"), ("aborr", "abort"), ("cluster", "clusters"), ("hist", "history")] {
         let output = home.tow([typed, "@"]);
         assert_eq!((output.code, output.stdout.as_str()), (120, ""), "{typed}");
-        assert!(output.stderr.contains(typed) && output.stderr.contains(&format!("'{meant}'")), "{typed}: {}", output.stderr);
+        assert!(output.stderr.contains(typed) && output.stderr.contains(&format!("did you mean `{meant}`")), "{typed}: {}", output.stderr);
     }
 }
 

@@ -263,7 +263,8 @@ impl Daemon {
         let mut by_cluster: HashMap<String, Vec<FarRun>> = HashMap::new();
         for run in runs {
             let Ok(Some(submission)) = self.ledger.history().submission_of(run) else { continue };
-            if !submission.plan.is_here() {
+            // What was adopted is another machine's, or another tool's.
+            if !submission.plan.is_here() && submission.plan.adopted.is_none() {
                 by_cluster.entry(submission.plan.cluster).or_default().push(self.far_run(run));
             }
         }
