@@ -141,6 +141,12 @@ impl Error {
         self
     }
 
+    /// The same words where nobody can say whether it was done: a no that may have come after a yes which was not heard.
+    #[must_use]
+    pub fn as_unknown(&self) -> Self {
+        self.hints.iter().fold(Self::unreachable(self.to_string()), |told, hint| told.hint(hint.clone()))
+    }
+
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

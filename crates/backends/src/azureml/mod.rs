@@ -26,6 +26,7 @@ mod identity;
 mod image;
 mod known;
 mod logs;
+mod machines;
 mod meant;
 mod memory;
 mod notes;

@@ -197,13 +197,13 @@ impl AzureBackend {
                 match reply.status {
                     404 => {}
                     _ if reply.is_good() => there.push(run),
-                    _ => return Err(nothing_is_known(&refusal("a job of a sweep that is refused may be there", &reply))),
+                    _ => return Err(refusal("a job of a sweep that is refused may be there", &reply).as_unknown()),
                 }
             }
             for reply in self.cloud.call_all(&there.iter().map(cancel).collect::<Vec<_>>()) {
                 let reply = reply?;
                 if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
-                    return Err(nothing_is_known(&refusal("a job of a sweep that is refused cannot be ended yet", &reply)));
+                    return Err(refusal("a job of a sweep that is refused cannot be ended yet", &reply).as_unknown());
                 }
             }
         }
@@ -221,7 +221,7 @@ impl AzureBackend {
         if matches!(reply.status, 400 | 409 | 412) || sent_before {
             let there = self.job(&FarRun::of(&run.id));
             match there {
-                Err(_) if sent_before => return Err(nothing_is_known(&refused)),
+                Err(_) if sent_before => return Err(refused.as_unknown()),
                 Err(error) => return Err(error),
                 Ok(Some(job)) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
                 // What was put may not be shown yet. A conflict says that something is there, or was in the way.
@@ -233,11 +233,6 @@ impl AzureBackend {
         }
         Err(refused)
     }
-}
-
-/// A no that may come after a yes which nobody heard.
-fn nothing_is_known(refused: &Error) -> Error {
-    refused.hints().iter().fold(Error::unreachable(refused.to_string()), |told, hint| told.hint(hint.clone()))
 }
 
 /// Tells one credential from another, and nothing else of it.

@@ -213,7 +213,7 @@ impl Worker {
                 {
                     return Ok(natives);
                 }
-                self.backend.give_up(&next.plan).map_err(|failed| unknown(&failed)).and(Err(error))
+                self.backend.give_up(&next.plan).map_err(|failed| failed.as_unknown()).and(Err(error))
             }
             other => other,
         }
@@ -221,9 +221,9 @@ impl Worker {
 
     /// What the cluster calls them, where an earlier try was taken and only its answer was lost; `None` where that is ruled out.
     fn taken_before(&self, next: &mut Submission, runs: &[FarRun], refused: &Error) -> Result<Option<Vec<String>>> {
-        let observed = self.backend.observe_runs(runs, true).map_err(|_| unknown(refused))?;
+        let observed = self.backend.observe_runs(runs, true).map_err(|_| refused.as_unknown())?;
         if observed.unasked.is_some() || observed.runs.len() < runs.len() {
-            return Err(unknown(refused));
+            return Err(refused.as_unknown());
         }
         let found: Vec<String> = observed.runs.iter().filter_map(name_there).collect();
         if found.len() == runs.len() {
@@ -232,7 +232,7 @@ impl Worker {
         let since = *next.absent.get_or_insert_with(Instant::now);
         // Of a sweep some are there; or what was taken may not be seen yet.
         if !found.is_empty() || since.elapsed() < self.backend.unseen() {
-            return Err(unknown(refused));
+            return Err(refused.as_unknown());
         }
         Ok(None)
     }
@@ -307,11 +307,6 @@ impl Worker {
             None => Ok(()),
         }
     }
-}
-
-/// A no of which nobody can say whether it came after a yes.
-fn unknown(error: &Error) -> Error {
-    error.hints().iter().fold(Error::unreachable(error.to_string()), |told, hint| told.hint(hint.clone()))
 }
 
 /// What the cluster calls a run, where there is a sign that it took it. That it was refused there, too, may be on record.
