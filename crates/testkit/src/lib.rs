@@ -10,9 +10,11 @@ pub mod contract;
 pub mod fake;
 mod home;
 pub mod page;
+mod program;
 pub mod real;
 pub mod transport_contract;
 mod wait;
 
 pub use home::{Home, Output};
+pub use program::program;
 pub use wait::{patiently, until};

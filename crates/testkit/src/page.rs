@@ -2,7 +2,6 @@
 
 use crate::{Home, Output};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -53,8 +52,7 @@ pub fn run(home: &Home, ssh_config: &Path, line: &str) -> Output {
         std::os::unix::fs::symlink(home.binary(), bin.join("tow")).unwrap();
         let script =
             "#!/bin/sh\ncase \" $* \" in *' -F '*) exec /usr/bin/ssh \"$@\";; esac\nexec /usr/bin/ssh -F \"$READER_SSH_CONFIG\" -o BatchMode=yes \"$@\"\n";
-        fs::write(bin.join("ssh"), script).unwrap();
-        fs::set_permissions(bin.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        crate::program(&bin.join("ssh"), script);
     }
     let known = home.command([""; 0]);
     let mut command = Command::new("bash");

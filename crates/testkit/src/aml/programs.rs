@@ -3,7 +3,6 @@
 use super::Aml;
 use crate::real::{self, Said};
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -50,8 +49,7 @@ impl Aml {
             real::part("az/bin/python").display(),
         );
         let az = bin.join("az");
-        std::fs::write(&az, script).unwrap();
-        std::fs::set_permissions(&az, std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::program(&az, script);
         az
     }
 

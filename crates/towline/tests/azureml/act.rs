@@ -96,8 +96,7 @@ impl Act {
         let folder = self.home().path("programs");
         fs::create_dir_all(&folder).unwrap();
         for (name, text) in [("nvidia-smi", "#!/bin/sh\necho NVIDIA-SMI of rank $RANK\n"), ("python", "#!/bin/sh\nexec sh \"$@\"\n")] {
-            fs::write(folder.join(name), text).unwrap();
-            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+            towline_testkit::program(&folder.join(name), text);
         }
     }
 

@@ -4,7 +4,6 @@
 use crate::lab::Lab;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use towline_testkit::page::TOOLKIT_SCRIPT;
 
 const PAT: &str = "github_pat_11ABCDEFG0123456789_abcdefghijklmnopqrstuvwxyz";
@@ -39,8 +38,7 @@ esac
 fn programs(lab: &Lab) -> String {
     let folder = lab.home.path("programs");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("git"), GIT).unwrap();
-    fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    towline_testkit::program(&folder.join("git"), GIT);
     format!("{}:/usr/bin:/bin", folder.display())
 }
 

@@ -134,8 +134,7 @@ impl Lab {
         let path = self.home.path(&format!("tow-{number}"));
         let mut bytes = fs::read(self.home.binary()).unwrap();
         bytes.push(0);
-        fs::write(&path, bytes).unwrap();
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        towline_testkit::program(&path, bytes);
         self.home.use_binary(&path);
     }
 

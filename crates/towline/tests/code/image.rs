@@ -2,7 +2,7 @@
 
 use super::home;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use towline_testkit::{Home, until};
 
 /// A home whose `tow` sees control groups as podman's runtime takes them: its own mount namespace
@@ -12,8 +12,7 @@ fn containers() -> Home {
     let real = home.binary().canonicalize().unwrap();
     let wrapper = home.path("tow");
     let text = format!("#!/bin/sh\nexec unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"' {} \"$@\"\n", real.display());
-    fs::write(&wrapper, text).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    towline_testkit::program(&wrapper, text);
     home.use_binary(&wrapper);
     let root = home.path("root");
     for folder in ["bin", "tmp", "proc", "dev", "sys", "etc", "run"] {

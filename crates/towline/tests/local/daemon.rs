@@ -63,9 +63,7 @@ fn a_newer_tow_replaces_an_older_daemon_and_leaves_its_runs_alone() {
     let mut patched = bytes;
     patched[at..at + mark.len()].copy_from_slice(format!("towline-version:{newer};").as_bytes());
     let binary = home.path("tow-newer");
-    fs::write(&binary, patched).unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    towline_testkit::program(&binary, patched);
     let older = home.binary().to_owned();
     home.use_binary(&binary);
     assert_eq!(home.tow(["--version"]).stdout, format!("tow {newer}\n"));

@@ -1,7 +1,6 @@
 //! GPUs: declared here; found through `nvidia-smi`, which a script plays on machines without one.
 
 use super::home;
-use std::os::unix::fs::PermissionsExt;
 use towline_testkit::{Home, until};
 
 #[test]
@@ -47,8 +46,7 @@ fn with_nvidia_smi(home: Home) -> Home {
     std::fs::create_dir(&bin).unwrap();
     let script = "#!/bin/sh\ncase \"$1\" in\n  --query-gpu=*) echo '0, GPU-aa, NVIDIA H200, 143771, 90000'; echo '1, GPU-bb, NVIDIA H200, 143771, 0' ;;\n  --query-compute-apps=*) echo 'GPU-aa, 1' ;;\nesac\n";
     let file = bin.join("nvidia-smi");
-    std::fs::write(&file, script).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    towline_testkit::program(&file, script);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     home.with("PATH", &path)
 }

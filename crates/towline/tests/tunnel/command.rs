@@ -3,7 +3,6 @@
 use crate::lab::{alive, assert_says, banner, free_port, home, nothing_is_left, row, ssh, supervisors, until_state};
 use rustix::process::Signal;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use towline_host::process;
 use towline_testkit::real::Sshd;
 use towline_testkit::{Home, Output, until};
@@ -124,8 +123,7 @@ fn azure(said: &str) -> Home {
     fs::create_dir(&folder).unwrap();
     if !said.is_empty() {
         let script = folder.join("az");
-        fs::write(&script, format!("#!/bin/sh\ncat >&2 <<'X'\n{said}\nX\nexit 1\n")).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        towline_testkit::program(&script, format!("#!/bin/sh\ncat >&2 <<'X'\n{said}\nX\nexit 1\n"));
     }
     let path = if said.is_empty() { folder.display().to_string() } else { format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()) };
     home.with("PATH", &path)
