@@ -230,8 +230,9 @@ impl Worker {
             return Ok(Some(found));
         }
         let since = *next.absent.get_or_insert_with(Instant::now);
-        // Of a sweep some are there; or what was taken may not be seen yet.
-        if !found.is_empty() || since.elapsed() < self.backend.unseen() {
+        // Of a sweep that is refused those that were taken are ended again. Others that are there, or may not be seen yet, leave it open.
+        let is_alive = |report: &RunReport| name_there(report).is_some() && !report.cancelled;
+        if observed.runs.iter().any(is_alive) || since.elapsed() < self.backend.unseen() {
             return Err(refused.as_unknown());
         }
         Ok(None)
