@@ -147,6 +147,12 @@ impl Error {
         self.hints.iter().fold(Self::unreachable(self.to_string()), |told, hint| told.hint(hint.clone()))
     }
 
+    /// The same error for one more asker: kind, words and hints. The source is in the words.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        self.hints.iter().fold(Self::new(self.kind, self.to_string()), |told, hint| told.hint(hint.clone()))
+    }
+
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

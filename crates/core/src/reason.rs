@@ -69,6 +69,9 @@ pub struct Ending {
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Why something that the run wrote has not reached its datastore, beside the cause. It stays in the run's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncollected: Option<String>,
 }
 
 impl Ending {
@@ -83,6 +86,18 @@ impl Ending {
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+    /// Adds that something the run wrote was not collected. The first cause stays; without one, this is the cause.
+    #[must_use]
+    pub fn with_uncollected(mut self, why: Option<&str>) -> Self {
+        match (why, self.cause) {
+            (None, _) => self,
+            (Some(why), None) => Self::cause(Cause::Data).detail(why),
+            (Some(why), Some(_)) => {
+                self.uncollected.get_or_insert_with(|| why.to_owned());
+                self
+            }
+        }
     }
     pub const fn outcome(&self) -> Outcome {
         match self.cause {
@@ -124,8 +139,11 @@ impl fmt::Display for Ending {
                 Cause::ByUser => "cancelled by the user",
             })?,
         }
-        match &self.detail {
-            Some(detail) => write!(f, " ({detail})"),
+        if let Some(detail) = &self.detail {
+            write!(f, " ({detail})")?;
+        }
+        match &self.uncollected {
+            Some(why) => write!(f, "; not all that it wrote was collected: {why}"),
             None => Ok(()),
         }
     }

@@ -3,7 +3,8 @@
 //! `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
 
 use crate::import::act::{Accounts, in_place, lift_folders};
-use crate::import::read_plain;
+use crate::import::{Reader, read_plain};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,38 @@ impl ActLayout {
         (root.is_some() || chosen.is_some()).then(|| Self { root: root.unwrap_or(folder).to_owned(), chosen })
     }
 
-    pub(crate) fn layer(&self) -> ActLayer {
+    /// The folder that relative paths begin at.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is read: the folder of its clusters, or the one file that was chosen.
+    pub fn clusters(&self) -> PathBuf {
+        let folder = self.root.join(CLUSTERS);
+        match &self.chosen {
+            Some(file) if !folder.is_dir() => file.clone(),
+            _ => folder,
+        }
+    }
+
+    /// What the files say, and the digest of all that was read for it: account files and what they build on too.
+    pub(crate) fn layer(&self) -> (ActLayer, String) {
+        let seen = RefCell::new(BTreeMap::new());
+        let read = |file: &Path| {
+            if let Some(why) = towline_host::owner::distrust(file)? {
+                return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, format!("it {why}, so it is not obeyed")));
+            }
+            let text = read_plain(file)?;
+            seen.borrow_mut().insert(file.to_owned(), text.clone());
+            Ok(text)
+        };
+        let layer = self.layer_with(&read);
+        let seen = seen.into_inner();
+        let digest = crate::trust::digest(seen.iter().map(|(file, text)| (file.as_path(), text.as_bytes())));
+        (layer, digest)
+    }
+
+    fn layer_with(&self, read: Reader<'_>) -> ActLayer {
         let mut files = self.files();
         let default = self.default_file(&files);
         if let Some((name, file, _)) = &default {
@@ -75,7 +107,7 @@ impl ActLayout {
         let mut layer = ActLayer { tree: Node::empty_mapping(CLUSTERS), broken: BTreeMap::new(), warnings: Vec::new() };
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
-            match in_place(&name, &file, &self.root, &read_plain, &mut accounts) {
+            match in_place(&name, &file, &self.root, read, &mut accounts) {
                 Ok((cluster, strangers)) => {
                     layer.tree.overlay(cluster);
                     layer.warn(strangers);

@@ -1,7 +1,9 @@
 //! Configuration layers: defaults < user file < ACT's files < `towline.yaml` < `TOW_*` < flags. They are laid
 //! over each other as trees, so that every value still knows where it was written.
 
-use crate::act_layout::ActLayout;
+use crate::act_layout::{ActLayer, ActLayout};
+use crate::privilege::{self, Privilege};
+use crate::trust::{self, Holding, Trusted};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use towline_core::{Error, Result};
 
 /// The name of the project file, at the code root.
 pub const PROJECT_FILE: &str = "towline.yaml";
-const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
+pub(crate) const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
@@ -22,6 +24,21 @@ pub struct Layers {
     pub warnings: Vec<Warning>,
     /// Clusters of ACT's files that cannot be read, and why.
     broken: BTreeMap<String, String>,
+    /// What does not count because the user has not agreed to it.
+    pub untrusted: Vec<Untrusted>,
+    /// Folders that a project names and that are no code, whether or not what they lead to counts.
+    pub described_folders: Vec<String>,
+}
+
+/// Configuration of a project that does more than describe jobs, and whose content the user has not agreed to.
+#[derive(Debug, Clone)]
+pub struct Untrusted {
+    pub folder: PathBuf,
+    /// What is read: `towline.yaml`, or ACT's folder.
+    pub shown: String,
+    pub holding: Holding,
+    pub digest: String,
+    pub privileges: Vec<Privilege>,
 }
 
 /// Where layers come from.
@@ -33,16 +50,35 @@ pub struct Sources {
     pub project_file: Option<PathBuf>,
     /// Variables that begin with `TOW_`.
     pub variables: Vec<(String, String)>,
+    /// The user's own folder of configuration, which remembers what is trusted.
+    pub user_folder: Option<PathBuf>,
+    /// Files that a stranger could have written, and why they are passed over.
+    pub strangers: Vec<(PathBuf, String)>,
 }
 
 impl Sources {
-    /// The files and variables of this user in this folder.
+    /// The files and variables of this user in this folder. A file of the project that another user owns, or that
+    /// anybody can write, is passed over; the next one upward counts.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
+        let mut strangers = Vec::new();
+        let mut is_ours = |file: &PathBuf| match towline_host::owner::distrust(file) {
+            Ok(None) => true,
+            Ok(Some(why)) => {
+                strangers.push((file.clone(), why));
+                false
+            }
+            // Not there, or not to be read: reading it says so.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        let project_file = folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.symlink_metadata().is_ok() && is_ours(file));
+        let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
         Self {
             user_file: user_folder(environment).map(|folder| folder.join("config.yaml")).filter(|file| file.exists()),
-            act: ActLayout::find(folder, environment),
-            project_file: folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.exists()),
+            act,
+            project_file,
             variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),
+            user_folder: user_folder(environment),
+            strangers,
         }
     }
 }
@@ -54,31 +90,79 @@ pub fn user_folder(environment: &[(String, String)]) -> Option<PathBuf> {
     config_home.map(|home| home.join("towline"))
 }
 
-/// Reads and merges all layers.
+/// Reads and merges all layers. What the user has not agreed to is left out and listed.
 pub fn load(sources: &Sources) -> Result<Layers> {
     let mut tree = Node::empty_mapping("default");
     if let Some(file) = &sources.user_file {
+        if let Some(why) = towline_host::owner::distrust(file).ok().flatten() {
+            let error = Error::refused(format!("your configuration {} {why}, so it is not obeyed", file.display()));
+            return Err(error.hint("make it yours alone: chown, chmod go-w"));
+        }
         tree.overlay(read_yaml(file)?);
     }
-    let act = sources.act.as_ref().map(ActLayout::layer);
-    let (mut unreadable, mut strangers) = (BTreeMap::new(), Vec::new());
-    if let Some(layer) = act {
-        tree.overlay(layer.tree);
-        unreadable = layer.broken;
-        strangers = layer.warnings;
+    let trusted = Trusted::of(sources.user_folder.as_deref());
+    let (mut unreadable, mut warnings) = (BTreeMap::new(), stranger_warnings(sources));
+    let mut untrusted = Vec::new();
+    if let Some(act) = &sources.act {
+        let (layer, asked) = act_layer(act, &trusted)?;
+        untrusted.extend(asked);
+        if let Some(layer) = layer {
+            tree.overlay(layer.tree);
+            unreadable = layer.broken;
+            warnings.extend(layer.warnings);
+        }
     }
+    let mut described_folders = Vec::new();
     if let Some(file) = &sources.project_file {
-        tree.overlay(read_yaml(file)?);
+        let (project, asked) = project_layer(file, &trusted)?;
+        described_folders = privilege::described_folders(&project);
+        tree.overlay(if asked.is_some() { privilege::without_privileges(&project) } else { project });
+        untrusted.extend(asked);
     }
     for (name, value) in &sources.variables {
         if let Some(layer) = variable_layer(name, value) {
             tree.overlay(layer);
         }
     }
-    let (config, mut warnings): (Config, _) = yaml::decode_leniently(&tree)?;
-    warnings.extend(strangers);
+    let (config, unknown): (Config, _) = yaml::decode_leniently(&tree)?;
+    warnings.splice(0..0, unknown);
     let broken = judge(unreadable, &config, &mut warnings)?;
-    Ok(Layers { config, tree, warnings, broken })
+    Ok(Layers { config, tree, warnings, broken, untrusted, described_folders })
+}
+
+fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
+    let warn = |(file, why): &(PathBuf, String)| {
+        let at = Position { source: file.display().to_string().into(), line: 0, column: 0 };
+        Warning { at, message: format!("it {why}, so it is not obeyed") }
+    };
+    sources.strangers.iter().map(warn).collect()
+}
+
+/// What the project's file says, and what of it is not agreed to.
+fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrusted>)> {
+    let text = read_text(file)?;
+    let tree = parse_yaml(file, &text)?;
+    let privileges = privilege::privileged(&tree);
+    let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
+    let digest = trust::digest([(Path::new(PROJECT_FILE), text.as_bytes())]);
+    if privileges.is_empty() || trusted.is(&folder, Holding::Project, &digest)? {
+        return Ok((tree, None));
+    }
+    Ok((tree, Some(Untrusted { folder, shown: file.display().to_string(), holding: Holding::Project, digest, privileges })))
+}
+
+/// What ACT's files say; nothing, where they are not agreed to: all of it says where jobs, code and data go.
+fn act_layer(act: &ActLayout, trusted: &Trusted) -> Result<(Option<ActLayer>, Option<Untrusted>)> {
+    let (layer, digest) = act.layer();
+    if trusted.is(act.root(), Holding::Act, &digest)? {
+        return Ok((Some(layer), None));
+    }
+    let privileges = privilege::privileged(&layer.tree);
+    if privileges.is_empty() {
+        return Ok((Some(layer), None));
+    }
+    let shown = act.clusters().display().to_string();
+    Ok((None, Some(Untrusted { folder: act.root().to_owned(), shown, holding: Holding::Act, digest, privileges })))
 }
 
 /// A file of ACT that cannot be read is an error where its cluster is the default, else a warning
@@ -98,12 +182,19 @@ fn judge(unreadable: BTreeMap<String, (PathBuf, Error)>, config: &Config, warnin
 
 /// Reads a YAML file; a mistake names it with line and column.
 pub fn read_yaml(file: &Path) -> Result<Node> {
-    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+    parse_yaml(file, &read_text(file)?)
+}
+
+fn read_text(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
         io::ErrorKind::InvalidData => Error::config(format!("{} is not UTF-8 text", file.display())),
         _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
-    })?;
-    let node = yaml::parse(&file.display().to_string(), &text)?;
+    })
+}
+
+fn parse_yaml(file: &Path, text: &str) -> Result<Node> {
+    let node = yaml::parse(&file.display().to_string(), text)?;
     if !matches!(node.content, Content::Mapping(_)) {
         return Err(Error::config(format!("{}: expected a mapping of keys to values", node.at)));
     }
@@ -205,7 +296,7 @@ mod tests {
         std::fs::write(&user, "default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: login}\n").expect("written");
         std::fs::write(&project, "clusters:\n  lab: {partition: dev}\n  here: {kind: local, gpus: 1}\ncolour: red\n").expect("written");
         let variables = vec![("TOW_CLUSTERS__HERE__GPUS".to_owned(), "4".to_owned()), ("TOW_RUN_ID".to_owned(), "x".to_owned())];
-        let layers = load(&Sources { user_file: Some(user), project_file: Some(project), variables, act: None }).expect("loads");
+        let layers = load(&Sources { user_file: Some(user), project_file: Some(project), variables, ..Sources::default() }).expect("loads");
         assert_eq!(layers.default_cluster(), "lab");
         assert_eq!(layers.cluster("here").expect("known").gpus, Some(4));
         assert_eq!(layers.cluster("lab").expect("known").partition.as_deref(), Some("dev"));
@@ -213,6 +304,7 @@ mod tests {
         assert!(origin("clusters.lab.host").ends_with("config.yaml:3:28"), "{}", origin("clusters.lab.host"));
         assert_eq!(origin("clusters.here.gpus"), "TOW_CLUSTERS__HERE__GPUS");
         assert_eq!(layers.warnings.len(), 1);
+        assert!(layers.untrusted.is_empty(), "it only describes jobs");
         assert!(layers.cluster("lap").expect_err("unknown").hints()[0].contains("lab"));
     }
 
@@ -223,8 +315,13 @@ mod tests {
         std::fs::create_dir_all(&clusters).expect("a folder");
         std::fs::write(clusters.join("base.yaml"), "compute_target: x\ngpu_per_nodes: 8\n").expect("written");
         std::fs::write(clusters.join("aml.yaml"), "_base_: base.yaml\naml_config: {workspace_name: w}\n").expect("written");
-        let sources = Sources { act: ActLayout::find(folder.path(), &[]), ..Sources::default() };
+        let mut sources = Sources { act: ActLayout::find(folder.path(), &[]), user_folder: Some(folder.path().to_owned()), ..Sources::default() };
+        let asked = load(&sources).expect("loads").untrusted;
+        assert!(asked.len() == 1 && asked[0].privileges.iter().any(|found| found.key.starts_with("clusters.aml")), "{asked:?}");
+        Trusted::of(sources.user_folder.as_deref()).add(&asked[0].folder, Holding::Act, &asked[0].digest).expect("agreed to");
+        sources.variables.clear();
         let layers = load(&sources).expect("loads");
+        assert!(layers.untrusted.is_empty());
         let told: Vec<String> = layers.warnings.iter().map(|warning| format!("{}: {}", warning.at, warning.message)).collect();
         // Both clusters have it from the one file.
         assert_eq!(told.len(), 1, "{told:?}");

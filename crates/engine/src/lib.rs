@@ -7,4 +7,6 @@ pub mod flow;
 pub mod history;
 pub mod import;
 pub mod layers;
+pub mod privilege;
 pub mod surroundings;
+pub mod trust;

@@ -47,25 +47,26 @@ pub fn host_name() -> String {
 }
 
 /// The nearest folder upward with `towline.yaml` or ACT's `aux_data/aml`, else the git root, else `folder` itself.
+/// One that another user owns, or that anybody can write, is no root of ours.
 pub fn code_root(folder: &Path) -> PathBuf {
-    let upward = |name: &str| folder.ancestors().find(|folder| folder.join(name).exists()).map(Path::to_owned);
-    let act = crate::act_layout::root(folder).map(Path::to_owned);
+    let upward = |name: &str| folder.ancestors().find(|folder| is_ours(&folder.join(name))).map(Path::to_owned);
+    let act = crate::act_layout::root(folder).filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS))).map(Path::to_owned);
     act.or_else(|| upward(crate::layers::PROJECT_FILE)).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
+}
+
+/// Whether something is there and no stranger could have put it there.
+fn is_ours(path: &Path) -> bool {
+    matches!(towline_host::owner::distrust(path), Ok(None))
 }
 
 /// The commit of the repository that a folder lies in.
 pub fn git_around(folder: &Path) -> Option<GitState> {
-    git_state(folder.ancestors().find(|folder| folder.join(".git").exists())?)
+    git_state(folder.ancestors().find(|folder| is_ours(&folder.join(".git")))?)
 }
 
 /// The commit that is checked out, read from git's own files: no program is started.
 pub fn git_state(root: &Path) -> Option<GitState> {
-    let dot_git = root.join(".git");
-    let git = match fs::read_to_string(&dot_git) {
-        // A worktree: the file names the real folder.
-        Ok(text) => root.join(text.strip_prefix("gitdir:")?.trim()),
-        Err(_) => dot_git,
-    };
+    let git = git_folder(root)?;
     let head = fs::read_to_string(git.join("HEAD")).ok()?;
     let Some(reference) = head.trim().strip_prefix("ref: ") else {
         return Some(GitState { commit: head.trim().to_owned(), branch: None, dirty: None });
@@ -80,13 +81,40 @@ pub fn git_state(root: &Path) -> Option<GitState> {
     loose.or_else(packed).map(|commit| GitState { commit, branch, dirty: None })
 }
 
-/// Whether tracked files differ from the commit, as git itself tells; `None` where it cannot.
+/// Whether tracked files differ from the commit, as git itself tells; `None` where it cannot. A repository's own
+/// configuration can name programs that `git status` starts: it is not asked where it names any.
 pub fn is_dirty(root: &Path) -> Option<bool> {
+    if names_programs(root) {
+        return None;
+    }
     let mut command = Command::new("git");
     // Looking must not write: other programs may hold the index.
-    command.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root).args(["status", "--porcelain", "--untracked-files=no"]);
+    command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]).arg("-C").arg(root);
+    command.args(["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
     let output = command.output().ok()?;
     output.status.success().then_some(!output.stdout.is_empty())
+}
+
+/// Whether the configuration inside a repository has filters, or includes files that may have.
+fn names_programs(root: &Path) -> bool {
+    let git = git_folder(root);
+    let common = git.as_ref().and_then(|git| fs::read_to_string(git.join("commondir")).ok().map(|folder| git.join(folder.trim())));
+    let files = [git.clone().map(|git| git.join("config")), git.map(|git| git.join("config.worktree")), common.map(|common| common.join("config"))];
+    let named = |text: String| text.lines().map(|line| line.trim().to_lowercase()).any(|line| line.starts_with("[filter") || line.starts_with("[include"));
+    files.into_iter().flatten().any(|file| match fs::read(&file) {
+        Ok(bytes) => named(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    })
+}
+
+/// Where git keeps what it knows of a repository or of a worktree of it.
+fn git_folder(root: &Path) -> Option<PathBuf> {
+    let dot_git = root.join(".git");
+    match fs::read_to_string(&dot_git) {
+        // A worktree: the file names the real folder.
+        Ok(text) => Some(root.join(text.strip_prefix("gitdir:")?.trim())),
+        Err(_) => Some(dot_git),
+    }
 }
 
 /// The umask of this process, without changing it.

@@ -25,6 +25,41 @@ fn name_of(magic: u64) -> Option<&'static str> {
     })
 }
 
+/// What is free for us on the file system of a path, and how much it has in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub free_bytes: u64,
+    pub bytes: u64,
+    /// Files and folders that can still be made; `None` where the file system has no such limit.
+    pub free_files: Option<u64>,
+}
+
+impl Room {
+    /// Whether so little is left that a write of ours is likely to fail.
+    pub const fn is_full(&self) -> bool {
+        self.free_bytes < FULL_BYTES || matches!(self.free_files, Some(free) if free < FULL_FILES)
+    }
+}
+
+/// Less free than this counts as a full disk: one transaction of the history and one journal would not fit.
+const FULL_BYTES: u64 = 1 << 20;
+const FULL_FILES: u64 = 16;
+
+/// Whether an error says that the disk, or the user's share of it, is full, or that it cannot be written at present.
+pub fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+pub fn room(path: &Path) -> io::Result<Room> {
+    let stat = rustix::fs::statvfs(path)?;
+    let limited = stat.f_files > 0;
+    Ok(Room {
+        free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        free_files: limited.then_some(stat.f_favail),
+    })
+}
+
 /// Makes a folder that only its owner can read, with its parents. One that others own or can
 /// write to is refused.
 pub fn private_folder(path: &Path) -> io::Result<()> {

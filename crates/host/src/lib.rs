@@ -8,6 +8,7 @@ pub mod filesystem;
 pub mod lock;
 pub mod mounts;
 pub mod once;
+pub mod owner;
 pub mod ports;
 pub mod process;
 pub mod program;

@@ -68,6 +68,9 @@ pub(crate) struct Attempt {
     stage: Stage,
     layout: Option<Layout>,
     data: Option<DataProcess>,
+    /// Nodes that are not ours write to the same folders and have not ended.
+    other_nodes_write: bool,
+    uncollected: Option<String>,
     /// The runner inside came to its end, and nothing below it is alive.
     left_an_ending: bool,
     /// Decided once; the first cause stays.
@@ -109,6 +112,8 @@ impl Attempt {
             stage: Stage::Layout,
             layout: None,
             data: None,
+            other_nodes_write: false,
+            uncollected: None,
             left_an_ending: false,
             ending: None,
             kill_at: None,
@@ -208,7 +213,7 @@ impl Attempt {
 
     /// The ending, once [`Change::Done`] or [`Change::Held`] was told.
     pub(crate) fn ending(&self) -> Ending {
-        self.ending.clone().unwrap_or_else(Ending::success)
+        self.ending.clone().unwrap_or_else(Ending::success).with_uncollected(self.uncollected())
     }
 
     /// Ends the attempt from outside: SIGTERM now, SIGKILL after the grace.
@@ -361,7 +366,7 @@ impl Attempt {
             group.remove();
         }
         let failed = matches!(
-            self.ending.as_ref().and_then(|ending| ending.cause),
+            self.ending().cause,
             Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull | Cause::Data)
         );
         match self.assignment.hold_on_failure {

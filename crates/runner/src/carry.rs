@@ -137,22 +137,35 @@ impl Runner {
         }
     }
 
-    /// The claim is written before anything of the attempt runs: to disk, unless the intent is
-    /// there already. A killed process loses neither; a power cut loses at most one of the two.
+    /// Claims an attempt and begins it. One that cannot be claimed goes back to the daemon: nothing of it has begun.
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
-        let (run, attempt) = (assignment.run.clone(), assignment.attempt);
-        let gpus = assignment.gpus.concat();
-        let claim = JournalRecord::Claim { run: run.clone(), attempt, at: towline_host::clock::now(), gpus };
-        self.journal.append(&claim, !assignment.intent_is_durable)?;
+        let folder = match self.claim(&assignment) {
+            Ok(folder) => folder,
+            Err(error) => {
+                let why = format!("the folder of its run cannot be written: {error}");
+                self.tell(&FromRunner::Unclaimed { run: assignment.run, attempt: assignment.attempt, why });
+                return Ok(());
+            }
+        };
         crash::pass("runner.claimed");
         self.carried += 1;
-        let folder = self.folder(&run)?;
         let mut current = Attempt::new(assignment, &folder, &self.name);
         let change = current.begin();
         self.attempt = Some(current);
         crash::pass("runner.spawned");
         self.changed(change)
+    }
+
+    /// The claim is written before anything of the attempt runs: to disk, unless the intent is
+    /// there already. A killed process loses neither; a power cut loses at most one of the two.
+    fn claim(&mut self, assignment: &Assignment) -> io::Result<PathBuf> {
+        let folder = self.folder(&assignment.run)?;
+        self.journal.reserve()?;
+        let (run, attempt, gpus) = (assignment.run.clone(), assignment.attempt, assignment.gpus.concat());
+        let claim = JournalRecord::Claim { run, attempt, at: towline_host::clock::now(), gpus };
+        self.journal.append(&claim, !assignment.intent_is_durable)?;
+        Ok(folder)
     }
 
     fn folder(&self, run: &RunId) -> io::Result<PathBuf> {
@@ -167,7 +180,7 @@ impl Runner {
         match change {
             Change::Nothing => {}
             Change::SetUpStarted | Change::RanksStarted => self.ranks_started(),
-            Change::Held { until } => self.held(until)?,
+            Change::Held { until } => self.held(until),
             Change::Done => self.end()?,
         }
         Ok(())
@@ -185,12 +198,12 @@ impl Runner {
         crash::pass("runner.started");
     }
 
-    fn held(&mut self, until: towline_core::time::Moment) -> io::Result<()> {
-        let Some(current) = &self.attempt else { return Ok(()) };
+    fn held(&mut self, until: towline_core::time::Moment) {
+        let Some(current) = &self.attempt else { return };
         let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
-        self.journal.append(&JournalRecord::Held { run: run.clone(), attempt, until, ending: ending.clone() }, true)?;
+        // It only tells our guard what the ending was, should we be killed while the nodes are kept.
+        let _ = self.journal.append(&JournalRecord::Held { run: run.clone(), attempt, until, ending: ending.clone() }, true);
         self.tell(&FromRunner::Held { run, attempt, until, ending });
-        Ok(())
     }
 
     /// The end record is on disk before anybody hears of it.
@@ -199,7 +212,7 @@ impl Runner {
         let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
         let at = towline_host::clock::now();
         crash::pass("runner.end.before");
-        self.journal.append(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() }, true)?;
+        self.journal.append_end(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
         crash::pass("runner.end.written");
         self.tell(&FromRunner::Ended { run, attempt, at, ending });
         crash::pass("runner.end.sent");

@@ -56,8 +56,7 @@ fn settle(name: &str) -> io::Result<()> {
     let ending = held.unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the runner was killed"));
     let at = towline_host::clock::now();
     let mut journal = Journal::from_descriptor(rustix::stdio::stdout())?;
-    // The runner may have been cut in the middle of a line.
-    journal.append_after_torn_line(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
+    journal.append_end(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
     if let Ok(mut control) = Control::from_stdin() {
         let _ = control.send(&FromRunner::Ended { run, attempt, at, ending });
     }

@@ -5,10 +5,16 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 use towline_core::RunId;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 use towline_wire::journal::{JournalRecord, line, parse};
+
+/// What the records of one attempt take at most: its claim, its processes, its end.
+const ATTEMPT_BYTES: u64 = 16 << 10;
+/// How long to wait before an end is written again that found no room.
+const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// An open journal, locked for as long as any copy of its descriptor lives.
 #[derive(Debug)]
@@ -29,20 +35,40 @@ impl Journal {
         Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(descriptor, 3)?)))
     }
 
-    /// Appends in one write; with `sync`, returns only when it is on disk.
-    pub fn append(&mut self, record: &JournalRecord, sync: bool) -> io::Result<()> {
-        self.0.write_all(&line(record))?;
-        if sync { self.0.sync_data() } else { Ok(()) }
+    /// Sets room aside for the records of one attempt, so that its end can be written on a disk that others have
+    /// filled meanwhile. A file system that cannot set room aside is taken at its word.
+    pub fn reserve(&self) -> io::Result<()> {
+        let length = self.0.metadata()?.len();
+        match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, length, ATTEMPT_BYTES) {
+            Err(error) if towline_host::filesystem::is_no_room(&error.into()) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
-}
 
-impl Journal {
-    /// Appends and syncs a record behind whatever a killed writer left: a torn line is closed first.
-    pub fn append_after_torn_line(&mut self, record: &JournalRecord) -> io::Result<()> {
-        let mut bytes = vec![b'\n'];
-        bytes.extend(line(record));
-        self.0.write_all(&bytes)?;
-        self.0.sync_data()
+    /// Appends in one write; with `sync`, returns only when it is on disk. After an error nothing of it is there.
+    pub fn append(&mut self, record: &JournalRecord, sync: bool) -> io::Result<()> {
+        self.append_bytes(&line(record), sync)
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
+        let length = self.0.metadata()?.len();
+        let written = self.0.write_all(bytes).and_then(|()| if sync { self.0.sync_data() } else { Ok(()) });
+        if written.is_err() {
+            let _ = self.0.set_len(length);
+        }
+        written
+    }
+
+    /// Appends and syncs how an attempt ended. On a full disk it waits for room, because an end that is known must
+    /// not be forgotten. A line that a killed writer left unfinished is closed first.
+    pub fn append_end(&mut self, record: &JournalRecord) -> io::Result<()> {
+        let bytes = [b"\n".as_slice(), &line(record)].concat();
+        loop {
+            match self.append_bytes(&bytes, true) {
+                Err(error) if towline_host::filesystem::is_no_room(&error) => std::thread::sleep(ROOM_PAUSE),
+                other => return other,
+            }
+        }
     }
 }
 

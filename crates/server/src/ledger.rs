@@ -7,7 +7,7 @@ use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::state::RunState;
 use towline_core::time::Moment;
-use towline_core::{Result, RunId};
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::{Batch, History, RunKey};
 
 /// One thing to write.
@@ -55,15 +55,17 @@ enum Order<M> {
 pub(crate) struct Ledger<M> {
     history: History,
     orders: Vec<Order<M>>,
-    /// The disk refuses; what must be written is tried again later.
-    stalled: bool,
+    /// Why the first order could not be written. It and all behind it are tried again later, in their order.
+    stalled: Option<Error>,
+    /// A retry was asked for.
+    retrying: bool,
 }
 
 type Group<M> = Vec<(Vec<Write>, bool, Done<M>)>;
 
 impl<M> Ledger<M> {
     pub(crate) const fn new(history: History) -> Self {
-        Self { history, orders: Vec::new(), stalled: false }
+        Self { history, orders: Vec::new(), stalled: None, retrying: false }
     }
 
     pub(crate) const fn history(&self) -> &History {
@@ -82,16 +84,32 @@ impl<M> Ledger<M> {
 
     /// Whether a flush would do something now.
     pub(crate) const fn has_work(&self) -> bool {
-        !self.orders.is_empty() && !self.stalled
+        !self.orders.is_empty() && (self.stalled.is_none() || self.retrying)
+    }
+
+    /// Whether something ordered is not written yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.orders.is_empty()
+    }
+
+    /// Why nothing can be written at present.
+    pub(crate) const fn stalled(&self) -> Option<&Error> {
+        self.stalled.as_ref()
     }
 
     /// Lets a stalled ledger try again.
     pub(crate) const fn retry(&mut self) {
-        self.stalled = false;
+        self.retrying = true;
     }
 
     /// Carries out everything ordered, in one transaction where it can.
+    ///
+    /// An order that fails and must not be lost keeps its place, and no write behind it is carried out: what the
+    /// later one does may rest on the earlier one (a journal is removed because its run's end is in the history).
+    /// Submissions and removals behind it are refused with the same error. Reads are answered from what is written.
     pub(crate) fn flush(&mut self) -> Vec<M> {
+        self.stalled = None;
+        self.retrying = false;
         let mut answers = Vec::new();
         let mut group = Vec::new();
         for order in std::mem::take(&mut self.orders) {
@@ -107,26 +125,31 @@ impl<M> Ledger<M> {
         answers
     }
 
-    /// One transaction for the whole group; when that fails, one each, so that a full disk refuses
-    /// new submissions while the rest waits until it can be written.
+    /// One transaction for the whole group; when that fails, one each, up to the first that must not be lost.
     fn commit(&mut self, group: Group<M>, answers: &mut Vec<M>) {
         if group.is_empty() {
             return;
         }
-        let durable = group.iter().any(|(_, durable, _)| *durable);
-        let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
-        if let Ok(mut results) = apply(&self.history, &all, durable) {
-            for (writes, _, done) in group {
-                let rest = results.split_off(writes.len());
-                answers.push(done(Ok(std::mem::replace(&mut results, rest))));
+        if self.stalled.is_none() {
+            let durable = group.iter().any(|(_, durable, _)| *durable);
+            let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
+            if let Ok(mut results) = apply(&self.history, &all, durable) {
+                for (writes, _, done) in group {
+                    let rest = results.split_off(writes.len());
+                    answers.push(done(Ok(std::mem::replace(&mut results, rest))));
+                }
+                return;
             }
-            return;
         }
         for (writes, durable, done) in group {
             let refusable = writes.iter().any(|write| matches!(write, Write::Submit { .. } | Write::Forget { .. }));
-            match apply(&self.history, &writes.iter().collect::<Vec<_>>(), durable) {
-                Err(_) if !refusable => {
-                    self.stalled = true;
+            let result = match &self.stalled {
+                Some(error) => Err(error.again()),
+                None => apply(&self.history, &writes.iter().collect::<Vec<_>>(), durable),
+            };
+            match result {
+                Err(error) if !refusable => {
+                    self.stalled.get_or_insert(error);
                     self.orders.push(Order::Write { writes, durable, done });
                 }
                 result => answers.push(done(result)),

@@ -112,6 +112,11 @@ impl Home {
     pub fn configure(&self, text: &str) {
         fs::write(self.path("config/towline/config.yaml"), text).unwrap();
     }
+    /// Agrees to what the project's configuration is now.
+    #[track_caller]
+    pub fn trust(&self) {
+        self.tow(["trust", "--yes"]).ok();
+    }
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.project().join(name)).unwrap_or_default()
     }

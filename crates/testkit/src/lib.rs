@@ -7,6 +7,7 @@ pub mod ability;
 pub mod aml;
 pub mod campaign;
 pub mod contract;
+pub mod disk;
 pub mod fake;
 mod home;
 pub mod page;

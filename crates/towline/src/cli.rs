@@ -2,7 +2,7 @@
 
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, import, init, logs, ls, nodes, port, prune, ps, query,
-    release, resubmit, rm, scratch, show, snapshot, ssh, submit, sync, tunnel, up, url, wait, why,
+    release, resubmit, rm, scratch, show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -77,9 +77,39 @@ pub(crate) enum Verb {
     #[command(alias = "blame")]
     Nodes(nodes::Args),
     Config(config::Args),
+    Trust(trust::Args),
     Doctor(doctor::Args),
     Daemon(daemon::Args),
     Completions(completions::Args),
+}
+
+impl Verb {
+    /// Whether it only looks, or ends something: configuration that is not trusted is no reason to refuse it.
+    pub(crate) const fn reads_only(&self) -> bool {
+        matches!(
+            self,
+            Self::Ps(_)
+                | Self::Qf(_)
+                | Self::Qq(_)
+                | Self::Qr(_)
+                | Self::Query(_)
+                | Self::Logs(_)
+                | Self::Why(_)
+                | Self::Show(_)
+                | Self::Get(_)
+                | Self::Abort(_)
+                | Self::Wait(_)
+                | Self::Diff(_)
+                | Self::History(_)
+                | Self::Prune(_)
+                | Self::Release(_)
+                | Self::Config(_)
+                | Self::Trust(_)
+                | Self::Doctor(_)
+                | Self::Daemon(_)
+                | Self::Completions(_)
+        )
+    }
 }
 
 /// Parses one of the verbs that are called in loops without making all the others first. `None`

@@ -58,8 +58,9 @@ pub(crate) fn stays(place: &CodePlace) -> Option<String> {
 
 /// Walks the tree; nothing of it is read yet.
 pub(crate) fn survey(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<Survey> {
-    let mapped = context.layers()?.config.folders.keys().map(PathBuf::from).collect::<Vec<_>>();
-    let rules = Rules::new(&place.root, wish.ignore, mapped)?.without_credentials(crate::withheld::files(&context.layers()?.config, &place.root));
+    let layers = context.layers()?;
+    let mapped = layers.config.folders.keys().chain(&layers.described_folders).map(PathBuf::from).collect::<Vec<_>>();
+    let rules = Rules::new(&place.root, wish.ignore, mapped)?.without_credentials(crate::withheld::files(&layers.config, &place.root));
     let own = context.state()?.root().parent().and_then(|folder| folder.canonicalize().ok());
     let rules = match own {
         Some(own) => rules.without(own),

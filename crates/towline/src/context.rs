@@ -22,6 +22,8 @@ use towline_wire::runner::Variables;
 
 pub(crate) struct Context {
     pub(crate) json: bool,
+    /// The verb only reads: configuration that is not trusted is left out and said, and no reason to refuse.
+    reads_only: bool,
     folder: OnceCell<PathBuf>,
     environment: OnceCell<Vec<(String, String)>>,
     layers: OnceCell<Layers>,
@@ -29,13 +31,13 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) const fn new(json: bool) -> Self {
-        Self { json, folder: OnceCell::new(), environment: OnceCell::new(), layers: OnceCell::new(), state: OnceCell::new() }
+    pub(crate) const fn new(json: bool, reads_only: bool) -> Self {
+        Self { json, reads_only, folder: OnceCell::new(), environment: OnceCell::new(), layers: OnceCell::new(), state: OnceCell::new() }
     }
 
     /// For what `ssh` starts by itself: with this state folder, whatever the environment says.
     pub(crate) fn of(state: &str) -> Self {
-        let context = Self::new(false);
+        let context = Self::new(false, true);
         let _ = context.state.set(StateFolder::new(state));
         context
     }
@@ -55,13 +57,28 @@ impl Context {
 
     pub(crate) fn layers(&self) -> Result<&Layers> {
         if self.layers.get().is_none() {
-            let loaded = layers::load(&Sources::find(self.folder()?, self.environment()))?;
+            let loaded = self.load_layers()?;
             for warning in &loaded.warnings {
                 crate::output::status(&format!("warning: {}: {}", warning.at, warning.message));
             }
             let _ = self.layers.set(loaded);
         }
         Ok(self.layers.get().expect("set above"))
+    }
+
+    /// Reads the layers. What the user has not agreed to does not count; a verb that acts asks about it, or is refused.
+    fn load_layers(&self) -> Result<Layers> {
+        let sources = Sources::find(self.folder()?, self.environment());
+        let loaded = layers::load(&sources)?;
+        if loaded.untrusted.is_empty() {
+            return Ok(loaded);
+        }
+        if self.reads_only {
+            loaded.untrusted.iter().for_each(|untrusted| crate::output::status(&format!("warning: {}", crate::trusting::summary(untrusted))));
+            return Ok(loaded);
+        }
+        crate::trusting::ask(&sources, &loaded.untrusted)?;
+        layers::load(&sources)
     }
 
     pub(crate) fn state(&self) -> Result<&StateFolder> {

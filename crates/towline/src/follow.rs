@@ -61,6 +61,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         watch: None,
         told: false,
         begun: Instant::now(),
+        trouble: Trouble::default(),
     };
     let mut daemon = if view.follow && !follower.state.phase.is_ended() { Some(follower.connect()?) } else { None };
     loop {
@@ -93,6 +94,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             return Ok(Followed::Shown);
         }
         follower.tell_that_it_waits();
+        follower.trouble.look(context);
         if follower.wait(daemon.as_ref(), interrupts.as_ref())? {
             return Ok(Followed::Detached);
         }
@@ -121,6 +123,41 @@ struct Follower<'a> {
     /// The user knows that it waits.
     told: bool,
     begun: Instant,
+    trouble: Trouble,
+}
+
+/// How often somebody who waits is told that the daemon is in trouble.
+const TROUBLE_EVERY: Duration = Duration::from_secs(2);
+
+/// What keeps the daemon from writing down what happens. Whoever waits for it is told once, and told when it is over.
+#[derive(Debug)]
+struct Trouble {
+    looked: Instant,
+    told: Option<String>,
+}
+
+impl Default for Trouble {
+    fn default() -> Self {
+        Self { looked: Instant::now(), told: None }
+    }
+}
+
+impl Trouble {
+    fn look(&mut self, context: &Context) {
+        if self.looked.elapsed() < TROUBLE_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        let Ok(state) = context.state() else { return };
+        let Ok(Some((Reply::Status(status), _))) = client::ask_if_there(state, Request::Status) else { return };
+        if status.trouble != self.told {
+            match &status.trouble {
+                Some(why) => output::status(&format!("waiting: {why}")),
+                None => output::status("that is over; going on"),
+            }
+            self.told = status.trouble;
+        }
+    }
 }
 
 /// A line of a log, for programs. Bytes that are not UTF-8 are replaced.
@@ -333,6 +370,7 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
 fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, check: impl Fn(&RunId, &RunState) -> Result<()>) -> Result<Vec<RunState>> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
+    let mut trouble = Trouble::default();
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec(), logs: false })?;
         let mut next = Some(first);
@@ -349,7 +387,8 @@ fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, chec
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
             }
-            let _ = conversation.stream().set_read_timeout(left);
+            trouble.look(context);
+            let _ = conversation.stream().set_read_timeout(Some(left.map_or(TROUBLE_EVERY, |left| left.min(TROUBLE_EVERY))));
             next = match conversation.next_reply() {
                 Ok(reply) => reply,
                 Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),

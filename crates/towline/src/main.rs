@@ -34,6 +34,7 @@ mod ssh_include;
 mod stores;
 mod table;
 mod transfers;
+mod trusting;
 mod tunnels;
 mod withheld;
 

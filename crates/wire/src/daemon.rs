@@ -175,6 +175,9 @@ pub struct Status {
     pub running: usize,
     pub runners: usize,
     pub memory_bytes: u64,
+    /// Why nothing can be written down at present: a full disk. Runs go on; starts and ends wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// Why a run waits.

@@ -25,6 +25,10 @@ impl StateFolder {
     pub fn daemon_log(&self) -> PathBuf {
         self.0.join("daemon.log")
     }
+    /// Room that is given up when the disk is full.
+    pub fn reserve(&self) -> PathBuf {
+        self.0.join("reserve")
+    }
     /// What the configuration last said about this machine.
     pub fn limits(&self) -> PathBuf {
         self.0.join("limits.json")

@@ -173,6 +173,12 @@ pub enum FromRunner {
         runner: String,
         carrying: Option<(RunId, u32)>,
     },
+    /// It could not write its claim, so nothing of the attempt was started.
+    Unclaimed {
+        run: RunId,
+        attempt: u32,
+        why: String,
+    },
     Started {
         run: RunId,
         attempt: u32,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-const VERBS: [&str; 56] = [
+const VERBS: [&str; 57] = [
     "submit",
     "run",
     "ps",
@@ -58,6 +58,7 @@ const VERBS: [&str; 56] = [
     "nodes",
     "config show",
     "config schema",
+    "trust",
     "doctor",
     "daemon status",
     "daemon stop",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
 
-const CAMPAIGNS: [&str; 9] = ["exactly_once", "slurm_once", "azureml_once", "no_lost_byte", "load", "transfers", "size", "tunnel", "scratch"];
+const CAMPAIGNS: [&str; 10] = ["exactly_once", "full_disk", "slurm_once", "azureml_once", "no_lost_byte", "load", "transfers", "size", "tunnel", "scratch"];
 
 /// What a line that is worth keeping has in it.
 const FACTS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];

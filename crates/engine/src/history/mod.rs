@@ -99,6 +99,15 @@ impl History {
     }
 }
 
+fn is_full(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| towline_host::filesystem::room(folder).is_ok_and(|room| room.is_full()))
+}
+
+fn full(path: &Path) -> Error {
+    Error::refused(format!("the disk that holds {} is full; nothing was changed", path.display()))
+        .hint("make room, then do it again; `tow prune --yes` removes runs that ended more than 30 days ago")
+}
+
 /// An error of SQLite in words. Damage is named and nothing is replaced.
 fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
@@ -106,9 +115,11 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Error::bug(format!("the history {shown} is damaged: {error}"))
             .hint("it is left as it is; try `sqlite3 FILE .recover`, or move it away to begin a new history"),
-        Some(ErrorCode::DiskFull) => {
-            Error::refused(format!("the disk that holds {shown} is full")).hint("free some space, then do it again: nothing was changed")
-        }
+        Some(ErrorCode::DiskFull) => full(path),
+        // Shared memory and journals beside the file need room too; SQLite calls that an I/O error.
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(path) => full(path),
+        Some(ErrorCode::SystemIoFailure) => Error::refused(format!("the disk that holds {shown} cannot be read or written: {error}"))
+            .hint("look at the disk: `dmesg`, or whoever runs the file server"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unreachable(format!("the history {shown} is held by another process")),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             Error::refused(format!("the history {shown} cannot be opened: {error}")).hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")

@@ -3,7 +3,7 @@
 use super::{Attempt, Change, Stage};
 use crate::data::DataProcess;
 use rustix::process::Signal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
 use towline_wire::runner::DataOrder;
 
@@ -41,55 +41,85 @@ impl Attempt {
         }
     }
 
-    /// Everything that ran is gone. What carries the data ends last; if it was lost on the way,
-    /// another one collects.
+    /// Other nodes write to the same folders: what was written is collected for good when they have ended too.
+    pub(crate) const fn wait_for_other_nodes(&mut self) {
+        self.other_nodes_write = true;
+    }
+
+    /// No node but this one is left. What is late to be collected gets the whole grace from now on.
+    pub(crate) fn other_nodes_have_ended(&mut self) {
+        if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting {
+            return;
+        }
+        if self.kill_at.is_some() {
+            self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis));
+        }
+        self.finish_data();
+    }
+
+    /// Everything that ran here is gone. What carries the data ends last.
     pub(super) fn collect(&mut self) -> Option<Change> {
-        let order = self.assignment.data.clone()?;
+        self.assignment.data.as_ref()?;
         if self.stage == Stage::Collecting || self.stage == Stage::Staging || self.stage == Stage::Layout {
             return None;
         }
         self.stage = Stage::Collecting;
         self.kill_at = None;
-        match &mut self.data {
-            Some(data) if data.outcome().is_none() => data.finish(),
-            _ => {
-                let again = DataOrder { only_collect: true, ..order };
-                match DataProcess::begin(&again, &self.assignment, &self.folder) {
-                    Ok(mut data) => {
-                        data.finish();
-                        self.data = Some(data);
-                    }
-                    Err(error) => {
-                        self.data = None;
-                        self.ending.get_or_insert(Ending::cause(Cause::Data).detail(error.to_string()));
-                        return None;
-                    }
-                }
-            }
+        if !self.other_nodes_write {
+            self.finish_data();
         }
         Some(Change::Nothing)
+    }
+
+    /// Has what was written collected; if the process that does it was lost on the way, another one does.
+    fn finish_data(&mut self) {
+        if let Some(data) = self.data.as_mut().filter(|data| data.outcome().is_none()) {
+            return data.finish();
+        }
+        let Some(order) = self.assignment.data.clone() else { return };
+        let again = DataOrder { only_collect: true, ..order };
+        match DataProcess::begin(&again, &self.assignment, &self.folder) {
+            Ok(mut data) => {
+                data.finish();
+                self.data = Some(data);
+            }
+            Err(error) => {
+                self.data = None;
+                self.not_collected(&error.to_string());
+            }
+        }
+    }
+
+    fn not_collected(&mut self, why: &str) {
+        self.uncollected = Some(why.to_owned());
+    }
+
+    /// Why something that was written has not reached its store.
+    pub(crate) fn uncollected(&self) -> Option<&str> {
+        self.uncollected.as_deref()
+    }
+
+    /// Whether nothing runs any more and what was written is being collected.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.stage == Stage::Collecting
     }
 
     pub(super) fn wake_collecting(&mut self) -> Change {
         if let Some(data) = &mut self.data {
             data.hear();
+            if self.other_nodes_write {
+                return Change::Nothing;
+            }
             if self.kill_at.is_some_and(|moment| Instant::now() >= moment) {
                 data.kill(Signal::KILL);
             }
             match data.outcome() {
                 None => return Change::Nothing,
                 Some(Ok(())) => {}
-                // The first cause stays, but that something is missing is not kept quiet.
-                Some(Err(why)) => match &mut self.ending {
-                    None => self.ending = Some(Ending::cause(Cause::Data).detail(why)),
-                    Some(ending) => {
-                        let first = ending.detail.take().map(|detail| format!("{detail}; ")).unwrap_or_default();
-                        ending.detail = Some(format!("{first}its data was not collected: {why}"));
-                    }
-                },
+                Some(Err(why)) => self.not_collected(&why),
             }
             self.data = None;
         }
-        self.finish()
+        if self.other_nodes_write { Change::Nothing } else { self.finish() }
     }
 }

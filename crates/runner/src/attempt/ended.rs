@@ -77,7 +77,7 @@ impl Attempt {
                     None => Cause::ExitCode,
                 };
                 let first_failure = Some(RankFailure { rank, node, exit_code: code, signal: by_signal });
-                Ending { cause: Some(cause), exit_code, first_failure, detail: None }
+                Ending { exit_code, first_failure, ..Ending::cause(cause) }
             }
         }
     }

@@ -219,7 +219,16 @@ impl Head {
             self.outlast(attempt, claim)?;
         }
         let ends = self.node_ends(attempt, claim)?;
-        Ok(stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code()))))
+        let uncollected = self.uncollected(&ends);
+        let ending = stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code())));
+        Ok(ending.with_uncollected(uncollected.as_deref()))
+    }
+
+    /// Why something that was written has not reached its store, where that is so.
+    fn uncollected(&self, ends: &[Option<End>]) -> Option<String> {
+        let told = ends.iter().flatten().find_map(|end| end.ending.uncollected.clone());
+        let nobody_collected = super::node::writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
+        told.or_else(|| nobody_collected.then(|| super::node::CUT_SHORT.to_owned()))
     }
 
     /// What started the runners on other nodes may be killed before them: who left no word there is

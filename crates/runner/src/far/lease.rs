@@ -67,7 +67,8 @@ pub fn is_lapsed(leases: &[PathBuf], claim: &Path) -> io::Result<bool> {
 /// The time by the clock that stamps files there.
 fn clock_of(beside: &Path) -> io::Result<std::time::SystemTime> {
     let probe = beside.with_file_name(format!(".clock.{}.{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id()));
-    fs::write(&probe, b"x")?;
+    // Without a byte in it, it needs no room on a full disk.
+    fs::write(&probe, b"")?;
     let now = fs::metadata(&probe)?.modified();
     let _ = fs::remove_file(&probe);
     now

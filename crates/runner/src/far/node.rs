@@ -2,7 +2,7 @@
 //! leaves how it ended in the run's folder.
 
 use super::image;
-use super::lease::Lease;
+use super::lease::{Lease, is_lapsed};
 use super::records::{self, Records};
 use crate::assemble::{self, Given, Grounds, Wanted};
 use crate::attempt::{Attempt, Change};
@@ -20,7 +20,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::runner::{Assignment, GangPlace, Stop};
-use towline_wire::stage::{Claim, End, Holder, Record, RunFolder, StageFolder, Started, StopOrder};
+use towline_wire::stage::{Claim, End, Holder, Order, Record, RunFolder, StageFolder, Started, StopOrder};
 
 /// How often the word to end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -66,15 +66,24 @@ fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
     command.arg(super::NODE_VERB).arg(&task.stage).args([task.submission.as_str(), task.run.as_str(), &task.attempt.to_string()]);
     let status = command.env(super::HEAD_PID, std::process::id().to_string()).stdin(Stdio::null()).status()?;
     towline_host::process::kill_all_descendants();
-    let ending = Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {node} was killed"));
+    let collects = node == 0 && records::order(&StageFolder::new(&task.stage), &task.submission).is_ok_and(|order| writes_data(&order));
+    let ending = Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {node} was killed")).with_uncollected(collects.then_some(CUT_SHORT));
     write_end(&StageFolder::new(&task.stage).run(&task.run), task.attempt, node, ending)?;
     Ok(status.code().unwrap_or(1))
 }
 
-/// The first to say so is right.
+/// What is said of data when nobody was left to collect it.
+pub(super) const CUT_SHORT: &str = "the end came before it could be; it is in `io/` of the run's folder: `tow get RUN io`";
+
+/// Whether a run of this submission writes to a datastore from its folder.
+pub(super) fn writes_data(order: &Order) -> bool {
+    order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Write)
+}
+
+/// The first to say so is right. On a full disk it waits for room.
 fn write_end(folder: &RunFolder, attempt: u32, node: u32, ending: Ending) -> io::Result<()> {
     let end = End { at: towline_host::clock::now(), ending };
-    towline_host::once::create(&folder.node_end(attempt, node), &serde_json::to_vec(&end).map_err(io::Error::other)?).map(|_| ())
+    records::create(&folder.node_end(attempt, node), &end).map(|_| ())
 }
 
 fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
@@ -85,9 +94,23 @@ fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
     let ending = match assigned(&stage, task, node) {
         _ if is_orphan(parent) => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
         Ok((assignment, needs_data)) => {
-            let folder = folder.clone();
-            Carrier { folder, node, attempt: task.attempt, parent, lease: &lease, needs_data, ended_by: None, told_since: None, looked: Instant::now() }
-                .carry(assignment)?
+            let nodes = assignment.shape.nodes;
+            let collects = assignment.data.iter().flat_map(|data| &data.io).any(|order| order.io.mode == IoMode::Write);
+            Carrier {
+                folder: folder.clone(),
+                node,
+                attempt: task.attempt,
+                parent,
+                lease: &lease,
+                needs_data,
+                collects,
+                others_write: collects && nodes > 1,
+                nodes,
+                ended_by: None,
+                told_since: None,
+                looked: Instant::now(),
+            }
+            .carry(assignment)?
         }
         Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
     };
@@ -173,6 +196,12 @@ struct Carrier<'a> {
     lease: &'a Lease,
     /// The first node brings what this one needs too.
     needs_data: bool,
+    /// This node collects what all of them write.
+    collects: bool,
+    /// Others may still be writing what this node collects.
+    others_write: bool,
+    /// How many nodes the attempt has.
+    nodes: u32,
     /// What the word to end said.
     ended_by: Option<Ending>,
     /// Since when a signal of the scheduler is waited for.
@@ -188,6 +217,9 @@ impl Carrier<'_> {
         }
         let reach_all = assignment.signals_reach_all;
         let mut attempt = Attempt::new(assignment, self.folder.root(), "node");
+        if self.others_write {
+            attempt.wait_for_other_nodes();
+        }
         let mut change = attempt.begin();
         loop {
             match change {
@@ -195,21 +227,34 @@ impl Carrier<'_> {
                 Change::SetUpStarted | Change::RanksStarted if self.node == 0 => {
                     records::make(&self.folder, self.attempt, Record::Started, &Started { at: towline_host::clock::now() })?;
                     if change == Change::RanksStarted {
-                        towline_host::once::create(&self.ready_file(), b"")?;
+                        records::create(&self.ready_file(), &())?;
                     }
                 }
                 _ => {}
             }
             let heard = word.wait(Some(&attempt), LOOK_EVERY)?;
+            if self.others_write && attempt.is_collecting() && !self.is_any_other_alive() {
+                self.others_write = false;
+                attempt.other_nodes_have_ended();
+            }
             if self.is_to_end(&mut attempt, heard, reach_all) {
                 // Others may begin any moment: nothing of ours may be alive then.
                 towline_host::process::kill_all_descendants();
-                return Ok(self.ended_by.clone().unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")));
+                let ending = self.ended_by.clone().unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster"));
+                return Ok(ending.with_uncollected(self.collects.then_some(CUT_SHORT)));
             }
             change = attempt.wake();
         }
         // Why it was told to end counts, not how the ranks took it.
-        Ok(self.ended_by.clone().unwrap_or_else(|| attempt.ending()))
+        Ok(self.ended_by.clone().map_or_else(|| attempt.ending(), |ending| ending.with_uncollected(attempt.uncollected())))
+    }
+
+    /// Whether another node has not written down its end and may still be alive.
+    fn is_any_other_alive(&self) -> bool {
+        let silent = |node: &u32| !self.folder.node_end(self.attempt, *node).exists();
+        let silent: Vec<PathBuf> =
+            (0..self.nodes).filter(|node| *node != self.node).filter(silent).map(|node| self.folder.lease(self.attempt, Holder::Node(node))).collect();
+        !silent.is_empty() && !is_lapsed(&silent, &self.folder.record(self.attempt, Record::Claim)).unwrap_or(false)
     }
 
     fn ready_file(&self) -> PathBuf {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 use towline_core::RunId;
 use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
@@ -125,9 +126,24 @@ fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
+/// How long to wait before a record is written again that found no room.
+const ROOM_PAUSE: Duration = Duration::from_millis(500);
+
 /// Makes a record, unless there is one.
 pub fn make<T: Serialize>(folder: &RunFolder, attempt: u32, what: Record, record: &T) -> io::Result<bool> {
-    towline_host::once::create(&folder.record(attempt, what), &serde_json::to_vec(record).map_err(io::Error::other)?)
+    create(&folder.record(attempt, what), record)
+}
+
+/// Makes a file of a run, unless there is one. On a full disk it waits for room: what is known of an attempt must
+/// not be forgotten, and our lease lives on meanwhile.
+pub(super) fn create<T: Serialize>(path: &Path, record: &T) -> io::Result<bool> {
+    let bytes = serde_json::to_vec(record).map_err(io::Error::other)?;
+    loop {
+        match towline_host::once::create(path, &bytes) {
+            Err(error) if towline_host::filesystem::is_no_room(&error) => std::thread::sleep(ROOM_PAUSE),
+            other => return other,
+        }
+    }
 }
 
 /// The order of a submission.

@@ -6,10 +6,10 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::{crash, lock, process};
 use towline_runner::journal;
@@ -17,28 +17,48 @@ use towline_wire::journal::JournalRecord;
 use towline_wire::layout::StateFolder;
 
 impl Daemon {
-    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final.
-    pub(super) fn adopt_all(&mut self) {
+    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A journal that cannot be
+    /// read proves nothing: it is asked again until it can be, and its run stays as it is.
+    pub(super) fn adopt_all(&mut self) -> Result<()> {
         crash::pass("daemon.adopt.begun");
         let mut seen = BTreeSet::new();
-        for entry in std::fs::read_dir(self.state.runners()).into_iter().flatten().flatten() {
-            let file = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = file.strip_suffix(".journal") else { continue };
-            seen.insert(name.to_owned());
-            let path = entry.path();
-            let records = journal::read(&path).unwrap_or_default();
-            self.replay_claims(name, &records);
-            if lock::is_held(&path).unwrap_or(true) {
-                tokio::spawn(call(self.state.clone(), name.to_owned(), self.inbox.clone()));
-            } else {
-                // Read again: it may have ended between the two looks.
-                let records = journal::read(&path).unwrap_or_default();
-                self.settled(name, &records);
+        for name in self.journals()? {
+            seen.insert(name.clone());
+            let path = self.state.runner_journal(&name);
+            let held = lock::is_held(&path).unwrap_or(true);
+            match journal::read(&path) {
+                Ok(records) => {
+                    self.replay_claims(&name, &records);
+                    if held {
+                        tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
+                    } else {
+                        // Nobody held it before it was read: nothing was added since.
+                        self.settled(&name, &records);
+                    }
+                }
+                Err(error) => {
+                    log(&format!("the journal {} cannot be read: {error}", path.display()));
+                    tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
+                }
             }
         }
         self.settle_runs_of_missing_runners(&seen);
         self.finish_cancelled();
         crash::pass("daemon.adopt.done");
+        Ok(())
+    }
+
+    /// The names of all runners that have a journal. A folder that cannot be listed is an error, because a run
+    /// whose journal is missing would be started again.
+    fn journals(&self) -> Result<Vec<String>> {
+        let folder = self.state.runners();
+        let failed = |error: std::io::Error| Error::refused(format!("the folder {} cannot be read", folder.display())).source_error(error);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let file = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            names.extend(file.strip_suffix(".journal").map(str::to_owned));
+        }
+        Ok(names)
     }
 
     /// A power cut may have lost the intents that were not synced yet; a claim proves one.
@@ -71,9 +91,9 @@ impl Daemon {
             .map(|run| (run.key, run.state.attempt))
             .collect();
         for (key, attempt) in wanted {
-            let event = self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now());
-            self.record(event.into_iter().collect(), Then::Nothing);
-            self.close(key);
+            if let Some(event) = self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now()) {
+                self.record_end(key, event);
+            }
         }
     }
 
@@ -89,10 +109,11 @@ impl Daemon {
             }
             // It is ours and has not read its assignment yet.
             None if self.runners.is_own(name) => {}
-            // It never got its assignment, and now never will: the old line is cut.
+            // It never got its assignment, and now never will: the old line is cut. Should its journal be
+            // unreadable now, it is read once the runner has left.
             _ => {
-                let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
-                if let Some(id) = self.run_of(key).map(|run| run.id.clone()) {
+                let id = self.run_of(key).map(|run| run.id.clone());
+                if let (Some(id), Ok(records)) = (id, journal::read(&self.state.runner_journal(name))) {
                     self.settle_attempt(key, &id, attempt, &records);
                 }
                 self.runners.finished(name);
@@ -145,15 +166,7 @@ impl Daemon {
             }
             // The power went before the claim was on disk: whether it had begun cannot be known.
             (None, None) if self.may_have_begun(key) => self.orphans_ended(key, attempt),
-            (None, None) => {
-                let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
-                self.queue.refile(key);
-                self.record(event.into_iter().collect(), Then::Nothing);
-                self.unsettled = true;
-                if self.run_of(key).is_some_and(|run| run.state.cancel_requested) {
-                    self.finish_cancelled();
-                }
-            }
+            (None, None) => self.attempt_unclaimed(key, attempt),
             // Guard and runner were killed at once: end what they left before anything follows.
             (Some(_), None) => {
                 let (id, inbox) = (id.clone(), self.inbox.clone());
@@ -164,6 +177,17 @@ impl Daemon {
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
                 });
             }
+        }
+    }
+
+    /// No runner took the attempt: the run goes back to its place in the queue.
+    pub(super) fn attempt_unclaimed(&mut self, key: RunKey, attempt: u32) {
+        let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
+        self.queue.refile(key);
+        self.record(event.into_iter().collect(), Then::Nothing);
+        self.unsettled = true;
+        if self.run_of(key).is_some_and(|run| run.state.cancel_requested) {
+            self.finish_cancelled();
         }
     }
 
@@ -191,10 +215,11 @@ impl Daemon {
     }
 }
 
-/// Connects to a live runner; one that dies meanwhile settles by its journal.
+/// Connects to a live runner; one that dies meanwhile settles by its journal. A lock that cannot be asked counts
+/// as held.
 async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
     let journal = state.runner_journal(&name);
-    while lock::is_held(&journal).unwrap_or(false) {
+    while lock::is_held(&journal).unwrap_or(true) {
         if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock")) {
             match runners::serve(&name, stream, inbox.clone()) {
                 Ok(control) => {
@@ -213,11 +238,15 @@ async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::Unboun
 async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
     let journal = state.runner_journal(&name);
     let mut pause = 1;
-    while lock::is_held(&journal).unwrap_or(false) {
+    let records = loop {
+        if !lock::is_held(&journal).unwrap_or(true)
+            && let Ok(records) = journal::read(&journal)
+        {
+            break records;
+        }
         tokio::time::sleep(Duration::from_millis(pause)).await;
         pause = (pause * 2).min(50);
-    }
-    let records = journal::read(&journal).unwrap_or_default();
+    };
     let _ = inbox.send(Message::Settled { name, records });
 }
 

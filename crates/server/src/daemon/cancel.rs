@@ -46,7 +46,9 @@ impl Daemon {
                 let keys: Vec<_> = cancelled.events.iter().filter(|event| event.state.phase.is_ended()).map(|event| event.key).collect();
                 self.announce(cancelled.events, &written);
                 for key in keys {
-                    self.close(key);
+                    if let Some(submission) = self.close(key) {
+                        self.drop_secrets(&submission);
+                    }
                 }
                 let _ = replies.send(Reply::Cancelling { runs: cancelled.asked, already_ended: cancelled.already_ended });
             }
@@ -60,6 +62,15 @@ impl Daemon {
         }
         crash::pass("daemon.cancel.sent");
         self.unsettled = true;
+    }
+
+    /// Stops running runs whose cancel cannot be written yet: one of them may be what fills the disk. Their own end
+    /// records say who asked, so nothing starts them again. Harmless when repeated.
+    pub(super) fn stop_unwritten(&mut self) {
+        let wanted: Vec<_> = self.queue.held_runs().filter(|run| run.state.cancel_requested).map(|run| run.key).collect();
+        for key in wanted {
+            self.send_stop_if_wanted(key);
+        }
     }
 
     pub(super) fn forget(&mut self, runs: Vec<RunId>, replies: Replies) {

@@ -124,7 +124,14 @@ impl Daemon {
             running: self.queue.holding_count(),
             runners: self.runners.count(),
             memory_bytes: towline_host::process::own_memory(),
+            trouble: self.trouble(),
         }
+    }
+
+    /// Why the history cannot be written, or nothing can be started, at present.
+    fn trouble(&self) -> Option<String> {
+        let unwritten = self.ledger.stalled().map(ToString::to_string);
+        unwritten.or_else(|| self.paused_starts.as_ref().filter(|_| self.queue.waiting_count() > 0).map(|paused| paused.why.clone()))
     }
 
     pub(super) fn hung_up(&mut self, connection: u64) {

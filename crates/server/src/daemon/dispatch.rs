@@ -4,6 +4,7 @@ use super::{Daemon, Message, Then, log, now};
 use crate::schedule::{Capacity, Decision, Waiting, decide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use towline_core::backend::GpuMake;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
@@ -14,10 +15,19 @@ use towline_host::crash;
 use towline_runner::assemble::{self, Given, Grounds, Wanted};
 use towline_wire::runner::{Assignment, Stop, ToRunner};
 
+/// How long no run is started after one could not be.
+const START_PAUSE: Duration = Duration::from_millis(900);
+
+/// Why no run is started at present.
+pub(super) struct PausedStarts {
+    pub(super) until: Instant,
+    pub(super) why: String,
+}
+
 impl Daemon {
     pub(super) fn schedule(&mut self) {
         self.unsettled = false;
-        if self.queue.waiting_count() == 0 {
+        if self.queue.waiting_count() == 0 || self.starts_are_paused() {
             return;
         }
         let known = self.gpus_are_known();
@@ -28,6 +38,18 @@ impl Daemon {
         for key in decision.preempt {
             self.preempt(key);
         }
+    }
+
+    /// Nothing is started for a while, because what was tried last could not be. The next tick tries again.
+    pub(super) fn pause_starts(&mut self, why: String) {
+        if self.paused_starts.as_ref().is_none_or(|paused| paused.why != why) {
+            log(&why);
+        }
+        self.paused_starts = Some(PausedStarts { until: Instant::now() + START_PAUSE, why });
+    }
+
+    pub(super) fn starts_are_paused(&self) -> bool {
+        self.paused_starts.as_ref().is_some_and(|paused| Instant::now() < paused.until)
     }
 
     /// What the scheduler would do with these, as things stand.
@@ -49,7 +71,7 @@ impl Daemon {
         let Some(attempt) = self.run_of(key).map(|run| run.state.attempt + 1) else { return };
         let runner = match self.runners.take_idle() {
             Ok(runner) => runner,
-            Err(error) => return log(&format!("no runner can be started: {error}")),
+            Err(error) => return self.pause_starts(format!("no runner can be started: {error}")),
         };
         let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone(), gpus: gpus.into_iter().collect(), durable: false }, now())
         else {
@@ -114,7 +136,7 @@ impl Daemon {
             attempt: run.state.attempt,
             parameters: &run.parameters,
             resolved,
-            secrets: &self.secrets(&run.submission),
+            secrets: &self.secrets(&run.submission)?,
             grounds: &grounds,
             gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),

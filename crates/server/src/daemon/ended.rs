@@ -1,6 +1,7 @@
 //! What runners say, and what follows an ended attempt.
 
 use super::{Announced, Daemon, Then, now};
+use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::retry::{Next, after};
@@ -14,8 +15,16 @@ impl Daemon {
     pub(super) fn runner_said(&mut self, name: &str, message: FromRunner) {
         match message {
             FromRunner::Hello { carrying, .. } => self.runner_hello(name, carrying),
+            FromRunner::Unclaimed { run, attempt, why } => {
+                self.runners.finished(name);
+                self.pause_starts(why);
+                if let Some(key) = self.queue.key(&run) {
+                    self.attempt_unclaimed(key, attempt);
+                }
+            }
             FromRunner::Started { run, attempt, at } => {
                 crash::pass("daemon.started.received");
+                self.paused_starts = None;
                 if let Some(key) = self.queue.key(&run) {
                     self.attempt_started(key, attempt, at);
                 }
@@ -64,20 +73,17 @@ impl Daemon {
         self.record_end(key, event);
     }
 
-    fn record_end(&mut self, key: RunKey, event: Announced) {
+    /// Writes what an ended attempt led to. A run that is over is let go of here; its submission's secrets go with
+    /// the last of its runs, and only once its end is in the history: a daemon that comes after us may still need them.
+    pub(super) fn record_end(&mut self, key: RunKey, event: Announced) {
         let over = event.state.phase.is_ended();
-        self.record(vec![event], Then::Nothing);
-        if over {
-            self.close(key);
-        }
+        let last_of = if over { self.close(key) } else { None };
+        self.record(vec![event], last_of.map_or(Then::Nothing, |submission| Then::DropSecrets { submission }));
     }
 
-    /// Lets go of an ended run, and of its submission's secrets with the last of its runs.
-    pub(super) fn close(&mut self, key: RunKey) {
-        if let Some((run, last)) = self.queue.remove(key)
-            && last
-        {
-            self.drop_secrets(&run.submission);
-        }
+    /// Lets go of an ended run. Gives its submission, if no other run of it is open.
+    pub(super) fn close(&mut self, key: RunKey) -> Option<RunId> {
+        let (run, last) = self.queue.remove(key)?;
+        last.then_some(run.submission)
     }
 }

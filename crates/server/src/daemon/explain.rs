@@ -49,6 +49,12 @@ impl Daemon {
                 format!("it waits for {}, {place}", waits_for.join(" and "))
             }
         };
+        if let Some(paused) = self.paused_starts.as_ref().filter(|_| run.state.runner.is_none()) {
+            text = format!("no run can be started now: {}", paused.why);
+        }
+        if let Some(why) = self.ledger.stalled() {
+            text = format!("no run can be started now: {why}");
+        }
         if busy > 0 && run.need.gpus > free.gpus {
             text += &format!("; {busy} GPU(s) are kept busy by others");
         }

@@ -9,6 +9,7 @@ mod explain;
 mod far;
 mod gpus;
 mod queue;
+mod reserve;
 mod runners;
 mod startup;
 mod submit;
@@ -134,11 +135,12 @@ struct Announced {
 }
 
 /// What follows once events are in the history.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Then {
     Nothing,
     Dispatch { key: RunKey },
     Preempt { key: RunKey },
+    DropSecrets { submission: RunId },
 }
 
 /// A cancel request, sorted.
@@ -175,6 +177,12 @@ struct Daemon {
     reserved: Vec<crate::schedule::Holding>,
     /// Something changed that may let a run start.
     unsettled: bool,
+    /// Room for the moment when the disk is full.
+    reserve: reserve::Reserve,
+    /// The history cannot be written, and that was said.
+    stalled: bool,
+    /// What was to be started last could not be.
+    paused_starts: Option<dispatch::PausedStarts>,
     leaving: bool,
 }
 
@@ -242,8 +250,11 @@ impl Daemon {
             if self.unsettled {
                 self.schedule();
             }
+            if self.ledger.stalled().is_some() && self.reserve.give_up() {
+                self.ledger.retry();
+            }
             if !self.ledger.has_work() {
-                return;
+                return self.note_stall();
             }
             for message in self.ledger.flush() {
                 self.take(message);
@@ -251,11 +262,33 @@ impl Daemon {
         }
     }
 
+    /// Says, once, that the history cannot be written, and that it can again.
+    fn note_stall(&mut self) {
+        let stalled = self.ledger.stalled().map(ToString::to_string);
+        match (&stalled, self.stalled) {
+            (Some(why), false) => log(&format!("nothing is written until this is mended: {why}")),
+            (None, true) => log("the history can be written again"),
+            _ => {}
+        }
+        self.stalled = stalled.is_some();
+        if self.stalled {
+            self.stop_unwritten();
+        }
+    }
+
     /// Writes events, then tells them, then goes on.
     fn record(&mut self, events: Vec<Announced>, then: Then) {
-        if events.is_empty() {
-            return;
+        if !events.is_empty() {
+            self.write_events(events, then);
         }
+    }
+
+    /// Does something once everything ordered so far is in the history.
+    fn once_written(&mut self, then: Then) {
+        self.write_events(Vec::new(), then);
+    }
+
+    fn write_events(&mut self, events: Vec<Announced>, then: Then) {
         let writes = events.iter().map(write_of).collect();
         self.ledger.write(writes, false, move |result| Message::Recorded { events, result, then });
     }
@@ -269,6 +302,7 @@ impl Daemon {
             Then::Nothing => {}
             Then::Dispatch { key } => self.dispatch_written(key),
             Then::Preempt { key } => self.preempt_written(key),
+            Then::DropSecrets { submission } => self.drop_secrets(&submission),
         }
     }
 
@@ -289,10 +323,14 @@ impl Daemon {
         self.look_at_gpus_if_needed();
         self.runners.trim(self.queue.is_empty());
         self.ledger.retry();
+        if !self.stalled {
+            self.reserve.keep();
+        }
         self.tunnels.tick();
         self.look_at_workspaces();
         self.runners.remove_journals(&mut self.ledger);
-        let idle = self.queue.is_empty() && self.connections == 0 && self.workspaces.is_empty() && self.tunnels.is_empty();
+        // What is not written yet would be forgotten with us.
+        let idle = self.queue.is_empty() && self.ledger.is_empty() && self.connections == 0 && self.workspaces.is_empty() && self.tunnels.is_empty();
         if !idle {
             self.last_activity = Instant::now();
         } else if self.last_activity.elapsed() > startup::idle_time() {

@@ -94,12 +94,15 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
         collect_seconds: number("TOW_COLLECT_SECONDS").unwrap_or(60).max(1),
         reserved: Vec::new(),
         unsettled: false,
+        reserve: super::reserve::Reserve::new(state.reserve()),
+        stalled: false,
+        paused_starts: None,
         leaving: false,
         ledger,
         inbox: inbox.clone(),
     };
     daemon.load(active)?;
-    daemon.adopt_all();
+    daemon.adopt_all()?;
     daemon.take_up_all_far();
     daemon.tunnels.take_up_all();
     daemon.workspaces.load(state);

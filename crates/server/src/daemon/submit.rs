@@ -7,8 +7,6 @@ use crate::ledger::{Write, Written};
 use crate::machine::Machine;
 use crate::schedule::{Holding, Waiting};
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use towline_backends::local::render;
 use towline_core::event::RunEvent;
@@ -81,7 +79,7 @@ impl Daemon {
     /// while it is being written.
     fn start_at_once(&mut self, plan: &Plan, need: render::Need) -> Option<Box<FirstStart>> {
         let alone = plan.runs.len() == 1 && self.queue.waiting_count() == 0 && self.reserved.is_empty() && self.queue.key(&plan.runs[0].id).is_none();
-        if !alone || (need.gpus > 0 && !self.gpus_are_known()) {
+        if !alone || self.starts_are_paused() || (need.gpus > 0 && !self.gpus_are_known()) {
             return None;
         }
         let waiting = Waiting { key: 0, tier: plan.resolved.tier, need, limit: None };
@@ -196,19 +194,24 @@ impl Daemon {
         }
     }
 
-    /// Secrets are on disk before their submission is, in a file only we can read.
+    /// Secrets are on disk before their submission is, in a file only we can read. Those of a submission that is
+    /// sent a second time stay whole when the disk is full.
     fn keep_secrets(&self, submission: &RunId, secrets: &SecretSet) -> std::io::Result<()> {
         if secrets.is_empty() {
             return Ok(());
         }
-        let path = self.state.secret(submission);
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        file.write_all(&secrets.to_private_bytes())?;
-        file.sync_data()
+        towline_host::once::replace(&self.state.secret(submission), &secrets.to_private_bytes())
     }
 
-    pub(super) fn secrets(&self, submission: &RunId) -> SecretSet {
-        fs::read(self.state.secret(submission)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default()
+    /// The secrets of a submission; most have none. Those that cannot be read are an error: no run starts without them.
+    pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
+        let path = self.state.secret(submission);
+        let failed = || Error::refused(format!("its secrets in {} cannot be read", path.display()));
+        match fs::read(&path) {
+            Ok(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(failed),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SecretSet::default()),
+            Err(error) => Err(failed().source_error(error)),
+        }
     }
 
     pub(super) fn drop_secrets(&self, submission: &RunId) {

@@ -6,10 +6,11 @@ use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_backends::local::client;
+use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, JournalMode};
-use towline_wire::daemon::{Reply, Request};
+use towline_wire::daemon::{Reply, Request, Status};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
 /// How long a datastore may take to answer.
@@ -67,6 +68,10 @@ fn check(name: impl Into<String>, result: Result<String>) -> Check {
 fn configuration(context: &Context) -> Result<String> {
     let layers = context.layers()?;
     let names = layers.cluster_names().join(", ");
+    if let Some(untrusted) = layers.untrusted.first() {
+        let error = Error::refused(format!("{} is not trusted, so not all of it counts", untrusted.shown));
+        return Err(error.hint(format!("see what it would do, and agree or not: tow trust {}", untrusted.folder.display())));
+    }
     layers.cluster(layers.default_cluster())?;
     match layers.warnings.as_slice() {
         [] => Ok(format!("clusters {names}; default {}", layers.default_cluster())),
@@ -145,9 +150,19 @@ fn state_folder(context: &Context) -> Result<String> {
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
         Error::refused(format!("{} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours")
     })?;
+    let shown = state.root().display();
+    let room = towline_host::filesystem::room(state.root())
+        .map_err(|error| Error::refused(format!("the disk of {shown} does not say how full it is")).source_error(error))?;
+    let free = format!("{} of {} free", Memory(room.free_bytes), Memory(room.bytes));
+    if room.is_full() {
+        let files = room.free_files.map_or(String::new(), |files| format!(", {files} more files fit"));
+        return Err(Error::refused(format!("the disk of {shown} is full: {free}{files}"))
+            .hint("runs cannot start and their ends cannot be written down until there is room")
+            .hint("make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot prune` old code"));
+    }
     Ok(match towline_host::filesystem::network_kind(state.root()) {
-        Some(kind) => format!("{} on {kind}: the history uses a rollback journal there", state.root().display()),
-        None => state.root().display().to_string(),
+        Some(kind) => format!("{shown}, {free}, on {kind}: the history uses a rollback journal there"),
+        None => format!("{shown}, {free}"),
     })
 }
 
@@ -164,6 +179,10 @@ fn history(context: &Context) -> Result<String> {
 
 fn daemon(context: &Context) -> Result<String> {
     match client::ask(context.state()?, &|| Request::Status)?.0 {
+        Reply::Status(Status { trouble: Some(trouble), .. }) => {
+            Err(Error::refused(format!("it cannot write down what happens: {trouble}"))
+                .hint("runs go on; their starts and ends are written once that is mended"))
+        }
         Reply::Status(status) => {
             // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own queue.
             let history = context.maybe_history()?;

@@ -8,7 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
 use towline_engine::import::{self, Imported, Kind, Made, Placing};
-use towline_engine::layers::PROJECT_FILE;
+use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
+use towline_engine::trust::Holding;
 
 /// Make a configuration and job files from those of other tools, and say what did not map.
 ///
@@ -75,9 +76,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let existing = existing(here)?;
     let imported = import::import(kind, &args.files, &read, existing.as_deref(), args.force)?;
     if !args.dry_run {
+        let was_ours = existing.is_none() || untrusted(context)?.is_none();
         write(here, &imported.files, args.force)?;
+        // What the user made here is agreed to; what a stranger had put beside it is not.
+        if let Some((sources, made)) = untrusted(context)?.filter(|_| was_ours) {
+            crate::trusting::agree(&sources, &made)?;
+        }
     }
     Ok(report(here, &imported, !args.dry_run))
+}
+
+/// What of the `towline.yaml` here has not been agreed to.
+fn untrusted(context: &Context) -> Result<Option<(Sources, Untrusted)>> {
+    let here = context.folder()?;
+    let sources = Sources::find(here, context.environment());
+    let of_project = |one: &Untrusted| one.holding == Holding::Project && one.folder == *here;
+    Ok(layers::load(&sources)?.untrusted.into_iter().find(of_project).map(|made| (sources, made)))
 }
 
 /// The text of the `towline.yaml` that is there.

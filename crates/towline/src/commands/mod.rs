@@ -31,6 +31,7 @@ pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod sync;
+pub(crate) mod trust;
 pub(crate) mod tunnel;
 pub(crate) mod up;
 pub(crate) mod url;
@@ -103,7 +104,7 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
             Err(error) => return ExitCode::from(usage(&error, words.get(1), asked_for_json)),
         },
     };
-    let context = Context::new(cli.json);
+    let context = Context::new(cli.json, cli.verb.reads_only());
     match run(&context, cli.verb) {
         Ok(report) => {
             report.print(context.json);
@@ -152,6 +153,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Clusters(args) => clusters::run(context, &args),
         Verb::Nodes(args) => nodes::run(context, &args),
         Verb::Config(args) => config::run(context, &args),
+        Verb::Trust(args) => trust::run(context, &args),
         Verb::Doctor(args) => doctor::run(context, &args),
         Verb::Daemon(args) => daemon::run(context, &args),
         Verb::Completions(args) => completions::run(&args),

@@ -50,6 +50,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
         drop(history);
+        make_room(state, &runs);
         for part in runs.chunks(1000) {
             forget(state, part)?;
         }
@@ -66,6 +67,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+}
+
+/// On a full disk nothing can be struck from the history until there is room: the folders go first then.
+fn make_room(state: &StateFolder, ended: &[RunId]) {
+    for run in ended {
+        if !towline_host::filesystem::room(state.root()).is_ok_and(|room| room.is_full()) {
+            return;
+        }
+        let _ = towline_host::filesystem::remove_tree(&state.run(run));
+    }
 }
 
 /// Folders that an earlier prune could not remove: no run in the history has them.

@@ -89,6 +89,7 @@ impl Act {
             text = text.replace(line, other);
         }
         self.home().write(&format!("aux_data/aml/{name}.yaml"), &text);
+        self.home().trust();
     }
 
     /// What the image of the page has, and this machine may not.

@@ -314,6 +314,7 @@ fn stores_principals_and_files_of_other_tools_keep_theirs() {
     watch.lab.home.write("aux_data/aml/config.json", r#"{"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}"#);
     let act = "aml_config: aux_data/aml/config.json\ncompute_target: c\nconfig_param:\n  data_folder: {azure_blob_config_file: ./aux_data/configs/theirs_account.yaml, path: d}\n";
     watch.lab.home.write("aux_data/aml/aml.yaml", act);
+    watch.lab.home.trust();
     watch.tow(&["import", "act", "aux_data/aml/aml.yaml", "--dry-run"]).ok();
     watch.tow(&["import", "act", "aux_data/aml/aml.yaml", "--json"]).ok();
     let form = serde_json::json!({"cluster": {"workspace": "ws", "virtual_cluster": "vc", "instance_type": "ND40rs_v2", "node_count": 1},

@@ -100,6 +100,7 @@ fn a_resubmission_keeps_the_stores_of_its_run() {
     let project = home.path("project-b");
     fs::create_dir(&project).unwrap();
     fs::write(project.join("towline.yaml"), format!("datastores:\n  nas: {{kind: folder, path: {}}}\n", home.path("other").display())).unwrap();
+    assert!(home.command(["trust", "--yes"]).current_dir(&project).status().unwrap().success());
     let again = home.command(["resubmit", &run]).current_dir(&project).output().unwrap();
     assert!(again.status.success(), "{again:?}");
     let again = String::from_utf8_lossy(&again.stdout).trim().to_owned();

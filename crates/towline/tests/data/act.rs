@@ -29,6 +29,7 @@ fn project(name: &str) -> Home {
             &format!("aml_config: aux_data/aml/config.json\nconfig_param:\n{folders}compute_target: NC24RSV3\n"),
         );
     }
+    home.trust();
     home
 }
 
@@ -100,6 +101,7 @@ fn the_key_is_used_where_it_is_and_shows_nowhere() {
     let without: String = sas.split_inclusive('\n').filter(|line| !line.starts_with("sas_token")).collect();
     fs::write(&path, without).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    home.trust();
     let quiet = home.tow(["ls", "data/x"]).ok();
     assert!(!quiet.stderr.contains("warning"), "{quiet:?}");
 }

@@ -3,47 +3,18 @@
 use crate::tree::{Tree, differences, look};
 use crate::{backups, home, restored};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use towline_testkit::ability::not_run;
 use towline_testkit::campaign::{Seeded, is_soak, noise, seed};
-
-/// A small disk of its own, in memory.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(at: &Path, megabytes: u32) -> Option<Self> {
-        fs::create_dir_all(at).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"]).arg(at).output().ok()?;
-        mounted.status.success().then(|| Self(at.to_owned()))
-    }
-
-    /// Takes away all but so many bytes.
-    fn leave(&self, bytes: u64) {
-        let room = rustix::fs::statvfs(&self.0).unwrap();
-        let ballast = (room.f_bavail * room.f_frsize).saturating_sub(bytes);
-        fs::write(self.0.join("ballast"), vec![1; usize::try_from(ballast).unwrap()]).unwrap();
-    }
-
-    fn relieve(&self) {
-        fs::remove_file(self.0.join("ballast")).unwrap();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
+use towline_testkit::disk::Disk;
 
 #[test]
 fn a_full_disk_leaves_the_last_good_one_and_says_so() {
     let (home, mut random) = (home(), Seeded(seed()));
-    let Some(disk) = Disk::mount(&home.path("disk"), 400) else {
+    let Some(disk) = Disk::mount(&home.path("disk"), 400 << 10) else {
         return not_run("backups to a full disk: nothing may be mounted here");
     };
     let mut tree = Tree::new(home.path("scratch/work"), seed(), None);
-    let target = disk.0.join("backups");
+    let target = disk.path().join("backups");
     home.tow(["scratch", "create", "work", "--path", tree.root.to_str().unwrap(), "--to", target.to_str().unwrap()]).ok();
     let (mut good, mut failures) = (tree.look(), 0);
     for round in 0..if is_soak() { 20 } else { 3 } {

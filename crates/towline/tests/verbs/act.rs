@@ -16,6 +16,7 @@ fn entry(home: &Home, key: &str) -> (String, String) {
 fn the_files_count_where_they_lie_and_are_named_as_origins() {
     let home = home();
     act_project(&home);
+    home.trust();
     for (key, value, origin) in [
         ("default_cluster", "aml", "aux_data/aml/aml.yaml"),
         ("clusters.aml.kind", "azureml", "aux_data/aml/aml.yaml:1:1"),
@@ -39,6 +40,7 @@ fn the_files_count_where_they_lie_and_are_named_as_origins() {
     let below = home.command(["config", "show"]).current_dir(home.project().join("src/deep")).output().unwrap();
     assert!(String::from_utf8_lossy(&below.stdout).contains("NC24RSV3"), "{below:?}");
     home.write("towline.yaml", "default_cluster: local\nclusters: {aml: {compute: other}}\n");
+    home.trust();
     assert_eq!((entry(&home, "clusters.aml.compute").0, entry(&home, "default_cluster").0), ("other".into(), "local".into()));
 }
 
@@ -46,6 +48,7 @@ fn the_files_count_where_they_lie_and_are_named_as_origins() {
 fn a_nearer_towline_yaml_is_another_project() {
     let home = home();
     act_project(&home);
+    home.trust();
     home.write("inner/towline.yaml", "");
     let output = home.command(["config", "show"]).current_dir(home.project().join("inner")).output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stdout).contains("NC24RSV3"), "{output:?}");
@@ -55,8 +58,10 @@ fn a_nearer_towline_yaml_is_another_project() {
 fn files_build_on_each_other_and_a_loop_is_named() {
     let home = home();
     act_project(&home);
+    home.trust();
     home.write("aux_data/aml/c1.yaml", "_base_: parts/c.yaml\ncompute_target: C1\nenv: {B: 2}\n");
     home.write("aux_data/aml/parts/c.yaml", "_base_: ../aml.yaml\ncompute_target: parts\nenv: {C: 3}\n");
+    home.trust();
     assert_eq!(entry(&home, "clusters.c1.compute").0, "C1");
     assert_eq!(entry(&home, "clusters.c1.workspace").0, "space");
     for (name, value) in [("NCCL_IB_DISABLE", "0"), ("B", "2"), ("C", "3")] {
@@ -66,6 +71,7 @@ fn files_build_on_each_other_and_a_loop_is_named() {
     // Another cluster's file that leads nowhere is a warning until it is used.
     home.write("aux_data/aml/l1.yaml", "_base_: l2.yaml\n");
     home.write("aux_data/aml/l2.yaml", "_base_: ./l1.yaml\n");
+    home.trust();
     let shown = home.tow(["config", "show"]).ok();
     assert!(shown.stderr.contains("warning") && shown.stderr.contains("cluster `l1`") && shown.stdout.contains("C1"), "{shown:?}");
     let used = home.tow(["-c", "l1", "submit", "ls"]);
@@ -83,20 +89,24 @@ fn files_build_on_each_other_and_a_loop_is_named() {
 fn the_variable_chooses_a_file_anywhere() {
     let mut home = home();
     act_project(&home);
+    home.trust();
     home.write("elsewhere/we3v32.yaml", "compute_target: WE\naml_config: aux_data/aml/config.json\n");
     std::os::unix::fs::symlink("elsewhere/we3v32.yaml", home.project().join("link.yaml")).unwrap();
     home.set("AML_CONFIG_PATH", "link.yaml");
+    home.trust();
     assert_eq!(entry(&home, "default_cluster"), ("we3v32".into(), "AML_CONFIG_PATH".into()));
     assert_eq!(entry(&home, "clusters.we3v32.compute").0, "WE");
     assert_eq!(entry(&home, "clusters.we3v32.workspace").0, "space");
     assert_eq!(entry(&home, "clusters.aml.compute").0, "NC24RSV3");
     home.set("AML_CONFIG_PATH", "none.yaml");
+    home.trust();
     let gone = home.tow(["config", "show"]);
     assert!(gone.code == 121 && gone.stderr.contains("none.yaml"), "{gone:?}");
     home.unset("AML_CONFIG_PATH");
     // qd makes `aml.yaml` a link to the last one used.
     std::fs::rename(home.project().join("aux_data/aml/aml.yaml"), home.project().join("aux_data/aml/c2.yaml")).unwrap();
     std::os::unix::fs::symlink("c2.yaml", home.project().join("aux_data/aml/aml.yaml")).unwrap();
+    home.trust();
     assert_eq!(entry(&home, "default_cluster").0, "c2");
 }
 
@@ -156,9 +166,11 @@ fn old_verbs_work() {
 fn two_account_files_of_one_name_are_two_stores() {
     let home = home();
     act_project(&home);
+    home.trust();
     account(&home, "vigblob");
     home.write("other/vigblob_account.yaml", "account_name: b\naccount_key: a2V5\ncontainer_name: c\n");
     home.write("aux_data/aml/eu.yaml", "config_param:\n  data_folder: {azure_blob_config_file: ./aux_data/configs/vigblob_account.yaml, path: x}\n  more_folder: {azure_blob_config_file: other/vigblob_account.yaml, path: y}\n");
+    home.trust();
     assert_eq!(entry(&home, "clusters.eu.folders.data.datastore").0, "vigblob");
     assert_eq!(entry(&home, "clusters.eu.folders.more.datastore").0, "vigblob-2");
     assert!(entry(&home, "datastores.vigblob-2.credential.account_key").0.ends_with("other/vigblob_account.yaml#account_key"));

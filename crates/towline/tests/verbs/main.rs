@@ -28,6 +28,7 @@ mod show;
 mod ssh;
 mod submit;
 mod sweep;
+mod trust;
 mod wait;
 mod why;
 

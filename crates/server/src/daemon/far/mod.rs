@@ -147,13 +147,12 @@ impl Daemon {
             Some(plan) => Ok(Some(plan.clone())),
             None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
         };
-        match plan {
-            Ok(Some(plan)) => {
+        match plan.and_then(|plan| Ok((plan, self.secrets(submission)?))) {
+            Ok((Some(plan), secrets)) => {
                 let plan = self.with_runs(plan, submission);
-                let secrets = self.secrets(submission);
                 self.order(cluster, Order::Submit { plan, secrets, again });
             }
-            Ok(None) => log(&format!("{submission}: its plan is not in the history")),
+            Ok((None, _)) => log(&format!("{submission}: its plan is not in the history")),
             Err(error) => log(&format!("{submission}: {error}")),
         }
     }
@@ -185,7 +184,7 @@ impl Daemon {
                     RunEvent::Submitted { native }
                 });
                 // They are over there now.
-                self.drop_secrets(&submission);
+                self.once_written(Then::DropSecrets { submission });
             }
             Word::Submitted { submission, result: Err(error) } => {
                 let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}\nhint: {hint}"));
@@ -239,15 +238,14 @@ impl Daemon {
 
     fn far_event_at(&mut self, key: RunKey, event: RunEvent, at: Moment) {
         let Some(announced) = self.apply(key, event, at) else { return };
-        let over = announced.state.phase.is_ended();
-        self.record(vec![announced], Then::Nothing);
-        if over {
-            if let Some(cluster) = self.run_of(key).and_then(|run| run.far.clone()) {
-                let id = self.run_of(key).map(|run| run.id.clone());
-                self.ended_far.extend(id.map(|id| (cluster, id)));
-            }
-            self.close(key);
+        if announced.state.phase.is_ended()
+            && let Some(run) = self.run_of(key)
+            && let Some(cluster) = run.far.clone()
+        {
+            let id = run.id.clone();
+            self.ended_far.push((cluster, id));
         }
+        self.record_end(key, announced);
     }
 
     fn unwatch_ended(&mut self, cluster: &str) {

@@ -1,0 +1,39 @@
+//! Room that is kept for the worst moment: a file that is given up when the disk is full, so that the ends of runs can
+//! still be written, and the runs whose logs fill the disk can be pruned.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use towline_host::filesystem;
+
+/// Enough for the ends of some hundred runs.
+const RESERVE_BYTES: u64 = 512 << 10;
+
+pub(super) struct Reserve {
+    path: PathBuf,
+    held: bool,
+}
+
+impl Reserve {
+    pub(super) fn new(path: PathBuf) -> Self {
+        let held = fs::metadata(&path).is_ok_and(|meta| meta.len() >= RESERVE_BYTES);
+        Self { path, held }
+    }
+
+    /// Keeps the room, unless the disk is nearly full already.
+    pub(super) fn keep(&mut self) {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let is_roomy = || filesystem::room(folder).is_ok_and(|room| !room.is_full() && room.free_bytes > 4 * RESERVE_BYTES);
+        if self.held || !is_roomy() {
+            return;
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.path);
+        let flags = rustix::fs::FallocateFlags::empty();
+        self.held = file.is_ok_and(|file| rustix::fs::fallocate(&file, flags, 0, RESERVE_BYTES).is_ok());
+    }
+
+    /// Gives the room up. `false` when there was none.
+    pub(super) fn give_up(&mut self) -> bool {
+        std::mem::replace(&mut self.held, false) && fs::remove_file(&self.path).is_ok()
+    }
+}
