@@ -33,6 +33,7 @@ mod sending;
 mod ssh_include;
 mod stores;
 mod table;
+mod threads;
 mod transfers;
 mod tunnels;
 mod withheld;

@@ -164,9 +164,12 @@ fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice
 fn look_around(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<(Survey, Option<GitState>)> {
     let Some(mut git) = surroundings::git_around(&place.root) else { return Ok((code::survey(context, place, wish)?, None)) };
     let survey = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| surroundings::is_dirty(&place.root));
+        let asked = std::thread::Builder::new().spawn_scoped(scope, || surroundings::is_dirty(&place.root));
         let survey = code::survey(context, place, wish);
-        git.dirty = asked.join().ok().flatten();
+        git.dirty = match asked {
+            Ok(asked) => asked.join().ok().flatten(),
+            Err(_) => surroundings::is_dirty(&place.root),
+        };
         survey
     })?;
     Ok((survey, Some(git)))

@@ -28,10 +28,10 @@ impl Bar {
         }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let drawer = scope.spawn(|| self.draw_until(&over, &read));
+            let drawer = std::thread::Builder::new().spawn_scoped(scope, || self.draw_until(&over, &read)).ok();
             let result = work();
             over.store(true, Ordering::Relaxed);
-            drawer.thread().unpark();
+            drawer.inspect(|drawer| drawer.thread().unpark());
             result
         })
     }
