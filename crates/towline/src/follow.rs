@@ -318,7 +318,7 @@ impl Follower<'_> {
 
 /// Waits until every run has ended; the states in the order asked for.
 pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Duration>) -> Result<Vec<RunState>> {
-    wait_while(context, runs, timeout, |_, _| Ok(()))
+    wait_while(context, runs, timeout, None, |_, _| Ok(()))
 }
 
 /// The same of runs that were asked to end: one that will not is an error.
@@ -327,10 +327,29 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
         Some(why) if !state.cancel_requested && !state.phase.is_ended() => Err(Error::refused(format!("{run} goes on: {why}"))),
         _ => Ok(()),
     };
-    wait_while(context, runs, None, check).map(drop)
+    wait_while(context, runs, None, Some(Instant::now() + EXPLAINED_AFTER), check).map(drop)
 }
 
-fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, check: impl Fn(&RunId, &RunState) -> Result<()>) -> Result<Vec<RunState>> {
+/// How long somebody waits for runs that are to end before they hear what it is that takes so long.
+const EXPLAINED_AFTER: Duration = Duration::from_secs(3);
+
+/// Says once what is waited for.
+fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
+    let alive: Vec<&RunId> = runs.iter().filter(|run| states.get(*run).is_none_or(|state| !state.phase.is_ended())).collect();
+    if let Some(first) = alive.first() {
+        let more = if alive.len() > 1 { format!(" and {} more", alive.len() - 1) } else { String::new() };
+        output::status(&format!("waiting for {first}{more} to end: after SIGTERM a run has its grace, and then it is killed"));
+    }
+}
+
+/// `explain_at`: when whoever waits hears what is waited for.
+fn wait_while(
+    context: &Context,
+    runs: &[RunId],
+    timeout: Option<Duration>,
+    mut explain_at: Option<Instant>,
+    check: impl Fn(&RunId, &RunState) -> Result<()>,
+) -> Result<Vec<RunState>> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     loop {
@@ -345,10 +364,15 @@ fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, chec
                 Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
                 _ => {}
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
                 return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
             }
+            if explain_at.is_some_and(|moment| moment <= now) {
+                explain_at = None;
+                explain(runs, &states);
+            }
+            let left = [deadline, explain_at].into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
             let _ = conversation.stream().set_read_timeout(left);
             next = match conversation.next_reply() {
                 Ok(reply) => reply,
