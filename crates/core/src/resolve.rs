@@ -4,6 +4,7 @@
 use crate::command::Program;
 use crate::config::Datastore;
 use crate::job::{IoMode, Job, Launch, RetryPolicy, Tier};
+use crate::process_limits::ProcessLimits;
 use crate::quantity::{Memory, Span};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::template;
@@ -68,6 +69,9 @@ pub struct Resolved {
     /// Where commands start: an absolute path on the local cluster.
     pub workdir: String,
     pub umask: u32,
+    /// The submitter's priority and limits, where the cluster is the submitter's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ProcessLimits>,
     /// From the job file; its values may hold `${{name}}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -203,6 +207,7 @@ impl Resolved {
             setup: self.setup.clone(),
             workdir: self.workdir.clone(),
             umask: self.umask,
+            limits: self.limits.clone(),
             env: self.env.clone(),
             inherited: BTreeMap::new(),
             secrets: self.secrets.clone(),
@@ -234,6 +239,7 @@ pub struct Surroundings {
     pub environment: Vec<(String, String)>,
     pub workdir: String,
     pub umask: u32,
+    pub limits: Option<ProcessLimits>,
     pub git: Option<GitState>,
     pub code: Option<FrozenCode>,
     pub container: Option<Container>,
@@ -263,6 +269,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         setup: job.environment.setup.clone(),
         workdir: around.workdir,
         umask: around.umask,
+        limits: around.limits.filter(|_| around.inherit && around.container.is_none()),
         env: job.environment.env.clone(),
         inherited,
         secrets: secrets.names(),

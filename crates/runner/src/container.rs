@@ -119,6 +119,7 @@ mod tests {
             setup: Vec::new(),
             workdir: "/w".into(),
             umask: 0o022,
+            limits: None,
             variables: Variables([("TOKEN".to_owned(), "canary".to_owned())].into()),
             gpus: vec![vec![5], vec![7]],
             gpu_make: GpuMake::Nvidia,

@@ -117,6 +117,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
             .into_string()
             .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
         umask: surroundings::umask(),
+        limits: Some(towline_host::limits::own()),
         inherit: target.is_here(),
     };
     let mut random = [0; 4];

@@ -48,6 +48,8 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         return Ok(());
     }
     let _ = rustix::process::setsid();
+    // Everybody's runs descend from here; what the shell that started us had narrowed is its own.
+    towline_host::limits::widen_own();
     // Runners are born where they work.
     std::env::set_current_dir(state.runners()).map_err(failed("the runners' folder cannot be used"))?;
     take_log(state).map_err(failed("the daemon's log cannot be opened"))?;

@@ -46,6 +46,11 @@ impl Daemon {
         if let Some(cluster) = cluster {
             return self.submit_to(&cluster, plan, &secrets.0, replies);
         }
+        if plan.resolved.limits.as_ref().is_some_and(|limits| !towline_host::limits::can_give(limits)) {
+            // Started from a shell that had less, which nobody can undo without a privilege. The submitter starts the next daemon.
+            refuse(&replies, RefusalKind::Leaving, "this daemon was started with a higher nice value or lower limits than the run is to have");
+            return self.leave();
+        }
         self.set_limits(limits);
         let need = render::need(&plan.resolved.shape, self.machine.cpus);
         if let Err(error) = render::check_fits(&need, &self.machine.whole()) {

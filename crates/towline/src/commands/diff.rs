@@ -94,6 +94,12 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
     if !resolved.setup.is_empty() {
         set("set-up", resolved.setup.join("; "));
     }
+    if let Some(limits) = &resolved.limits {
+        set("nice", limits.nice.to_string());
+        for (name, soft) in &limits.soft {
+            set(&format!("limit {name}"), soft.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string()));
+        }
+    }
     set("secrets", resolved.secrets.join(", "));
     for (name, value) in &record.parameters {
         set(&format!("value {name}"), value.clone());
