@@ -2,17 +2,17 @@
 //! over each other as trees, so that every value still knows where it was written.
 
 use crate::act_layout::ActLayout;
+use crate::variables;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, ClusterKind, Config};
+use towline_core::config::{Cluster, ClusterKind, Config, MOST_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
 
 /// The name of the project file, at the code root.
 pub const PROJECT_FILE: &str = "towline.yaml";
-const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
@@ -71,11 +71,14 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         tree.overlay(read_yaml(file)?);
     }
     for (name, value) in &sources.variables {
-        if let Some(layer) = variable_layer(name, value) {
-            tree.overlay(layer);
+        match variables::layer(name, value) {
+            Some(layer) => tree.overlay(layer),
+            None => strangers.extend(variables::check(name, value)),
         }
     }
+    complete_local(&mut tree);
     let (config, mut warnings): (Config, _) = yaml::decode_leniently(&tree)?;
+    check_gpus(&tree, &config)?;
     warnings.extend(strangers);
     let broken = judge(unreadable, &config, &mut warnings)?;
     Ok(Layers { config, tree, warnings, broken })
@@ -110,15 +113,24 @@ pub fn read_yaml(file: &Path) -> Result<Node> {
     Ok(node)
 }
 
-/// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`. Other `TOW_` variables are not configuration.
-fn variable_layer(name: &str, value: &str) -> Option<Node> {
-    let path: Vec<String> = name.strip_prefix("TOW_")?.split("__").map(str::to_ascii_lowercase).collect();
-    if !TOP_LEVEL.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
-        return None;
+/// `local` exists without being named, so its kind need not be either.
+fn complete_local(tree: &mut Node) {
+    let local = tree.get("clusters").and_then(|clusters| clusters.get("local"));
+    if local.is_some_and(|local| matches!(local.content, Content::Mapping(_)) && local.get("kind").is_none()) {
+        let at = Position { source: "default".into(), line: 0, column: 0 };
+        tree.put(&["clusters", "local", "kind"], Node::scalar(ClusterKind::Local.word(), at));
     }
-    let at = Position { source: name.into(), line: 0, column: 0 };
-    let leaf = Node::scalar(value, at.clone());
-    Some(path.iter().rev().fold(leaf, |node, key| Node { content: Content::Mapping(vec![(Node::scalar(key, at.clone()), node)]), at: at.clone() }))
+}
+
+/// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a place in memory.
+fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
+    let Some((name, cluster)) = config.clusters.iter().find(|(_, cluster)| cluster.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS)) else { return Ok(()) };
+    let mut entries = Vec::new();
+    leaves(tree, String::new(), &mut entries);
+    let key = format!("clusters.{name}.gpus");
+    let origin = entries.into_iter().find(|entry| entry.key == key).map_or_else(|| key.clone(), |entry| entry.origin);
+    let gpus = cluster.gpus.unwrap_or_default();
+    Err(Error::config(format!("{origin}: `{key}` is {gpus}; a machine has at most {MOST_LOCAL_GPUS} GPUs")))
 }
 
 /// One configured value with its place.

@@ -8,3 +8,4 @@ pub mod history;
 pub mod import;
 pub mod layers;
 pub mod surroundings;
+mod variables;

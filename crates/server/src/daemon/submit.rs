@@ -11,6 +11,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use towline_backends::local::render;
+use towline_core::config::MOST_LOCAL_GPUS;
 use towline_core::event::RunEvent;
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::redact::SecretSet;
@@ -192,7 +193,9 @@ impl Daemon {
     }
 
     /// Kept on disk, so that the next daemon has them before anybody asks.
-    pub(super) fn set_limits(&mut self, limits: Limits) {
+    pub(super) fn set_limits(&mut self, mut limits: Limits) {
+        // An older client may not have refused it.
+        limits.gpus = limits.gpus.map(|gpus| gpus.min(MOST_LOCAL_GPUS));
         if self.machine.limits != limits {
             let _ = fs::write(self.state.limits(), serde_json::to_vec(&limits).unwrap_or_default());
             self.machine = Machine::new(limits);
