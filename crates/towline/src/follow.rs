@@ -5,6 +5,7 @@
 //! says so, and its logs are read once more after that: nothing is left behind.
 
 use crate::context::Context;
+use crate::loglines::{End, Lines};
 use crate::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
@@ -58,6 +59,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         attempt: view.attempt.max(1),
         offsets: HashMap::new(),
         partial: BTreeMap::new(),
+        draws_over: view.follow && view.sources.len() > 1 && view.grep.is_none() && !context.json && output::stdout_knows_escapes(),
         watch: None,
         told: false,
         begun: Instant::now(),
@@ -116,7 +118,9 @@ struct Follower<'a> {
     state: RunState,
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
-    partial: BTreeMap<LogSource, Vec<u8>>,
+    partial: BTreeMap<LogSource, Lines>,
+    /// Several logs are watched on a terminal: progress bars are shown as they are drawn, one over the other.
+    draws_over: bool,
     watch: Option<OwnedFd>,
     /// The user knows that it waits.
     told: bool,
@@ -133,6 +137,9 @@ struct LogLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     set_up_node: Option<u32>,
     line: std::borrow::Cow<'a, str>,
+    /// The line is longer than one value holds, and goes on in the next.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
 }
 
 impl Follower<'_> {
@@ -234,20 +241,14 @@ impl Follower<'_> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
-        let mut pending = self.partial.remove(&source).unwrap_or_default();
-        pending.extend_from_slice(bytes);
-        let end = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let rest = pending.split_off(end);
-        let mut shown = Vec::with_capacity(pending.len());
-        for line in pending.split_inclusive(|byte| *byte == b'\n') {
-            self.line(source, line, &mut shown);
-        }
+        let mut lines = self.partial.remove(&source).unwrap_or_else(|| Lines::new(self.draws_over));
+        let mut shown = Vec::with_capacity(bytes.len());
+        lines.feed(bytes, |body, end| self.line(source, body, Some(end), &mut shown));
         output::data(&shown);
-        self.partial.insert(source, rest);
+        self.partial.insert(source, lines);
     }
 
-    fn line(&self, source: LogSource, line: &[u8], shown: &mut Vec<u8>) {
-        let body = line.strip_suffix(b"\n").unwrap_or(line);
+    fn line(&self, source: LogSource, body: &[u8], end: Option<End>, shown: &mut Vec<u8>) {
         if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(body)) {
             return;
         }
@@ -256,7 +257,8 @@ impl Follower<'_> {
                 LogSource::Rank(rank) => (Some(rank), None),
                 LogSource::SetUp(node) => (None, Some(node)),
             };
-            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body) };
+            let continues = end == Some(End::Cut);
+            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body), continues };
             let _ = serde_json::to_writer(&mut *shown, &value);
             shown.push(b'\n');
             return;
@@ -267,17 +269,20 @@ impl Follower<'_> {
                 LogSource::SetUp(node) => write!(shown, "[set-up {node}] "),
             };
         }
-        shown.extend_from_slice(line);
+        shown.extend_from_slice(body);
+        if self.draws_over {
+            // What a longer progress bar left to the right of it.
+            shown.extend_from_slice(b"\x1b[K");
+        }
+        shown.push(if end == Some(End::Return) { b'\r' } else { b'\n' });
     }
 
     fn flush_partial_lines(&mut self) {
-        for (source, rest) in std::mem::take(&mut self.partial) {
+        for (source, lines) in std::mem::take(&mut self.partial) {
+            let rest = lines.rest();
             if !rest.is_empty() {
                 let mut shown = Vec::new();
-                self.line(source, &rest, &mut shown);
-                if !shown.is_empty() && !shown.ends_with(b"\n") {
-                    shown.push(b'\n');
-                }
+                self.line(source, &rest, None, &mut shown);
                 output::data(&shown);
             }
         }

@@ -21,6 +21,7 @@ mod freshen;
 mod image;
 mod job_data;
 mod logfiles;
+mod loglines;
 mod machines;
 mod mount;
 mod output;

@@ -72,6 +72,11 @@ pub(crate) fn stderr_has_colour() -> bool {
     io::stderr().is_terminal() && allowed()
 }
 
+/// Whether stdout is a terminal that knows escapes.
+pub(crate) fn stdout_knows_escapes() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 fn allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
