@@ -78,7 +78,7 @@ impl Context {
     }
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
-        let history = History::open_reader(&self.state()?.history())?;
+        let history = History::open_reader(&self.state()?.history())?.map(|history| history.with_notice(crate::output::warn_once));
         if let Some(history) = &history
             && history.is_newer()?
         {

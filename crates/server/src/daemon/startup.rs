@@ -76,7 +76,7 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
 }
 
 async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
-    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?;
+    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?.with_notice(log);
     let active = history.active()?;
     let ledger = Ledger::new(history);
     let (inbox, messages) = unbounded_channel();

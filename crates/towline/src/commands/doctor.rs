@@ -7,8 +7,8 @@ use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::state::Phase;
-use towline_core::{Error, Result};
-use towline_engine::history::{Filter, JournalMode};
+use towline_core::{Error, ErrorKind, Result};
+use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
@@ -157,9 +157,21 @@ fn history(context: &Context) -> Result<String> {
         JournalMode::Rollback => "rollback journal",
     };
     match context.maybe_history()? {
-        Some(history) => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+        Some(history) => match history.unreadable_rows()?.as_slice() {
+            [] => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+            [first, more @ ..] => Err(unreadable(context, first, more.len())?),
+        },
         None => Ok("empty".to_owned()),
     }
+}
+
+/// A run that cannot be read cannot be pruned either: its row is removed by hand.
+fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Error> {
+    let file = context.state()?.history();
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    let error = Error::new(ErrorKind::Bug, format!("row {} of {} ({}) cannot be read{more}: {}", row.sequence, file.display(), row.id, row.why));
+    let command = format!("tow daemon stop; sqlite3 {} 'DELETE FROM runs WHERE sequence={}'", file.display(), row.sequence);
+    Ok(error.hint("all other runs are there as ever; it is left out").hint(format!("to remove it: {command}")))
 }
 
 fn daemon(context: &Context) -> Result<String> {
