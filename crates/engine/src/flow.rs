@@ -8,9 +8,9 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{Surroundings, resolve};
 use towline_core::{Error, Result, RunId, yaml};
 
-/// Reads a job file.
+/// Reads a job file; `-` is standard input.
 pub fn read_job(file: &Path) -> Result<Job> {
-    let node = crate::layers::read_yaml(file)?;
+    let node = if file == Path::new("-") { crate::layers::read_yaml_from(std::io::stdin().lock(), "standard input")? } else { crate::layers::read_yaml(file)? };
     Ok(yaml::decode(&node)?)
 }
 

@@ -99,14 +99,28 @@ fn judge(unreadable: BTreeMap<String, (PathBuf, Error)>, config: &Config, warnin
     Ok(broken)
 }
 
+/// No file that a person writes is larger. Without a bound `/dev/zero` would fill the memory.
+const MOST_YAML_BYTES: u64 = 16 << 20;
+
 /// Reads a YAML file; a mistake names it with line and column.
 pub fn read_yaml(file: &Path) -> Result<Node> {
-    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+    let opened = std::fs::File::open(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
-        io::ErrorKind::InvalidData => Error::config(format!("{} is not UTF-8 text", file.display())),
         _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
     })?;
-    let node = yaml::parse(&file.display().to_string(), &text)?;
+    read_yaml_from(opened, &file.display().to_string())
+}
+
+/// Reads YAML from wherever it comes; `source` is what it is called in messages.
+pub fn read_yaml_from(reader: impl io::Read, source: &str) -> Result<Node> {
+    let mut bytes = Vec::new();
+    let read = io::Read::read_to_end(&mut reader.take(MOST_YAML_BYTES + 1), &mut bytes);
+    read.map_err(|error| Error::config(format!("{source} cannot be read")).source_error(error))?;
+    if bytes.len() as u64 > MOST_YAML_BYTES {
+        return Err(Error::config(format!("{source} is larger than {} MiB, and so no file of tow's", MOST_YAML_BYTES >> 20)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Error::config(format!("{source} is not UTF-8 text")))?;
+    let node = yaml::parse(source, &text)?;
     if !matches!(node.content, Content::Mapping(_)) {
         return Err(Error::config(format!("{}: expected a mapping of keys to values", node.at)));
     }

@@ -41,8 +41,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     tag: Option<String>,
     /// At most this many [default: 50; of a far cluster's own all].
-    #[arg(short, long, value_name = "N")]
-    limit: Option<usize>,
+    #[arg(short, long, value_name = "N", value_parser = super::count, allow_negative_numbers = true)]
+    limit: Option<u32>,
     /// All of them.
     #[arg(short, long)]
     all: bool,
@@ -125,7 +125,7 @@ fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
 }
 
 fn limit_of(args: &Args) -> usize {
-    args.limit.unwrap_or(SHOWN)
+    args.limit.map_or(SHOWN, |limit| limit as usize)
 }
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
@@ -148,8 +148,8 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
         "ended" => Phase::ALL.into_iter().filter(|phase| phase.is_ended()).map(Ok).collect(),
         _ => vec![Phase::from_word(&word.to_ascii_lowercase()).ok_or_else(|| {
             let words = Phase::ALL.map(Phase::word);
-            Error::usage(format!("`{word}` is not a state"))
-                .hint(did_you_mean(word, words).unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
+            let meant = if word.is_empty() { None } else { did_you_mean(word, words) };
+            Error::usage(format!("`{word}` is not a state")).hint(meant.unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
         })],
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct JobArgs {
     /// GPUs in all; nodes = GPUs / GPUs per node.
     #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     pub(crate) gpus: Option<u32>,
-    /// A job file; options here win over it.
+    /// A job file, `-` for standard input; options here win over it.
     #[arg(short, long, value_name = "JOB.yaml")]
     pub(crate) file: Option<PathBuf>,
     /// Begin from a former run's job.
@@ -337,8 +337,5 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
         job.environment.env.insert(name.to_owned(), value.to_owned());
     }
     job.environment.secrets.extend(args.secrets);
-    for axis in &args.sweep {
-        job.sweep.set(axis)?;
-    }
-    Ok(())
+    job.sweep.set_all(&args.sweep)
 }
