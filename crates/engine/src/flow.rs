@@ -49,7 +49,7 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
     if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() && !backend.caps().whole_nodes {
-        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one"));
+        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, `-n 0` says that none is wanted"));
     }
     notes.extend(unused_words(&job, backend));
     let plan = Plan {

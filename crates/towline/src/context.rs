@@ -15,7 +15,7 @@ use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
-use towline_engine::surroundings;
+use towline_engine::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 use towline_wire::runner::Variables;
@@ -23,7 +23,7 @@ use towline_wire::runner::Variables;
 pub(crate) struct Context {
     pub(crate) json: bool,
     folder: OnceCell<PathBuf>,
-    environment: OnceCell<Vec<(String, String)>>,
+    environment: OnceCell<Environment>,
     layers: OnceCell<Layers>,
     state: OnceCell<StateFolder>,
 }
@@ -50,7 +50,12 @@ impl Context {
     }
 
     pub(crate) fn environment(&self) -> &[(String, String)] {
-        self.environment.get_or_init(|| surroundings::environment().0)
+        &self.environment.get_or_init(surroundings::environment).variables
+    }
+
+    /// Names of variables that are not text, and so are not among them.
+    pub(crate) fn odd_variables(&self) -> &[String] {
+        &self.environment.get_or_init(surroundings::environment).odd
     }
 
     pub(crate) fn layers(&self) -> Result<&Layers> {

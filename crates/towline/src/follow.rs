@@ -177,7 +177,7 @@ impl Follower<'_> {
         match reply {
             Reply::State { state, .. } | Reply::Event { state, .. } => {
                 if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
-                    let until = state.held_until.map(|moment| moment.to_string()).unwrap_or_default();
+                    let until = state.held_until.map(crate::local_time::shown).unwrap_or_default();
                     output::status(&format!(
                         "a rank failed; the nodes are kept for you until {until}: tow ssh {0}    let them go: tow abort {0}",
                         self.view.run.short()

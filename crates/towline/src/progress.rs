@@ -2,7 +2,7 @@
 
 use crate::{bar, output};
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
@@ -21,8 +21,17 @@ impl Bar {
         Self { name, begun: Instant::now() }
     }
 
-    /// Does `work` and draws meanwhile.
+    /// Does `work` and draws meanwhile how many files and bytes are done.
     pub(crate) fn watch<T>(&self, read: impl Fn() -> Reading + Sync, work: impl FnOnce() -> T) -> T {
+        self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
+    }
+
+    /// Does `work` and draws meanwhile how many of `total` are done.
+    pub(crate) fn watch_count<T>(&self, done: &AtomicU64, total: u64, work: impl FnOnce() -> T) -> T {
+        self.watch_line(|| format!("{} of {total}", done.load(Ordering::Relaxed)), work)
+    }
+
+    fn watch_line<T>(&self, read: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
         if !std::io::stderr().is_terminal() {
             return work();
         }
@@ -36,12 +45,12 @@ impl Bar {
         })
     }
 
-    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> Reading + Sync)) {
+    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> String + Sync)) {
         let mut drawn = false;
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(FRAME);
             if self.begun.elapsed() >= BLINK && !over.load(Ordering::Relaxed) {
-                output::redraw(&format!("{}: {}", self.name, bar::line(&glance(&read()), self.begun.elapsed())));
+                output::redraw(&format!("{}: {}", self.name, read()));
                 drawn = true;
             }
         }

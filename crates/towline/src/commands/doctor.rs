@@ -130,7 +130,7 @@ fn tunnels(context: &Context) -> Vec<Check> {
     let told = crate::tunnels::wanted(state).into_iter().map(|(name, wanted)| {
         let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
         let answer = match crate::tunnels::status(state, &name) {
-            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", status.since)),
+            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", crate::local_time::shown(status.since))),
             Some(TunnelStatus { trouble: Some(trouble), .. }) => Err(Error::from(trouble)),
             Some(status) => Err(Error::unreachable(format!("{place}: {}", status.state.word()))),
             None => Err(Error::unreachable(format!("{place}: nobody supervises it")).hint(format!("tow tunnel open {name}"))),
@@ -192,5 +192,7 @@ fn machine(context: &Context) -> Result<String> {
     let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
     let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };
-    Ok(format!("{} CPUs, {}; {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
+    let memory =
+        if towline_runner::memory_is_enforced() { "limited for runs that ask for some" } else { "counted and not limited: no control groups of yours" };
+    Ok(format!("{} CPUs, {} ({memory}); {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
 }

@@ -2,8 +2,11 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::local_time;
+use crate::progress::Bar;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use towline_backends::local::forget;
 use towline_core::quantity::{Memory, Span};
 use towline_core::{Result, RunId};
@@ -42,21 +45,25 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(nothing());
     }
     let mut far = std::collections::BTreeSet::new();
-    for row in &rows {
-        let plan = history.submission_of(&row.id)?.map(|submission| submission.plan);
+    let submissions: std::collections::BTreeSet<&RunId> = rows.iter().map(|row| &row.submission).collect();
+    for submission in submissions {
+        let plan = history.submission(submission)?.map(|submission| submission.plan);
         far.extend(plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
     }
-    let bytes: u64 = rows.iter().map(|row| size(&state.run(&row.id))).sum();
+    let total = rows.len() as u64;
+    let (sized, gone) = (AtomicU64::new(0), AtomicU64::new(0));
+    let sizes = rows.iter().map(|row| size(&state.run(&row.id))).inspect(|_| {
+        sized.fetch_add(1, Ordering::Relaxed);
+    });
+    let bytes: u64 = Bar::new("looking at runs").watch_count(&sized, total, || sizes.sum());
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
         drop(history);
-        for part in runs.chunks(1000) {
-            forget(state, part)?;
-        }
+        Bar::new("removing runs").watch_count(&gone, total, || remove(state, &runs, &gone))?;
     }
     let verb = if args.yes { "removed" } else { "would remove" };
     let mut text = format!("{verb} {} run(s), {}\n", runs.len(), Memory(bytes));
-    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, row.ended));
+    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, local_time::shown(row.ended)));
     if rows.len() > 20 {
         text += &format!("  … and {} more\n", rows.len() - 20);
     }
@@ -66,6 +73,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+}
+
+/// Runs that go with one message to the daemon, which everybody else waits for meanwhile.
+const AT_ONCE: usize = 500;
+
+fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
+    for part in runs.chunks(AT_ONCE) {
+        forget(state, part)?;
+        gone.fetch_add(part.len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Folders that an earlier prune could not remove: no run in the history has them.

@@ -3,6 +3,7 @@
 mod remote;
 
 use super::Report;
+use crate::columns;
 use crate::context::Context;
 use crate::freshen::freshen;
 use crate::output::{Paint, state_paint};
@@ -65,6 +66,8 @@ impl Args {
     }
 }
 
+/// Columns of a name. A longer one would push all others to the right; `--json` and `tow show` have it whole.
+const LONGEST_NAME: usize = 32;
 /// Runs that are shown unless told otherwise.
 const SHOWN: usize = 50;
 
@@ -96,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
     }
     for (cluster, since, why) in stale(&records) {
-        report = report.hint(format!("`?`: {cluster} was last heard of at {since}: {why}"));
+        report = report.hint(format!("`?`: {cluster} was last heard of at {}: {why}", crate::local_time::shown(since)));
     }
     Ok(with_workspaces(context, report))
 }
@@ -172,7 +175,7 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     let values: Vec<String> = record.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     vec![
         (record.id.short().to_owned(), Paint::Bold),
-        plain(record.name.clone()),
+        plain(columns::cut(&record.name, LONGEST_NAME)),
         (state_text(record), state_paint(word)),
         plain(if state.attempt > 1 { state.attempt.to_string() } else { String::new() }),
         plain(if record.gpus > 0 { record.gpus.to_string() } else { String::new() }),

@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let mut report = Report::new(page(&why), &why);
     if let Freshness::Stale { since, why } = &record.freshness {
-        report = report.hint(format!("this is as of {since}: {} cannot be asked now: {why}", record.cluster));
+        report = report.hint(format!("this is as of {}: {} cannot be asked now: {why}", crate::local_time::shown(*since), record.cluster));
     }
     Ok(report)
 }
