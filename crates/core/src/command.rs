@@ -82,21 +82,115 @@ impl Program {
             Self::Line(line) => line.split_whitespace().collect(),
             Self::Script(_) => return "script".to_owned(),
         };
-        let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
-        let program = words.first().map(|word| base(word)).unwrap_or_default();
-        let interpreter = ["python", "bash", "sh", "node", "perl", "torchrun", "env"].iter().any(|name| program.starts_with(name));
-        let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
-        let is_script = |word: &&&str| word.contains('.') && plain(word) && word.contains(|c: char| c.is_ascii_alphabetic());
-        // What follows `-c` is a text, not a file.
-        let script = words.iter().skip(1).take_while(|word| **word != "-c").filter(|word| !word.starts_with('-')).find(is_script);
-        match script {
-            Some(script) if interpreter => {
-                let name = base(script);
-                name.rsplit_once('.').map(|(stem, _)| stem.to_owned()).filter(|stem| !stem.is_empty()).unwrap_or(name)
-            }
-            _ => program,
+        named_after(&words)
+    }
+}
+
+/// Programs that only start another one, with their words that come before it.
+const STARTERS: [(&str, &[&str]); 13] = [
+    ("accelerate", &["launch"]),
+    ("conda", &["run"]),
+    ("deepspeed", &[]),
+    ("env", &[]),
+    ("mamba", &["run"]),
+    ("mpiexec", &[]),
+    ("mpirun", &[]),
+    ("nice", &[]),
+    ("pdm", &["run"]),
+    ("poetry", &["run"]),
+    ("srun", &[]),
+    ("time", &[]),
+    ("uv", &["run"]),
+];
+const INTERPRETERS: [&str; 8] = ["python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript"];
+/// What an interpreter's file ends with.
+const SCRIPTS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
+
+/// `python`, and `python3.11`.
+fn is_interpreter(program: &str) -> bool {
+    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.iter().any(|name| program.strip_prefix(name).is_some_and(is_version))
+}
+
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
+}
+
+/// The file or module that runs: behind whatever only starts it, an interpreter's script, a module of `python -m`, or the program.
+fn named_after(words: &[&str]) -> String {
+    let program = words.first().map(|word| base(word)).unwrap_or_default();
+    let rest = words.get(1..).unwrap_or_default();
+    if let Some((_, verbs)) = STARTERS.iter().find(|(name, _)| *name == program)
+        && verbs.iter().zip(rest).filter(|(verb, word)| verb == word).count() == verbs.len()
+        && let Some(name) = started_by(&rest[verbs.len()..])
+    {
+        return name;
+    }
+    if is_interpreter(program) {
+        return interpreted(rest).unwrap_or_else(|| program.to_owned());
+    }
+    program.to_owned()
+}
+
+/// The name behind a starter and its options. Values of options cannot be told from programs, so the first script, module or interpreter
+/// counts; where there is none, the first word, if no option is before it.
+fn started_by(rest: &[&str]) -> Option<String> {
+    let is_known = |word: &str| is_interpreter(base(word)) || STARTERS.iter().any(|(name, _)| *name == base(word));
+    for (at, word) in rest.iter().enumerate() {
+        if *word == "-m" || *word == "--module" {
+            return rest.get(at + 1).map(|module| last_part(module));
+        }
+        if let Some(script) = script(word) {
+            return Some(script);
+        }
+        if !word.starts_with('-') && is_known(word) {
+            return Some(named_after(&rest[at..]));
         }
     }
+    let first = rest.iter().find(|word| !word.starts_with('-') && !word.contains('='))?;
+    let behind_option = rest.first().is_some_and(|word| word.starts_with('-'));
+    (!behind_option).then(|| base(first).to_owned())
+}
+
+fn interpreted(rest: &[&str]) -> Option<String> {
+    for (at, word) in rest.iter().enumerate() {
+        match *word {
+            // What follows is a text, not a file.
+            "-c" => return None,
+            "-m" => return rest.get(at + 1).map(|module| if *module == "torch.distributed.run" { after(rest, at) } else { last_part(module) }),
+            _ => {}
+        }
+        let is_file = !word.starts_with('-') && word.contains('.') && plain(word) && word.contains(|c: char| c.is_ascii_alphabetic());
+        if is_file {
+            return Some(stem(word));
+        }
+    }
+    None
+}
+
+/// `python -m torch.distributed.run` is torchrun.
+fn after(rest: &[&str], at: usize) -> String {
+    interpreted(&rest[at + 2..]).unwrap_or_else(|| "run".to_owned())
+}
+
+fn plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
+}
+
+/// `src/train.py` gives `train`.
+fn script(word: &str) -> Option<String> {
+    let is_script = !word.starts_with('-') && plain(word) && SCRIPTS.iter().any(|end| word.ends_with(end));
+    is_script.then(|| stem(word))
+}
+
+fn stem(word: &str) -> String {
+    let name = base(word);
+    name.rsplit_once('.').map(|(stem, _)| stem.to_owned()).filter(|stem| !stem.is_empty()).unwrap_or_else(|| name.to_owned())
+}
+
+/// `pkg.train` gives `train`; `pkg.__main__` gives `pkg`.
+fn last_part(module: &str) -> String {
+    module.trim_end_matches(".__main__").rsplit('.').next().unwrap_or_default().to_owned()
 }
 
 fn needs_shell(word: &str) -> bool {
@@ -129,6 +223,33 @@ mod tests {
         assert_eq!(program(&["/usr/bin/nvidia-smi"]).default_name(), "nvidia-smi");
         assert_eq!(program(&["sleep 5; echo x"]).default_name(), "sleep");
         assert_eq!(program(&["python"]).default_name(), "python");
+        assert_eq!(program(&["python", "-c", "import a.b"]).default_name(), "python");
+        for (line, name) in [
+            ("accelerate launch train.py --lr 1", "train"),
+            ("accelerate launch --num_processes 8 --mixed_precision bf16 src/train.py", "train"),
+            ("accelerate launch -m pkg.train", "train"),
+            ("accelerate config", "accelerate"),
+            ("uv run train.py", "train"),
+            ("uv run --with torch python train.py", "train"),
+            ("uv run pytest", "pytest"),
+            ("uv pip install x", "uv"),
+            ("python -m pkg.train --x 1", "train"),
+            ("python3.11 -u -m pkg.__main__", "pkg"),
+            ("python -m torch.distributed.run --nproc-per-node 8 train.py", "train"),
+            ("torchrun --nproc-per-node 8 train.py", "train"),
+            ("deepspeed --num_gpus 8 train.py --deepspeed ds.json", "train"),
+            ("conda run -n base python train.py", "train"),
+            ("poetry run python -m pkg.train", "train"),
+            ("srun -n 4 python train.py", "train"),
+            ("mpirun -np 4 ./solver --x", "mpirun"),
+            ("mpirun ./solver --x", "solver"),
+            ("env A=1 python train.py", "train"),
+            ("nice -n 5 python train.py", "train"),
+            ("echo train.py", "echo"),
+            ("./train.sh now", "train.sh"),
+        ] {
+            assert_eq!(program(&line.split(' ').collect::<Vec<_>>()).default_name(), name, "{line}");
+        }
     }
 
     #[test]

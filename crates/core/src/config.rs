@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// More GPUs than this in one machine are a mistake.
+pub const MOST_LOCAL_GPUS: u32 = 100_000;
+
 /// What stands after all layers: defaults < user file < `towline.yaml` < `TOW_*` < flags.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]

@@ -59,6 +59,9 @@ impl ErrorKind {
     }
 }
 
+/// What helps where no thread or process can be made.
+pub const THREADS_HINT: &str = "you have as many processes and threads as you may: `ulimit -u` says how many; end some, or ask for more";
+
 /// Whether doing the same again can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retry {

@@ -101,8 +101,8 @@ pub fn safe_name(name: &str) -> String {
 /// What the user typed to name a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// `@`: my latest.
-    Latest,
+    /// `@`: my latest; `@-1` the one before it.
+    Latest { back: usize },
     /// A part of an id, suffix first.
     Part(String),
 }
@@ -111,7 +111,10 @@ impl Reference {
     pub fn parse(text: &str) -> Result<Self, NotAnId> {
         let text = text.trim();
         if text == "@" {
-            return Ok(Self::Latest);
+            return Ok(Self::Latest { back: 0 });
+        }
+        if let Some(back) = text.strip_prefix("@-").and_then(|count| count.parse().ok()) {
+            return Ok(Self::Latest { back });
         }
         // Old hands type ACT's `name_123_ab12cd34` and paths copied from `assets/`.
         let part = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().replace('_', "-").to_ascii_lowercase();
@@ -122,7 +125,7 @@ impl Reference {
     /// Whether it is specific enough for a verb that changes something.
     pub fn may_change(&self) -> bool {
         match self {
-            Self::Latest => true,
+            Self::Latest { .. } => true,
             Self::Part(part) => part.len() >= CHANGING_SUFFIX,
         }
     }
@@ -169,7 +172,9 @@ mod tests {
 
     #[test]
     fn references_are_read_leniently_but_change_strictly() {
-        assert_eq!(Reference::parse("@").expect("latest"), Reference::Latest);
+        assert_eq!(Reference::parse("@").expect("latest"), Reference::Latest { back: 0 });
+        assert_eq!(Reference::parse("@-2").expect("two before it"), Reference::Latest { back: 2 });
+        assert!(Reference::parse("@-").is_err() && Reference::parse("@-x").is_err() && Reference::parse("@--1").is_err());
         let act = Reference::parse("jianfw_1563257309_60ce2fc7").expect("an ACT id");
         assert_eq!(act, Reference::Part("jianfw-1563257309-60ce2fc7".into()));
         assert!(!Reference::parse("fc7").expect("a part").may_change());

@@ -58,6 +58,17 @@ pub struct Job {
     pub script: Option<String>,
 }
 
+impl Job {
+    /// The command of a job that only keeps its nodes, for `tow ssh`.
+    pub fn only_for_ssh() -> Words {
+        Words::Many(vec!["sleep".into(), "infinity".into()])
+    }
+
+    pub fn holds_for_ssh(&self) -> bool {
+        self.command == Self::only_for_ssh()
+    }
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -14,6 +14,7 @@ pub mod event;
 pub mod id;
 pub mod job;
 pub mod plan;
+pub mod process_limits;
 pub mod quantity;
 pub mod rank;
 pub mod reason;

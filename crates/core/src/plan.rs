@@ -133,7 +133,9 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
     for (name, value) in &resolved.env {
         line("variable", &format!("{name}={value}"));
     }
-    if !resolved.inherited.is_empty() {
+    if resolved.container.is_some() && is_here {
+        line("inherits", "no variable of this shell: an image has its own");
+    } else if !resolved.inherited.is_empty() {
         line("inherits", &format!("{} variables of this shell", resolved.inherited.len()));
     }
     if !resolved.secrets.is_empty() {

@@ -19,6 +19,10 @@ pub enum QuantityError {
     Memory(String),
     #[error("`{0}` is not a span of time; write it like `14d`, `2h30m` or `90s`")]
     Span(String),
+    #[error("`{0}` is no time at all; the least is `1s`")]
+    NoTime(String),
+    #[error("`{0}` is longer than 100 years, which is the most")]
+    TooLong(String),
 }
 
 impl FromStr for Memory {
@@ -72,6 +76,7 @@ impl FromStr for Span {
     type Err = QuantityError;
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::Span(text.to_owned());
+        let too_long = || QuantityError::TooLong(text.to_owned());
         let trimmed = text.trim();
         let mut total: u64 = 0;
         let mut digits = String::new();
@@ -93,20 +98,23 @@ impl FromStr for Span {
                 return Err(wrong());
             }
             last_unit = unit;
-            let count: u64 = digits.parse().map_err(|_| wrong())?;
-            total = count.checked_mul(unit).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
+            let count: u64 = digits.parse().map_err(|_| too_long())?;
+            total = count.checked_mul(unit).and_then(|part| total.checked_add(part)).ok_or_else(too_long)?;
             digits.clear();
         }
         if !digits.is_empty() {
             if last_unit != u64::MAX {
                 return Err(wrong());
             }
-            total = digits.parse().map_err(|_| wrong())?;
+            total = digits.parse().map_err(|_| too_long())?;
         } else if last_unit == u64::MAX {
             return Err(wrong());
         }
-        if total == 0 || total > 100 * 365 * 86_400 {
-            return Err(wrong());
+        if total == 0 {
+            return Err(QuantityError::NoTime(text.to_owned()));
+        }
+        if total > 100 * 365 * 86_400 {
+            return Err(too_long());
         }
         Ok(Self(total))
     }
@@ -183,6 +191,16 @@ mod tests {
         for text in ["", "h", "5m3h", "1h1h", "2h30", "0s", "-1h", "1w", "99999999999999999999d"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_span_that_cannot_be_says_why() {
+        let said = |text: &str| text.parse::<Span>().expect_err(text).to_string();
+        assert_eq!(said("0s"), "`0s` is no time at all; the least is `1s`");
+        assert_eq!(said("0"), "`0` is no time at all; the least is `1s`");
+        assert_eq!(said("99999d"), "`99999d` is longer than 100 years, which is the most");
+        assert_eq!(said("99999999999999999999d"), "`99999999999999999999d` is longer than 100 years, which is the most");
+        assert!(said("5x").contains("is not a span of time"));
     }
 
     proptest::proptest! {

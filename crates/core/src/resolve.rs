@@ -4,6 +4,7 @@
 use crate::command::Program;
 use crate::config::Datastore;
 use crate::job::{IoMode, Job, Launch, RetryPolicy, Tier};
+use crate::process_limits::ProcessLimits;
 use crate::quantity::{Memory, Span};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::template;
@@ -68,6 +69,9 @@ pub struct Resolved {
     /// Where commands start: an absolute path on the local cluster.
     pub workdir: String,
     pub umask: u32,
+    /// The submitter's priority and limits, where the cluster is the submitter's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ProcessLimits>,
     /// From the job file; its values may hold `${{name}}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -203,6 +207,7 @@ impl Resolved {
             setup: self.setup.clone(),
             workdir: self.workdir.clone(),
             umask: self.umask,
+            limits: self.limits.clone(),
             env: self.env.clone(),
             inherited: BTreeMap::new(),
             secrets: self.secrets.clone(),
@@ -234,6 +239,7 @@ pub struct Surroundings {
     pub environment: Vec<(String, String)>,
     pub workdir: String,
     pub umask: u32,
+    pub limits: Option<ProcessLimits>,
     pub git: Option<GitState>,
     pub code: Option<FrozenCode>,
     pub container: Option<Container>,
@@ -254,6 +260,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
     for name in job.environment.env.keys().chain(&job.environment.secrets) {
         check_variable(name)?;
     }
+    check_nul(job)?;
     let (inherited, secrets) = split_environment(job, &around)?;
     let resolved = Resolved {
         shape,
@@ -263,6 +270,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         setup: job.environment.setup.clone(),
         workdir: around.workdir,
         umask: around.umask,
+        limits: around.limits.filter(|_| around.inherit && around.container.is_none()),
         env: job.environment.env.clone(),
         inherited,
         secrets: secrets.names(),
@@ -285,9 +293,30 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
 pub fn check(job: &Job, total_gpus: Option<u32>, gpus_per_node: Option<u32>, around: &Surroundings) -> Result<()> {
     check_templates(job, &Program::from_job(job)?)?;
     job.environment.env.keys().chain(&job.environment.secrets).try_for_each(|name| check_variable(name))?;
+    check_nul(job)?;
     job.sweep.combinations()?;
     split_environment(job, around)?;
     gpus_per_node.map_or(Ok(()), |gpus| shape(job, total_gpus, gpus).map(drop))
+}
+
+/// No word, variable or file name of a system can hold the character NUL.
+fn check_nul(job: &Job) -> Result<()> {
+    let has_nul = |text: &String| text.contains('\0');
+    let environment = &job.environment;
+    let places = [
+        ("the command", job.command.as_slice().iter().any(has_nul)),
+        ("`script`", job.script.iter().any(has_nul)),
+        ("`environment.setup`", environment.setup.iter().any(has_nul)),
+        ("a value of `sweep`", job.sweep.0.iter().flat_map(|axis| &axis.choices).flatten().any(has_nul)),
+        ("`resources.native`", job.resources.native.iter().any(has_nul)),
+        ("`name`", job.name.iter().any(has_nul)),
+    ];
+    let variable = environment.env.iter().find(|(_, value)| has_nul(value)).map(|(name, _)| format!("the variable `{name}`"));
+    let place = places.into_iter().find(|(_, found)| *found).map(|(place, _)| place.to_owned());
+    match place.or(variable) {
+        Some(place) => Err(Error::config(format!("{place} holds the character NUL, which no program can be given")).hint("take the `\\0` out of it")),
+        None => Ok(()),
+    }
 }
 
 fn check_variable(name: &str) -> Result<()> {

@@ -77,6 +77,19 @@ impl Sweep {
         Ok(())
     }
 
+    /// Adds or replaces axes from the command line. A name that is there twice is refused: which values it is to have is not clear.
+    pub fn set_all(&mut self, texts: &[String]) -> Result<()> {
+        let mut given = Self::default();
+        for text in texts {
+            let axis = Axis::parse(text)?;
+            if let Some(name) = axis.names.iter().find(|name| given.names().any(|known| known == name.as_str())) {
+                return Err(Error::usage(format!("--sweep gives `{name}` twice")).hint(format!("write all its values at once: --sweep {name}=V1,V2")));
+            }
+            given.0.push(axis);
+        }
+        texts.iter().try_for_each(|text| self.set(text))
+    }
+
     /// Adds or replaces an axis from the command line: `lr=0.1,0.01`, `seed=1-3`, `(bs,acc)=(8,4),(16,2)`.
     pub fn set(&mut self, text: &str) -> Result<()> {
         let axis = Axis::parse(text)?;
@@ -128,13 +141,14 @@ impl Axis {
 /// `1-3` → 1, 2, 3. `None` when it is not a range; zero padding (`01-12`) is kept.
 fn range(text: &str) -> Option<Result<impl Iterator<Item = String> + use<>>> {
     let (from, to) = text.split_once('-')?;
-    let digits = |part: &str| !part.is_empty() && part.len() <= 9 && part.bytes().all(|b| b.is_ascii_digit());
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if !digits(from) || !digits(to) {
         return None;
     }
-    let (first, last): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-    if last >= first && last - first >= MOST_RUNS {
-        return Some(Err(Error::refused(format!("the range `{text}` has more than {MOST_RUNS} values"))));
+    let too_large = || Error::refused(format!("the range `{text}` has more than {MOST_RUNS} values")).hint("quote it in a list, `[\"1-9\"]`, to mean the word");
+    let (Ok(first), Ok(last)) = (from.parse::<u128>(), to.parse::<u128>()) else { return Some(Err(too_large())) };
+    if last >= first && last - first >= MOST_RUNS as u128 {
+        return Some(Err(too_large()));
     }
     if first > last {
         return Some(Err(Error::config(format!("`{text}` is not a range from small to large")).hint("quote it in a list, `[\"3-1\"]`, to mean the word")));
@@ -291,6 +305,29 @@ mod tests {
         for text in ["lr", "lr=", "lr=1,,2", "(a,b)=1,2", "(a,b)=(1,2,3)", "a b=1", "s=3-1", "x=(1", "(a,a)=(1,2)", "=1"] {
             assert!(Sweep::default().set(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_that_is_too_large_is_refused_and_never_a_word() {
+        for text in ["a=1-99999999999999999999", "a=0-1000000", "a=1-999999999999999999999999999999999999999999999"] {
+            let error = Sweep::default().set(text).expect_err(text);
+            assert!(error.to_string().contains("more than 100000 values"), "{error}");
+        }
+        let mut sweep = Sweep::default();
+        sweep.set("seed=1700000000-1700000002").expect("a range of large numbers");
+        assert_eq!(rows(&sweep), ["seed=1700000000", "seed=1700000001", "seed=1700000002"]);
+    }
+
+    #[test]
+    fn a_name_that_is_given_twice_is_refused() {
+        let words = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let mut sweep = Sweep::default();
+        let error = sweep.set_all(&words(&["a=1", "b=3", "a=2"])).expect_err("twice");
+        assert_eq!(error.to_string(), "--sweep gives `a` twice");
+        assert!(sweep.is_empty() && error.hints()[0].contains("--sweep a=V1,V2"));
+        sweep.set_all(&words(&["a=1,2", "b=3"])).expect("once each");
+        sweep.set_all(&words(&["a=5"])).expect("what a file says is replaced");
+        assert_eq!(rows(&sweep), ["b=3 a=5"]);
     }
 
     #[test]

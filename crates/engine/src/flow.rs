@@ -8,9 +8,9 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{Surroundings, resolve};
 use towline_core::{Error, Result, RunId, yaml};
 
-/// Reads a job file.
+/// Reads a job file; `-` is standard input.
 pub fn read_job(file: &Path) -> Result<Job> {
-    let node = crate::layers::read_yaml(file)?;
+    let node = if file == Path::new("-") { crate::layers::read_yaml_from(std::io::stdin().lock(), "standard input")? } else { crate::layers::read_yaml(file)? };
     Ok(yaml::decode(&node)?)
 }
 
@@ -49,7 +49,7 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
     if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() && !backend.caps().whole_nodes {
-        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one"));
+        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, `-n 0` says that none is wanted"));
     }
     notes.extend(unused_words(&job, backend));
     let plan = Plan {

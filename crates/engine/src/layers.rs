@@ -4,17 +4,17 @@
 use crate::act_layout::{ActLayer, ActLayout};
 use crate::privilege::{self, Privilege};
 use crate::trust::{self, Holding, Trusted};
+use crate::variables;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, ClusterKind, Config};
+use towline_core::config::{Cluster, ClusterKind, Config, MOST_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
 
 /// The name of the project file, at the code root.
 pub const PROJECT_FILE: &str = "towline.yaml";
-pub(crate) const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
@@ -120,11 +120,14 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         untrusted.extend(asked);
     }
     for (name, value) in &sources.variables {
-        if let Some(layer) = variable_layer(name, value) {
-            tree.overlay(layer);
+        match variables::layer(name, value) {
+            Some(layer) => tree.overlay(layer),
+            None => warnings.extend(variables::check(name, value)),
         }
     }
+    complete_local(&mut tree);
     let (config, unknown): (Config, _) = yaml::decode_leniently(&tree)?;
+    check_gpus(&tree, &config)?;
     warnings.splice(0..0, unknown);
     let broken = judge(unreadable, &config, &mut warnings)?;
     Ok(Layers { config, tree, warnings, broken, untrusted, described_folders })
@@ -140,8 +143,8 @@ fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
 
 /// What the project's file says, and what of it is not agreed to.
 fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrusted>)> {
-    let text = read_text(file)?;
-    let tree = parse_yaml(file, &text)?;
+    let text = read_text(open(file)?, &file.display().to_string())?;
+    let tree = parse_yaml(&text, &file.display().to_string())?;
     let privileges = privilege::privileged(&tree);
     let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
     let digest = trust::digest([(Path::new(PROJECT_FILE), text.as_bytes())]);
@@ -180,36 +183,62 @@ fn judge(unreadable: BTreeMap<String, (PathBuf, Error)>, config: &Config, warnin
     Ok(broken)
 }
 
+/// No file that a person writes is larger. Without a bound `/dev/zero` would fill the memory.
+const MOST_YAML_BYTES: u64 = 16 << 20;
+
 /// Reads a YAML file; a mistake names it with line and column.
 pub fn read_yaml(file: &Path) -> Result<Node> {
-    parse_yaml(file, &read_text(file)?)
+    read_yaml_from(open(file)?, &file.display().to_string())
 }
 
-fn read_text(file: &Path) -> Result<String> {
-    std::fs::read_to_string(file).map_err(|error| match error.kind() {
+fn open(file: &Path) -> Result<std::fs::File> {
+    std::fs::File::open(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
-        io::ErrorKind::InvalidData => Error::config(format!("{} is not UTF-8 text", file.display())),
         _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
     })
 }
 
-fn parse_yaml(file: &Path, text: &str) -> Result<Node> {
-    let node = yaml::parse(&file.display().to_string(), text)?;
+/// Reads YAML from wherever it comes; `source` is what it is called in messages.
+pub fn read_yaml_from(reader: impl io::Read, source: &str) -> Result<Node> {
+    parse_yaml(&read_text(reader, source)?, source)
+}
+
+fn read_text(reader: impl io::Read, source: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = io::Read::read_to_end(&mut reader.take(MOST_YAML_BYTES + 1), &mut bytes);
+    read.map_err(|error| Error::config(format!("{source} cannot be read")).source_error(error))?;
+    if bytes.len() as u64 > MOST_YAML_BYTES {
+        return Err(Error::config(format!("{source} is larger than {} MiB, and so no file of tow's", MOST_YAML_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::config(format!("{source} is not UTF-8 text")))
+}
+
+fn parse_yaml(text: &str, source: &str) -> Result<Node> {
+    let node = yaml::parse(source, text)?;
     if !matches!(node.content, Content::Mapping(_)) {
         return Err(Error::config(format!("{}: expected a mapping of keys to values", node.at)));
     }
     Ok(node)
 }
 
-/// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`. Other `TOW_` variables are not configuration.
-fn variable_layer(name: &str, value: &str) -> Option<Node> {
-    let path: Vec<String> = name.strip_prefix("TOW_")?.split("__").map(str::to_ascii_lowercase).collect();
-    if !TOP_LEVEL.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
-        return None;
+/// `local` exists without being named, so its kind need not be either.
+fn complete_local(tree: &mut Node) {
+    let local = tree.get("clusters").and_then(|clusters| clusters.get("local"));
+    if local.is_some_and(|local| matches!(local.content, Content::Mapping(_)) && local.get("kind").is_none()) {
+        let at = Position { source: "default".into(), line: 0, column: 0 };
+        tree.put(&["clusters", "local", "kind"], Node::scalar(ClusterKind::Local.word(), at));
     }
-    let at = Position { source: name.into(), line: 0, column: 0 };
-    let leaf = Node::scalar(value, at.clone());
-    Some(path.iter().rev().fold(leaf, |node, key| Node { content: Content::Mapping(vec![(Node::scalar(key, at.clone()), node)]), at: at.clone() }))
+}
+
+/// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a place in memory.
+fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
+    let Some((name, cluster)) = config.clusters.iter().find(|(_, cluster)| cluster.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS)) else { return Ok(()) };
+    let mut entries = Vec::new();
+    leaves(tree, String::new(), &mut entries);
+    let key = format!("clusters.{name}.gpus");
+    let origin = entries.into_iter().find(|entry| entry.key == key).map_or_else(|| key.clone(), |entry| entry.origin);
+    let gpus = cluster.gpus.unwrap_or_default();
+    Err(Error::config(format!("{origin}: `{key}` is {gpus}; a machine has at most {MOST_LOCAL_GPUS} GPUs")))
 }
 
 /// One configured value with its place.

@@ -10,3 +10,4 @@ pub mod layers;
 pub mod privilege;
 pub mod surroundings;
 pub mod trust;
+mod variables;

@@ -119,7 +119,7 @@ enum Standing {
 
 fn standing(path: &[String]) -> Standing {
     // What no version up to this one knows has no effect; it is warned of elsewhere.
-    if path.first().is_some_and(|key| !crate::layers::TOP_LEVEL.contains(&key.as_str())) {
+    if path.first().is_some_and(|key| !crate::variables::TOP_LEVEL.contains(&key.as_str())) {
         return Standing::Allowed;
     }
     let mut between = false;

@@ -8,17 +8,24 @@ use towline_core::redact::Secret;
 use towline_core::resolve::GitState;
 use towline_core::{Error, Result};
 
-/// The variables of this process that are text. Others cannot be stored and are counted.
-pub fn environment() -> (Vec<(String, String)>, usize) {
-    let mut odd = 0;
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| {
-            let pair = name.into_string().ok().zip(value.into_string().ok());
-            odd += usize::from(pair.is_none());
-            pair
-        })
-        .collect();
-    (variables, odd)
+/// The variables of this process.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// Those that are text.
+    pub variables: Vec<(String, String)>,
+    /// The names of the others, which cannot be stored.
+    pub odd: Vec<String>,
+}
+
+pub fn environment() -> Environment {
+    let mut found = Environment::default();
+    for (name, value) in std::env::vars_os() {
+        match name.to_str().map(str::to_owned).zip(value.into_string().ok()) {
+            Some(pair) => found.variables.push(pair),
+            None => found.odd.push(name.to_string_lossy().into_owned()),
+        }
+    }
+    found
 }
 
 /// `$XDG_STATE_HOME/towline/<host>`, or `~/.local/state/towline/<host>`.

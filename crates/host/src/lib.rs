@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod crash;
 pub mod filesystem;
+pub mod limits;
 pub mod lock;
 pub mod mounts;
 pub mod once;

@@ -11,6 +11,8 @@ pub struct ProcessFacts {
     pub group: i32,
     pub started: u64,
     pub zombie: bool,
+    /// Stopped by a signal, as Ctrl-Z does it.
+    pub stopped: bool,
 }
 
 /// What `/proc/<pid>/stat` says. The name in it may hold blanks and brackets; fields count from the last `)`.
@@ -20,6 +22,7 @@ pub fn facts(pid: i32) -> Option<ProcessFacts> {
     let fields: Vec<&str> = std::str::from_utf8(after).ok()?.split_ascii_whitespace().collect();
     Some(ProcessFacts {
         zombie: matches!(*fields.first()?, "Z" | "X"),
+        stopped: matches!(*fields.first()?, "T"),
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
@@ -50,6 +53,26 @@ pub fn descendants(root: i32) -> Vec<i32> {
         }
     }
     found
+}
+
+/// The words a process was started with; empty where they cannot be read.
+pub fn words(pid: i32) -> Vec<String> {
+    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    text.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// SIGTERM for a process. One that is stopped hears it only when it goes on.
+pub fn terminate(pid: i32) {
+    signal(pid, Signal::TERM);
+    signal(pid, Signal::CONT);
+}
+
+/// The same for a whole process group.
+pub fn terminate_group(group: i32) {
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = rustix::process::kill_process_group(group, Signal::TERM);
+        let _ = rustix::process::kill_process_group(group, Signal::CONT);
+    }
 }
 
 /// Signals a process; one that is gone is fine.

@@ -97,6 +97,7 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         setup: resolved.setup.iter().map(|line| fill(line)).collect::<Result<_>>()?,
         workdir,
         umask: resolved.umask,
+        limits: resolved.limits.clone(),
         variables: Variables(variables),
         container: container_of(&wanted, data.as_ref())?,
         data,

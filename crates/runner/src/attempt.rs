@@ -8,13 +8,12 @@ use crate::code::Layout;
 use crate::data::DataProcess;
 use crate::launch::{Launch, LaunchError, Process, free_port};
 use crate::memory::{MemoryGroup, kernel_kills};
-use rustix::process::{Pid, Signal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
 use towline_core::time::Moment;
-use towline_host::process::{Reaped, descendants, kill_all_descendants, reap, signal};
+use towline_host::process::{ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap, terminate, terminate_group};
 use towline_wire::runner::{Assignment, Stop};
 
 /// How long what the ranks left behind may take to leave by itself.
@@ -82,8 +81,16 @@ pub(crate) struct Attempt {
     held_until: Option<Instant>,
     /// What the kernel had killed before it, where the cluster limits our memory.
     kills_before: u64,
+    /// Processes that have had their SIGTERM, with their starts: a program may take a second one as an order to leave at once.
+    told: Vec<(i32, u64)>,
     /// Grows while stragglers are waited for: they have no descriptor to watch.
     pause: Duration,
+}
+
+/// All that descends from this runner.
+fn below_us() -> impl Iterator<Item = (i32, ProcessFacts)> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    descendants(own).into_iter().filter_map(|pid| Some((pid, facts(pid)?)))
 }
 
 impl Attempt {
@@ -121,6 +128,7 @@ impl Attempt {
             time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
             held_until: None,
             kills_before: if assignment.gang.is_some() { kernel_kills() } else { 0 },
+            told: Vec::new(),
             pause: Duration::from_millis(1),
             assignment,
         }
@@ -254,13 +262,10 @@ impl Attempt {
         // A runtime takes its own time to pass the word on and to clear away.
         let slack = if self.stage == Stage::Inside { CONTAINER_SLACK } else { Duration::ZERO };
         self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
-        if is_told {
-            return;
-        }
-        for process in self.processes.iter().filter(|process| process.status.is_none()) {
-            if let Some(group) = Pid::from_raw(process.pid) {
-                let _ = rustix::process::kill_process_group(group, Signal::TERM);
-            }
+        let groups: Vec<i32> = self.processes.iter().filter(|process| process.status.is_none()).map(|process| process.pid).collect();
+        self.told = below_us().filter(|(_, facts)| is_told || groups.contains(&facts.group)).map(|(pid, facts)| (pid, facts.started)).collect();
+        if !is_told {
+            groups.into_iter().for_each(terminate_group);
         }
     }
 
@@ -342,9 +347,9 @@ impl Attempt {
 
     fn end_stragglers(&mut self) {
         self.stage = Stage::CleanUp;
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        for pid in descendants(own) {
-            signal(pid, Signal::TERM);
+        // A program behind a shell outlives it, and has had its SIGTERM with it.
+        for (pid, _) in below_us().filter(|(pid, facts)| !self.told.contains(&(*pid, facts.started))) {
+            terminate(pid);
         }
         self.kill_at.get_or_insert(Instant::now() + STRAGGLER_GRACE);
     }

@@ -26,7 +26,9 @@ pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &st
             words.extend(["--name".to_owned(), name(assignment), "--workdir".to_owned(), "/".to_owned()]);
             if container.runtime == Runtime::Podman {
                 // What it takes counts where we count, and ends with us.
-                words.push("--cgroups=disabled".to_owned());
+                if !container.options.iter().any(|option| option.starts_with("--cgroups")) {
+                    words.push("--cgroups=disabled".to_owned());
+                }
                 if user.user != 0 {
                     words.push("--userns=keep-id".to_owned());
                 }
@@ -60,6 +62,15 @@ pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &st
     }
     words.extend([INSIDE.to_owned(), crate::INNER_VERB.to_owned(), folder.to_owned()]);
     words
+}
+
+/// Podman's low-level runtime `runc` has no containers without control groups of their own; `crun` has.
+const NEEDS_CGROUPS: &str = "NoCgroups";
+
+/// The option that helps where podman refused to start a container for this reason, unless it was given already.
+pub(crate) fn other_cgroups(order: &ContainerOrder, said: &str) -> Option<&'static str> {
+    let given = order.container.options.iter().any(|option| option.starts_with("--cgroups"));
+    (order.container.runtime == Runtime::Podman && !given && said.contains(NEEDS_CGROUPS)).then_some("--cgroups=enabled")
 }
 
 /// The name under which the runtime knows it.
@@ -119,6 +130,7 @@ mod tests {
             setup: Vec::new(),
             workdir: "/w".into(),
             umask: 0o022,
+            limits: None,
             variables: Variables([("TOKEN".to_owned(), "canary".to_owned())].into()),
             gpus: vec![vec![5], vec![7]],
             gpu_make: GpuMake::Nvidia,
@@ -157,6 +169,20 @@ mod tests {
         assert!(apptainer.starts_with("exec ") && apptainer.contains("--nv") && apptainer.contains(" docker://pytorch:2 /.towline-runner"), "{apptainer}");
         assert!(line(Runtime::Apptainer, "/images/x.sif").contains(" /images/x.sif "));
         assert!(![podman, docker, apptainer].concat().contains("canary"));
+    }
+
+    #[test]
+    fn podman_with_a_runtime_that_needs_control_groups_is_asked_again_once() {
+        let refused = "Error: requested OCI runtime runc is not compatible with NoCgroups: invalid argument";
+        let mut order = assignment(Runtime::Podman, "x").container.expect("a container");
+        assert!(line(Runtime::Podman, "x").contains("--cgroups=disabled"));
+        assert_eq!(other_cgroups(&order, "Error: no such image"), None);
+        let option = other_cgroups(&order, refused).expect("an option that helps");
+        order.container.options.insert(0, option.to_owned());
+        assert_eq!(other_cgroups(&order, refused), None);
+        let again = words(&order, &assignment(Runtime::Podman, "x"), "/r", "/bin/tow", User { user: 0, group: 0 }).join(" ");
+        assert!(again.contains("--cgroups=enabled") && !again.contains("--cgroups=disabled"), "{again}");
+        assert_eq!(other_cgroups(&assignment(Runtime::Docker, "x").container.expect("a container"), refused), None);
     }
 
     #[test]

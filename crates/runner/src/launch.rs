@@ -234,7 +234,9 @@ impl Launch<'_> {
         if !self.assignment.variables.0.contains_key("PYTHONUNBUFFERED") {
             command.env("PYTHONUNBUFFERED", "1");
         }
-        let mut start = || in_folder(self.workdir(), || command.spawn());
+        let limits = self.assignment.limits.as_ref();
+        let pid_of = |child: &std::process::Child| Some(Pid::from_child(child));
+        let mut start = || in_folder(self.workdir(), || towline_host::limits::start_with(limits, || command.spawn(), pid_of));
         let spawned = match self.group_of(node) {
             Some(group) => group.within(&mut start).and_then(|spawned| spawned),
             None => start(),

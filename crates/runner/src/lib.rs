@@ -27,6 +27,7 @@ pub use carry::runner_main;
 pub use data::DATA_VERB;
 pub use guard::guard_main;
 pub use inner::{INNER_VERB, inner_main};
+pub use memory::memory_is_enforced;
 
 /// The hidden verbs that start the two processes.
 pub const GUARD_VERB: &str = "__guard";

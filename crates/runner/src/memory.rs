@@ -54,6 +54,12 @@ impl MemoryGroup {
     }
 }
 
+/// Whether a run's `memory` is enforced on this machine, or only counted: tried, because no file says so.
+pub fn memory_is_enforced() -> bool {
+    let tried = MemoryGroup::create(&format!("probe-{}", std::process::id()), 1 << 40);
+    tried.inspect(MemoryGroup::remove).is_some()
+}
+
 /// What the kernel has killed so far for lack of memory in the groups that this process was given.
 pub(crate) fn kernel_kills() -> u64 {
     let count = |folder: &Path, file: &str| -> u64 {

@@ -167,7 +167,8 @@ impl Layout<'_> {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8)).max(self.store.parallel()).min(uses.len()).max(1);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(|| self.work(uses));
+                // One that cannot be made is no loss but of time: this one does what is left.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.work(uses));
             }
             self.work(uses);
         });

@@ -17,6 +17,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use towline_core::Error;
+use towline_core::error::THREADS_HINT;
 
 /// Files that a worker takes at once: neighbours compress well together.
 const BATCH: usize = 16;
@@ -113,13 +115,18 @@ impl<'a> Reading<'a> {
         let stored = Mutex::new(0u64);
         let mut files: Vec<FileRead> = Vec::new();
         std::thread::scope(|scope| {
-            for _ in 0..keepers {
-                scope.spawn(|| self.keep_packs(&receive, &stored));
+            for number in 0..keepers {
+                // One is needed: it takes what the others make.
+                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.keep_packs(&receive, &stored))
+                    && number == 0
+                {
+                    return self.give_up(Problem::Store(Box::new(Error::refused("no thread can be made").source_error(error).hint(THREADS_HINT))));
+                }
             }
             let others: Vec<_> = (1..workers)
-                .map(|_| {
+                .map_while(|_| {
                     let send = send.clone();
-                    scope.spawn(|| self.work(send))
+                    std::thread::Builder::new().spawn_scoped(scope, || self.work(send)).ok()
                 })
                 .collect();
             files.extend(self.work(send));

@@ -144,7 +144,8 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
     let mut walked = Walked::default();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| walk.work())).collect();
+        // Where no more threads can be made, those that are there do it all.
+        let others: Vec<_> = (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, || walk.work()).ok()).collect();
         let mut parts = vec![walk.work()];
         parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
         for part in parts {

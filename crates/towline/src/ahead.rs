@@ -46,10 +46,12 @@ impl<'s> Ahead<'s> {
         {
             let (sender, blobs) = channel();
             let folder = self.store.root().to_owned();
-            let thread = std::thread::spawn(move || {
+            let thread = std::thread::Builder::new().spawn(move || {
                 let _ = carry(start, folder, &blobs);
             });
-            *sending = Sending::Begun(sender, thread);
+            if let Ok(thread) = thread {
+                *sending = Sending::Begun(sender, thread);
+            }
         }
         if let Sending::Begun(sender, _) = &*sending {
             let _ = sender.send(blob);

@@ -15,7 +15,7 @@ use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
-use towline_engine::surroundings;
+use towline_engine::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 use towline_wire::runner::Variables;
@@ -25,7 +25,7 @@ pub(crate) struct Context {
     /// The verb only reads: configuration that is not trusted is left out and said, and no reason to refuse.
     reads_only: bool,
     folder: OnceCell<PathBuf>,
-    environment: OnceCell<Vec<(String, String)>>,
+    environment: OnceCell<Environment>,
     layers: OnceCell<Layers>,
     state: OnceCell<StateFolder>,
 }
@@ -52,7 +52,12 @@ impl Context {
     }
 
     pub(crate) fn environment(&self) -> &[(String, String)] {
-        self.environment.get_or_init(|| surroundings::environment().0)
+        &self.environment.get_or_init(surroundings::environment).variables
+    }
+
+    /// Names of variables that are not text, and so are not among them.
+    pub(crate) fn odd_variables(&self) -> &[String] {
+        &self.environment.get_or_init(surroundings::environment).odd
     }
 
     pub(crate) fn layers(&self) -> Result<&Layers> {
@@ -95,7 +100,7 @@ impl Context {
     }
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
-        let history = History::open_reader(&self.state()?.history())?;
+        let history = History::open_reader(&self.state()?.history())?.map(|history| history.with_notice(crate::output::warn_once));
         if let Some(history) = &history
             && history.is_newer()?
         {

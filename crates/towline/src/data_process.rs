@@ -27,11 +27,7 @@ use towline_io::transfer::{Options, Side};
 use towline_wire::runner::{CopyOrder, DataOrder, DataWord, IoOrder};
 
 pub(crate) fn main() -> ExitCode {
-    let outcome = read_order().and_then(|order| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build();
-        let runtime = runtime.map_err(|error| Error::bug("no threads can be made").source_error(error))?;
-        runtime.block_on(Carrier::new(order).carry())
-    });
+    let outcome = read_order().and_then(|order| crate::threads::runtime()?.block_on(Carrier::new(order).carry()));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -66,7 +62,7 @@ impl Carrier {
     }
 
     async fn carry(mut self) -> Result<()> {
-        let ranks_ended = wait_for_end();
+        let ranks_ended = wait_for_end()?;
         if !self.order.only_collect {
             let prepared = self.prepare().await;
             if prepared.is_err() {
@@ -245,12 +241,12 @@ fn make_folder(path: &Path) -> Result<()> {
 }
 
 /// Told once stdin is closed.
-fn wait_for_end() -> oneshot::Receiver<()> {
+fn wait_for_end() -> Result<oneshot::Receiver<()>> {
     let (tell, ended) = oneshot::channel();
-    std::thread::spawn(move || {
+    let waiting = std::thread::Builder::new().spawn(move || {
         let mut rest = [0; 64];
         while std::io::stdin().lock().read(&mut rest).is_ok_and(|count| count > 0) {}
         let _ = tell.send(());
     });
-    ended
+    waiting.map(|_| ended).map_err(crate::threads::none)
 }

@@ -5,6 +5,7 @@
 //! says so, and its logs are read once more after that: nothing is left behind.
 
 use crate::context::Context;
+use crate::loglines::{End, Lines};
 use crate::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
@@ -58,6 +59,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         attempt: view.attempt.max(1),
         offsets: HashMap::new(),
         partial: BTreeMap::new(),
+        draws_over: view.follow && view.sources.len() > 1 && view.grep.is_none() && !context.json && output::stdout_knows_escapes(),
         watch: None,
         told: false,
         begun: Instant::now(),
@@ -118,7 +120,9 @@ struct Follower<'a> {
     state: RunState,
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
-    partial: BTreeMap<LogSource, Vec<u8>>,
+    partial: BTreeMap<LogSource, Lines>,
+    /// Several logs are watched on a terminal: progress bars are shown as they are drawn, one over the other.
+    draws_over: bool,
     watch: Option<OwnedFd>,
     /// The user knows that it waits.
     told: bool,
@@ -170,6 +174,9 @@ struct LogLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     set_up_node: Option<u32>,
     line: std::borrow::Cow<'a, str>,
+    /// The line is longer than one value holds, and goes on in the next.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
 }
 
 impl Follower<'_> {
@@ -207,7 +214,7 @@ impl Follower<'_> {
         match reply {
             Reply::State { state, .. } | Reply::Event { state, .. } => {
                 if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
-                    let until = state.held_until.map(|moment| moment.to_string()).unwrap_or_default();
+                    let until = state.held_until.map(crate::local_time::shown).unwrap_or_default();
                     output::status(&format!(
                         "a rank failed; the nodes are kept for you until {until}: tow ssh {0}    let them go: tow abort {0}",
                         self.view.run.short()
@@ -271,20 +278,14 @@ impl Follower<'_> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
-        let mut pending = self.partial.remove(&source).unwrap_or_default();
-        pending.extend_from_slice(bytes);
-        let end = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let rest = pending.split_off(end);
-        let mut shown = Vec::with_capacity(pending.len());
-        for line in pending.split_inclusive(|byte| *byte == b'\n') {
-            self.line(source, line, &mut shown);
-        }
+        let mut lines = self.partial.remove(&source).unwrap_or_else(|| Lines::new(self.draws_over));
+        let mut shown = Vec::with_capacity(bytes.len());
+        lines.feed(bytes, |body, end| self.line(source, body, Some(end), &mut shown));
         output::data(&shown);
-        self.partial.insert(source, rest);
+        self.partial.insert(source, lines);
     }
 
-    fn line(&self, source: LogSource, line: &[u8], shown: &mut Vec<u8>) {
-        let body = line.strip_suffix(b"\n").unwrap_or(line);
+    fn line(&self, source: LogSource, body: &[u8], end: Option<End>, shown: &mut Vec<u8>) {
         if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(body)) {
             return;
         }
@@ -293,7 +294,8 @@ impl Follower<'_> {
                 LogSource::Rank(rank) => (Some(rank), None),
                 LogSource::SetUp(node) => (None, Some(node)),
             };
-            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body) };
+            let continues = end == Some(End::Cut);
+            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body), continues };
             let _ = serde_json::to_writer(&mut *shown, &value);
             shown.push(b'\n');
             return;
@@ -304,17 +306,20 @@ impl Follower<'_> {
                 LogSource::SetUp(node) => write!(shown, "[set-up {node}] "),
             };
         }
-        shown.extend_from_slice(line);
+        shown.extend_from_slice(body);
+        if self.draws_over {
+            // What a longer progress bar left to the right of it.
+            shown.extend_from_slice(b"\x1b[K");
+        }
+        shown.push(if end == Some(End::Return) { b'\r' } else { b'\n' });
     }
 
     fn flush_partial_lines(&mut self) {
-        for (source, rest) in std::mem::take(&mut self.partial) {
+        for (source, lines) in std::mem::take(&mut self.partial) {
+            let rest = lines.rest();
             if !rest.is_empty() {
                 let mut shown = Vec::new();
-                self.line(source, &rest, &mut shown);
-                if !shown.is_empty() && !shown.ends_with(b"\n") {
-                    shown.push(b'\n');
-                }
+                self.line(source, &rest, None, &mut shown);
                 output::data(&shown);
             }
         }
@@ -355,7 +360,7 @@ impl Follower<'_> {
 
 /// Waits until every run has ended; the states in the order asked for.
 pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Duration>) -> Result<Vec<RunState>> {
-    wait_while(context, runs, timeout, |_, _| Ok(()))
+    wait_while(context, runs, timeout, None, |_, _| Ok(()))
 }
 
 /// The same of runs that were asked to end: one that will not is an error.
@@ -364,10 +369,29 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
         Some(why) if !state.cancel_requested && !state.phase.is_ended() => Err(Error::refused(format!("{run} goes on: {why}"))),
         _ => Ok(()),
     };
-    wait_while(context, runs, None, check).map(drop)
+    wait_while(context, runs, None, Some(Instant::now() + EXPLAINED_AFTER), check).map(drop)
 }
 
-fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, check: impl Fn(&RunId, &RunState) -> Result<()>) -> Result<Vec<RunState>> {
+/// How long somebody waits for runs that are to end before they hear what it is that takes so long.
+const EXPLAINED_AFTER: Duration = Duration::from_secs(3);
+
+/// Says once what is waited for.
+fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
+    let alive: Vec<&RunId> = runs.iter().filter(|run| states.get(*run).is_none_or(|state| !state.phase.is_ended())).collect();
+    if let Some(first) = alive.first() {
+        let more = if alive.len() > 1 { format!(" and {} more", alive.len() - 1) } else { String::new() };
+        output::status(&format!("waiting for {first}{more} to end: after SIGTERM a run has its grace, and then it is killed"));
+    }
+}
+
+/// `explain_at`: when whoever waits hears what is waited for.
+fn wait_while(
+    context: &Context,
+    runs: &[RunId],
+    timeout: Option<Duration>,
+    mut explain_at: Option<Instant>,
+    check: impl Fn(&RunId, &RunState) -> Result<()>,
+) -> Result<Vec<RunState>> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     let mut trouble = Trouble::default();
@@ -383,12 +407,17 @@ fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, chec
                 Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
                 _ => {}
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
                 return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
             }
             trouble.look(context);
-            let _ = conversation.stream().set_read_timeout(Some(left.map_or(TROUBLE_EVERY, |left| left.min(TROUBLE_EVERY))));
+            if explain_at.is_some_and(|moment| moment <= now) {
+                explain_at = None;
+                explain(runs, &states);
+            }
+            let left = [deadline, explain_at, Some(now + TROUBLE_EVERY)].into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
+            let _ = conversation.stream().set_read_timeout(left);
             next = match conversation.next_reply() {
                 Ok(reply) => reply,
                 Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),

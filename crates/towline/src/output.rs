@@ -11,8 +11,22 @@ use std::sync::Mutex;
 pub(crate) fn data(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+        say_parting_words();
         #[expect(clippy::exit, reason = "nobody reads any more")]
         std::process::exit(0);
+    }
+}
+
+static PARTING_WORDS: Mutex<Option<String>> = Mutex::new(None);
+
+/// What is said on stderr should nobody read stdout any more: that something goes on, and how to end it.
+pub(crate) fn set_parting_words(words: String) {
+    *PARTING_WORDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(words);
+}
+
+fn say_parting_words() {
+    if let Some(words) = PARTING_WORDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+        status(&words);
     }
 }
 
@@ -70,6 +84,11 @@ pub(crate) fn stdout_has_colour() -> bool {
 
 pub(crate) fn stderr_has_colour() -> bool {
     io::stderr().is_terminal() && allowed()
+}
+
+/// Whether stdout is a terminal that knows escapes.
+pub(crate) fn stdout_knows_escapes() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn allowed() -> bool {

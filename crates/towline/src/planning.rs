@@ -86,7 +86,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     }
     let facts = target.quick_facts(context)?;
     let mut notes = Vec::new();
-    let (survey, mut frozen, git) = choose_code(context, &place, &job, code, &mut notes)?;
+    let (survey, mut frozen, git) = choose_code(context, &place, &job, (code, target.is_here()), &mut notes)?;
     let data = match (&target, data) {
         (AnyCluster::Azure(_), Some((io, copy))) => crate::azure::with_folders(context, cluster, same_data(context, io, copy)?, &mut frozen)?,
         (_, Some((io, copy))) => same_data(context, io, copy)?,
@@ -117,6 +117,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
             .into_string()
             .map_err(|folder| Error::refused(format!("the folder {} has a name that is not UTF-8", folder.to_string_lossy())))?,
         umask: surroundings::umask(),
+        limits: Some(towline_host::limits::own()),
         inherit: target.is_here(),
     };
     let mut random = [0; 4];
@@ -131,16 +132,33 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
     let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
+    if target.is_here() {
+        plan.notes.extend(local_notes(context, &plan));
+    }
     if let AnyCluster::Azure(far) = &target {
         plan.notes.extend(far.backend.notes(&plan));
     }
     Ok(Prepared { plan, secrets, cluster: target, survey })
 }
 
+/// What this machine does not do with a run that asks for it.
+fn local_notes(context: &Context, plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plan.resolved.shape.memory.is_some() && !towline_runner::memory_is_enforced() {
+        notes.push("its memory is counted and not limited: control groups are not yours to make on this machine".to_owned());
+    }
+    let odd = context.odd_variables();
+    if let (Some(first), true) = (odd.first(), plan.resolved.container.is_none()) {
+        let more = if odd.len() > 1 { format!(" and {} more", odd.len() - 1) } else { String::new() };
+        notes.push(format!("the variable `{first}`{more} of this shell is not UTF-8 text, and the run does not have it"));
+    }
+    notes
+}
+
 /// What is to be taken, what the plan says of it, and git's word.
 type Chosen = (Option<Survey>, Option<FrozenCode>, Option<GitState>);
 
-fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice, notes: &mut Vec<String>) -> Result<Chosen> {
+fn choose_code(context: &Context, place: &CodePlace, job: &Job, (code, is_here): (CodeChoice, bool), notes: &mut Vec<String>) -> Result<Chosen> {
     let any_size = match code {
         CodeChoice::Today { any_size } => any_size,
         CodeChoice::InPlace => return Ok((None, None, surroundings::git_around(&place.root))),
@@ -150,7 +168,7 @@ fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice
         }
     };
     if let Some(why) = code::stays(place) {
-        notes.push(why);
+        notes.push(if is_here { format!("{why}, the run starts in place") } else { why });
         return Ok((None, None, surroundings::git_around(&place.root)));
     }
     let (survey, git) = look_around(context, place, &Wish { ignore: &job.code.ignore, large: any_size })?;
@@ -164,9 +182,12 @@ fn choose_code(context: &Context, place: &CodePlace, job: &Job, code: CodeChoice
 fn look_around(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> Result<(Survey, Option<GitState>)> {
     let Some(mut git) = surroundings::git_around(&place.root) else { return Ok((code::survey(context, place, wish)?, None)) };
     let survey = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| surroundings::is_dirty(&place.root));
+        let asked = std::thread::Builder::new().spawn_scoped(scope, || surroundings::is_dirty(&place.root));
         let survey = code::survey(context, place, wish);
-        git.dirty = asked.join().ok().flatten();
+        git.dirty = match asked {
+            Ok(asked) => asked.join().ok().flatten(),
+            Err(_) => surroundings::is_dirty(&place.root),
+        };
         survey
     })?;
     Ok((survey, Some(git)))

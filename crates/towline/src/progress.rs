@@ -2,7 +2,7 @@
 
 use crate::{bar, output};
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
@@ -21,27 +21,36 @@ impl Bar {
         Self { name, begun: Instant::now() }
     }
 
-    /// Does `work` and draws meanwhile.
+    /// Does `work` and draws meanwhile how many files and bytes are done.
     pub(crate) fn watch<T>(&self, read: impl Fn() -> Reading + Sync, work: impl FnOnce() -> T) -> T {
+        self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
+    }
+
+    /// Does `work` and draws meanwhile how many of `total` are done.
+    pub(crate) fn watch_count<T>(&self, done: &AtomicU64, total: u64, work: impl FnOnce() -> T) -> T {
+        self.watch_line(|| format!("{} of {total}", done.load(Ordering::Relaxed)), work)
+    }
+
+    fn watch_line<T>(&self, read: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
         if !std::io::stderr().is_terminal() {
             return work();
         }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let drawer = scope.spawn(|| self.draw_until(&over, &read));
+            let drawer = std::thread::Builder::new().spawn_scoped(scope, || self.draw_until(&over, &read)).ok();
             let result = work();
             over.store(true, Ordering::Relaxed);
-            drawer.thread().unpark();
+            drawer.inspect(|drawer| drawer.thread().unpark());
             result
         })
     }
 
-    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> Reading + Sync)) {
+    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> String + Sync)) {
         let mut drawn = false;
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(FRAME);
             if self.begun.elapsed() >= BLINK && !over.load(Ordering::Relaxed) {
-                output::redraw(&format!("{}: {}", self.name, bar::line(&glance(&read()), self.begun.elapsed())));
+                output::redraw(&format!("{}: {}", self.name, read()));
                 drawn = true;
             }
         }

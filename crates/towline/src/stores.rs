@@ -18,9 +18,12 @@ use towline_io::transfer::Side;
 
 /// The one runtime, made when first asked for.
 pub(crate) fn runtime() -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
-    let make = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build();
-    RUNTIME.get_or_init(make).as_ref().map_err(|error| Error::bug(format!("no threads can be made: {error}")))
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let made = crate::threads::runtime()?;
+    Ok(RUNTIME.get_or_init(|| made))
 }
 
 /// Runs a part of a data verb to its end, or until Ctrl-C: `None`. The runtime is made here, so

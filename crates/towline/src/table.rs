@@ -1,5 +1,6 @@
 //! Tables for people: aligned columns. On a terminal that is too narrow for them, all but the first are cut.
 
+use crate::columns::{columns, cut};
 use crate::output::{Paint, paint, stdout_has_colour, width};
 
 /// Between two columns.
@@ -30,7 +31,7 @@ impl Table {
         let used: Vec<usize> =
             (0..self.head.len()).filter(|column| self.rows.iter().any(|row| row.get(*column).is_some_and(|(text, _)| !text.is_empty()))).collect();
         let mut widths: Vec<usize> =
-            used.iter().map(|column| self.rows.iter().map(|row| display_width(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len())).collect();
+            used.iter().map(|column| self.rows.iter().map(|row| columns(&row[*column].0)).max().unwrap_or(0).max(self.head[*column].len())).collect();
         if let Some(room) = width() {
             let kept: Vec<bool> = used.iter().map(|column| *column == 0 || KEPT.contains(&self.head[*column])).collect();
             fit(&mut widths, &kept, room);
@@ -44,7 +45,7 @@ impl Table {
                 let last = index + 1 == used.len();
                 let cell = cell.replace(['\n', '\r', '\t'], " ");
                 let shown = cut(&cell, widths[index]);
-                let pad = if last { 0 } else { widths[index].saturating_sub(display_width(&shown)) + GAP };
+                let pad = if last { 0 } else { widths[index].saturating_sub(columns(&shown)) + GAP };
                 line += &paint(*style, &shown, colour);
                 line += &" ".repeat(pad);
             }
@@ -69,19 +70,6 @@ fn fit(widths: &mut [usize], kept: &[bool], room: usize) {
         *widest -= 1;
         over -= 1;
     }
-}
-
-fn display_width(text: &str) -> usize {
-    text.chars().count()
-}
-
-fn cut(text: &str, room: usize) -> String {
-    if display_width(text) <= room {
-        return text.to_owned();
-    }
-    let mut shown: String = text.chars().take(room.saturating_sub(1)).collect();
-    shown.push('…');
-    shown
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ pub struct Assignment {
     pub setup: Vec<String>,
     pub workdir: String,
     pub umask: u32,
+    /// Priority and limits of set-up and ranks; absent: those of the runner.
+    #[serde(default)]
+    pub limits: Option<towline_core::process_limits::ProcessLimits>,
     pub variables: Variables,
     /// GPU indices by node.
     #[serde(default)]

@@ -29,9 +29,15 @@ pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
         Err(Error::refused(format!("this machine can never start it: it asks for {what} and there are {has}"))
             .hint("ask for less, or choose another cluster with `-c`"))
     };
+    if need.gpus > 0 && machine.gpus == 0 {
+        return Err(Error::refused(format!("this machine can never start it: it asks for {} GPU{} and there are none", need.gpus, plural(need.gpus)))
+            .hint("leave out `-n` to run it without a GPU, or choose another cluster with `-c`")
+            .hint(
+                "where there are some that were not found, say how many: `TOW_CLUSTERS__LOCAL__GPUS=1`, or `clusters: {local: {gpus: 1}}` in the configuration",
+            ));
+    }
     if need.gpus > machine.gpus {
-        let has = if machine.gpus == 0 { "none".to_owned() } else { machine.gpus.to_string() };
-        return refuse(format!("{} GPU{}", need.gpus, plural(need.gpus)), has);
+        return refuse(format!("{} GPU{}", need.gpus, plural(need.gpus)), machine.gpus.to_string());
     }
     if need.cpus > machine.cpus {
         return refuse(format!("{} CPUs", need.cpus), machine.cpus.to_string());

@@ -7,6 +7,7 @@
 mod prune;
 mod read;
 mod reference;
+mod rows;
 mod schema;
 mod write;
 
@@ -16,6 +17,7 @@ mod tests;
 pub use prune::PruneRow;
 pub use read::{ActiveRun, Filter, Submission};
 pub use reference::Target;
+pub use rows::UnreadableRow;
 pub use schema::SCHEMA_VERSION;
 pub use write::{Batch, RunKey};
 
@@ -31,6 +33,8 @@ const BUSY: Duration = Duration::from_secs(10);
 pub struct History {
     connection: Connection,
     path: PathBuf,
+    /// Who hears of rows that cannot be read.
+    notice: fn(&str),
 }
 
 /// How the database keeps a commit whole.
@@ -57,7 +61,7 @@ impl History {
             use std::os::unix::fs::PermissionsExt;
             let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
         }
-        let history = Self { connection, path: path.to_owned() };
+        let history = Self { connection, path: path.to_owned(), notice: |_| {} };
         history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
         let word = match mode {
             JournalMode::WriteAhead => "wal",
@@ -80,16 +84,23 @@ impl History {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| damaged(path, &error))?;
-        let history = Self { connection, path: path.to_owned() };
+        let history = Self { connection, path: path.to_owned(), notice: |_| {} };
         history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
         // A history that the daemon is just making has no tables yet.
         if history.version()? == 0 { Ok(None) } else { Ok(Some(history)) }
     }
 
+    /// Rows that cannot be read are left out, and told here.
+    #[must_use]
+    pub fn with_notice(mut self, notice: fn(&str)) -> Self {
+        self.notice = notice;
+        self
+    }
+
     #[cfg(test)]
     fn in_memory() -> Self {
         let connection = Connection::open_in_memory().expect("SQLite opens in memory");
-        let history = Self { connection, path: ":memory:".into() };
+        let history = Self { connection, path: ":memory:".into(), notice: |_| {} };
         history.migrate().expect("the schema is valid");
         history
     }
@@ -123,6 +134,9 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unreachable(format!("the history {shown} is held by another process")),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             Error::refused(format!("the history {shown} cannot be opened: {error}")).hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
+        }
+        _ if rows::is_of_the_row(error) => {
+            Error::bug(format!("a row of the history {shown} cannot be read: {error}")).hint("`tow doctor` says how to remove it")
         }
         _ => Error::bug(format!("the history {shown} failed: {error}")),
     }

@@ -11,6 +11,7 @@ pub struct PruneRow {
     pub key: RunKey,
     pub id: RunId,
     pub ended: Moment,
+    pub submission: RunId,
 }
 
 impl History {
@@ -19,12 +20,13 @@ impl History {
         let collect = || {
             self.connection
                 .prepare(
-                    "SELECT sequence, id, ended FROM runs WHERE phase IN ('succeeded', 'failed', 'cancelled', 'lost') AND ended < ?1
+                    "SELECT sequence, id, ended, submission FROM runs WHERE phase IN ('succeeded', 'failed', 'cancelled', 'lost') AND ended < ?1
                      AND sequence NOT IN (SELECT sequence FROM runs ORDER BY sequence DESC LIMIT ?2) ORDER BY sequence",
                 )?
                 .query_map(params![before.0, i64::try_from(keep).unwrap_or(i64::MAX)], |row| {
-                    Ok(PruneRow { key: row.get(0)?, id: id(row, 1)?, ended: Moment(row.get(2)?) })
+                    self.readable(row, |row| Ok(PruneRow { key: row.get(0)?, id: id(row, 1)?, ended: Moment(row.get(2)?), submission: id(row, 3)? }))
                 })?
+                .filter_map(Result::transpose)
                 .collect::<rusqlite::Result<_>>()
         };
         collect().map_err(|error| self.failed(&error))

@@ -9,7 +9,7 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, nodes, world, state, runs.created, started, ended, resubmits,
     (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
 
@@ -77,7 +77,8 @@ impl History {
         let sql = format!("SELECT {COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}");
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
-            statement.query_map(rusqlite::params_from_iter(values), record)?.collect()
+            let rows = statement.query_map(rusqlite::params_from_iter(values), |row| self.readable(row, record))?;
+            rows.filter_map(Result::transpose).collect()
         })
     }
 
@@ -97,7 +98,11 @@ impl History {
     /// The runs of a submission in their order.
     pub fn runs_of(&self, submission: &RunId) -> Result<Vec<RunRecord>> {
         let sql = format!("SELECT {COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
-        self.query(|connection| connection.prepare(&sql)?.query_map([submission.as_str()], record)?.collect())
+        self.query(|connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let rows = statement.query_map([submission.as_str()], |row| self.readable(row, record))?;
+            rows.filter_map(Result::transpose).collect()
+        })
     }
 
     pub fn attempts(&self, key: RunKey) -> Result<Vec<AttemptRecord>> {
@@ -137,12 +142,17 @@ impl History {
 
     /// The submission that a run belongs to.
     pub fn submission_of(&self, run: &RunId) -> Result<Option<Submission>> {
-        let id: Option<String> = self
-            .query(|connection| connection.prepare_cached("SELECT submission FROM runs WHERE id=?1")?.query_row([run.as_str()], |row| row.get(0)).optional())?;
-        match id.and_then(|id| RunId::try_from(id).ok()) {
+        match self.submission_id_of(run)? {
             Some(id) => self.submission(&id),
             None => Ok(None),
         }
+    }
+
+    /// Its id alone: many runs of a sweep have the same, and its plan need be read only once.
+    pub fn submission_id_of(&self, run: &RunId) -> Result<Option<RunId>> {
+        let id: Option<String> = self
+            .query(|connection| connection.prepare_cached("SELECT submission FROM runs WHERE id=?1")?.query_row([run.as_str()], |row| row.get(0)).optional())?;
+        Ok(id.and_then(|id| RunId::try_from(id).ok()))
     }
 
     /// Everything that has not ended, oldest first.
@@ -153,17 +163,8 @@ impl History {
                     "SELECT sequence, id, submission, parameters, state, created, started FROM runs
                      WHERE phase IN ('drafted', 'staging', 'submitting', 'queued', 'running') ORDER BY sequence",
                 )?
-                .query_map([], |row| {
-                    Ok(ActiveRun {
-                        key: row.get(0)?,
-                        id: id(row, 1)?,
-                        submission: id(row, 2)?,
-                        parameters: json(row, 3)?.unwrap_or_default(),
-                        state: json(row, 4)?.unwrap_or_default(),
-                        created: Moment(row.get(5)?),
-                        started: row.get::<_, Option<i64>>(6)?.map(Moment),
-                    })
-                })?
+                .query_map([], |row| self.readable_active(row))?
+                .filter_map(Result::transpose)
                 .collect()
         })
     }
@@ -231,7 +232,19 @@ fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlit
     .transpose()
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+pub(super) fn active_run(row: &Row<'_>) -> rusqlite::Result<ActiveRun> {
+    Ok(ActiveRun {
+        key: row.get(0)?,
+        id: id(row, 1)?,
+        submission: id(row, 2)?,
+        parameters: json(row, 3)?.unwrap_or_default(),
+        state: json(row, 4)?.unwrap_or_default(),
+        created: Moment(row.get(5)?),
+        started: row.get::<_, Option<i64>>(6)?.map(Moment),
+    })
+}
+
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
     let is_sweep: bool = row.get(17)?;
     Ok(RunRecord {
         sequence: row.get(0)?,

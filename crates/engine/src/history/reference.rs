@@ -51,10 +51,15 @@ impl History {
 
     fn find(&self, reference: &Reference, text: &str, loosely: bool) -> Result<Target> {
         let part = match reference {
-            Reference::Latest => {
-                let latest = self.submissions(1)?.into_iter().next();
-                let (id, _) = latest.ok_or_else(|| Error::not_found("there is no run yet").hint("begin with `tow run echo hello`"))?;
-                return self.target(&id, text);
+            Reference::Latest { back } => {
+                let latest = self.submissions(back.saturating_add(1))?;
+                let Some((id, _)) = latest.get(*back) else {
+                    return Err(match latest.len() {
+                        0 => Error::not_found("there is no run yet").hint("begin with `tow run echo hello`"),
+                        count => Error::not_found(format!("`{text}`: only {count} submission(s) are in the history")).hint("`tow history` lists them"),
+                    });
+                };
+                return self.target(id, text);
             }
             Reference::Part(part) => part,
         };
@@ -116,5 +121,6 @@ impl History {
 }
 
 fn parse(text: &str) -> Result<Reference> {
-    Reference::parse(text).map_err(|error| Error::usage(error.to_string()).hint("a run is named by its id, the end of it, or `@` for the latest"))
+    Reference::parse(text)
+        .map_err(|error| Error::usage(error.to_string()).hint("a run is named by its id, the end of it, `@` for the latest, or `@-1` for the one before it"))
 }

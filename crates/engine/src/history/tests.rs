@@ -30,6 +30,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
             setup: Vec::new(),
             workdir: "/".into(),
             umask: 0o022,
+            limits: None,
             env: [].into(),
             inherited: [("PATH".to_owned(), "/bin".to_owned())].into(),
             secrets: Vec::new(),

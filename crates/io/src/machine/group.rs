@@ -85,11 +85,11 @@ impl Group {
     pub(super) fn wait_until(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         let (Some(deadline), Some(leader), None) = (deadline, self.leader(), self.code) else { return self.wait().map(Some) };
         let (sender, ended) = channel();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             // Seen, not collected.
             while matches!(rustix::process::waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(rustix::io::Errno::INTR)) {}
             let _ = sender.send(());
-        });
+        })?;
         match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             _ => self.wait().map(Some),

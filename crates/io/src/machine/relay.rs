@@ -74,7 +74,7 @@ impl Relay {
         let (next, many) = (AtomicU64::new(0), AtomicUsize::new(0));
         let shared = Arc::new(Shared { dial, notices, is_over: AtomicBool::new(false), next, many, ends: Mutex::default() });
         let own = shared.clone();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             for near in listener.incoming() {
                 if own.is_over.load(Ordering::SeqCst) {
                     return;
@@ -89,12 +89,16 @@ impl Relay {
                     continue;
                 }
                 let shared = own.clone();
-                std::thread::spawn(move || {
+                let carried = std::thread::Builder::new().spawn(move || {
                     shared.carry(&near);
                     shared.many.fetch_sub(1, Ordering::SeqCst);
                 });
+                if carried.is_err() {
+                    // Hung up on, as one too many.
+                    own.many.fetch_sub(1, Ordering::SeqCst);
+                }
             }
-        });
+        })?;
         Ok(Self { port, shared })
     }
 }
@@ -139,9 +143,12 @@ impl Shared {
         if self.is_over.load(Ordering::SeqCst) {
             return self.end(number);
         }
-        let upwards = std::thread::spawn(move || {
+        let Ok(upwards) = std::thread::Builder::new().spawn(move || {
             let _ = io::copy(&mut reading, &mut far.to);
-        });
+        }) else {
+            self.end(number);
+            return self.notices.broke();
+        };
         self.bring(&mut *far.from, &mut writing);
         if (far.is_cut)() {
             self.end(number);

@@ -26,10 +26,10 @@ struct Heard {
 
 impl Said {
     /// Listens until nobody holds the pipe any more; with `aloud` the user hears it too.
-    pub(crate) fn listen(mut pipe: impl Read + Send + 'static, aloud: bool) -> Self {
+    pub(crate) fn listen(mut pipe: impl Read + Send + 'static, aloud: bool) -> io::Result<Self> {
         let said = Self::default();
         let heard = said.clone();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut piece = [0; 8192];
             loop {
                 match pipe.read(&mut piece) {
@@ -40,8 +40,8 @@ impl Said {
             }
             heard.0.0.lock().expect("no panic while held").is_all = true;
             heard.0.1.notify_all();
-        });
-        said
+        })?;
+        Ok(said)
     }
 
     fn add(&self, piece: &[u8], aloud: bool) {
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Running {
 impl Running {
     pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
         let mut group = Group::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-        let said = group.errors().map(|pipe| Said::listen(pipe, false)).unwrap_or_default();
+        let said = group.errors().map(|pipe| Said::listen(pipe, false)).transpose()?.unwrap_or_default();
         let input = group.input().map(|pipe| Box::new(pipe) as Box<dyn Write + Send>);
         let output = group.output().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
         Ok(Self { group, input, output, said })
@@ -118,7 +118,7 @@ impl Running {
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         drop(self.input.take());
         if let Some(mut output) = self.output.take() {
-            std::thread::spawn(move || io::copy(&mut output, &mut io::sink()));
+            std::thread::Builder::new().spawn(move || io::copy(&mut output, &mut io::sink()))?;
         }
         let code = self.group.wait_until(deadline)?;
         if code.is_some() {
@@ -133,15 +133,15 @@ impl Running {
         if let (Some(mut pipe), false) = (self.input.take(), input.is_empty()) {
             let input = input.to_vec();
             // It may not want all of it.
-            std::thread::spawn(move || pipe.write_all(&input));
+            std::thread::Builder::new().spawn(move || pipe.write_all(&input))?;
         }
         let (sender, read) = channel();
         if let Some(mut output) = self.output.take() {
-            std::thread::spawn(move || {
+            std::thread::Builder::new().spawn(move || {
                 let mut bytes = Vec::new();
                 let outcome = output.read_to_end(&mut bytes);
                 let _ = sender.send(outcome.map(|_| bytes));
-            });
+            })?;
         }
         let out = match read.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(bytes) => bytes?,

@@ -40,7 +40,7 @@ impl Program {
         let failed = |error: io::Error| Error::bug("the guard of a program cannot be started").source_error(error);
         let mut running = Running::start(Command::new("/proc/self/exe").arg(COMMAND_VERB).args(filled(words, port)).current_dir("/")).map_err(failed)?;
         let (Some(line), Some(output)) = (running.input(), running.output()) else { return Err(Error::bug("a program has no pipes")) };
-        let out = crate::machine::running::Said::listen(output, false);
+        let out = crate::machine::running::Said::listen(output, false).map_err(failed)?;
         let program = Self { name, port, running: Mutex::new(running), line: Mutex::new(Some(line)), out };
         let begun = Instant::now();
         // A connection would tell too, and would be one: some programs take only one at a time.
@@ -136,14 +136,15 @@ pub fn command_main(words: &[std::ffi::OsString]) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
     let Some((program, rest)) = words.split_first() else { return Err(io::Error::other("no words")) };
     let mut child = Command::new(program).args(rest).stdin(Stdio::null()).spawn()?;
-    std::thread::spawn(|| {
+    let listening = std::thread::Builder::new().spawn(|| {
         let mut byte = [0; 1];
         while !matches!(io::stdin().read(&mut byte), Ok(0) | Err(_)) {}
         towline_host::process::kill_all_descendants();
         #[expect(clippy::exit, reason = "the main thread waits for a child that was taken from it")]
         std::process::exit(0);
     });
-    let status: io::Result<ExitStatus> = child.wait();
+    // Nobody would end it with us.
+    let status: io::Result<ExitStatus> = listening.and_then(|_| child.wait());
     towline_host::process::kill_all_descendants();
     use std::os::unix::process::ExitStatusExt;
     status.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))

@@ -48,11 +48,14 @@ pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
         let _ = to.write_all(b"HEAD / HTTP/1.0\r\nHost: localhost\r\n\r\n").and_then(|()| to.flush());
     }
     let (sender, heard) = channel();
-    std::thread::spawn(move || {
+    let reading = std::thread::Builder::new().spawn(move || {
         let mut first = [0; 64];
         let count = from.read(&mut first).unwrap_or(0);
         let _ = sender.send(first[..count].to_vec());
     });
+    if reading.is_err() {
+        return Err(Bad::Lost);
+    }
     let deadline = Instant::now() + ANSWER;
     let mut lasting = deadline;
     let mut is_taken = false;

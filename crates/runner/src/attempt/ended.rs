@@ -52,9 +52,22 @@ impl Attempt {
                 let said = self
                     .last_line(LogSource::SetUp(self.assignment.gang.as_ref().map_or(0, |place| place.node)))
                     .unwrap_or_else(|| "it said nothing".to_owned());
+                if self.start_with_cgroups(&said) {
+                    return;
+                }
                 self.ending = Some(Ending { exit_code: code, ..Ending::cause(Cause::ImagePull) }.detail(said));
             }
         }
+    }
+
+    /// Starts the container once more where podman refused it for want of control groups. `false`: that was not the reason.
+    fn start_with_cgroups(&mut self, said: &str) -> bool {
+        let Some(order) = &mut self.assignment.container else { return false };
+        let Some(option) = crate::container::other_cgroups(order, said) else { return false };
+        order.container.options.insert(0, option.to_owned());
+        let Ok(process) = self.launch().inside() else { return false };
+        self.processes = vec![process];
+        true
     }
 
     fn last_line(&self, source: LogSource) -> Option<String> {

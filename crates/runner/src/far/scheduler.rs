@@ -111,10 +111,10 @@ fn ask(program: &str, words: &[&str]) -> io::Result<String> {
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn()?;
     let mut out = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-    let reader = std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         let mut text = String::new();
         out.read_to_string(&mut text).map(|_| text)
-    });
+    })?;
     match wait_for(&mut child, PATIENCE)? {
         Some(0) => reader.join().map_err(|_| io::Error::other("its answer was lost"))?,
         Some(code) => Err(io::Error::other(format!("{program} left with {code}"))),

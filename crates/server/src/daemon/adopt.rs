@@ -169,13 +169,17 @@ impl Daemon {
             (None, None) => self.attempt_unclaimed(key, attempt),
             // Guard and runner were killed at once: end what they left before anything follows.
             (Some(_), None) => {
-                let (id, inbox) = (id.clone(), self.inbox.clone());
+                let inbox = self.inbox.clone();
                 let of_this_boot = self.runner_is_of_this_boot(key);
-                let group = self.group_of_runner(key);
-                tokio::task::spawn_blocking(move || {
-                    end_orphans(&id, &trace.processes, of_this_boot, group.as_deref());
+                let (id, group, processes) = (id.clone(), self.group_of_runner(key), trace.processes);
+                let end = move || {
+                    end_orphans(&id, &processes, of_this_boot, group.as_deref());
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
-                });
+                };
+                // Where no thread can be made it is done here, and everybody waits for it.
+                if std::thread::Builder::new().name("orphans".into()).spawn(end.clone()).is_err() {
+                    end();
+                }
             }
         }
     }

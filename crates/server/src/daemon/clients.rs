@@ -82,7 +82,7 @@ impl Daemon {
     }
 
     /// Leaves once the replies under way are out.
-    fn leave(&self) {
+    pub(super) fn leave(&self) {
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

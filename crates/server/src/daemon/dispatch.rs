@@ -11,7 +11,7 @@ use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
-use towline_host::crash;
+use towline_host::{crash, process};
 use towline_runner::assemble::{self, Given, Grounds, Wanted};
 use towline_wire::runner::{Assignment, Stop, ToRunner};
 
@@ -169,6 +169,21 @@ impl Daemon {
         crash::pass("daemon.preempt.committed");
         self.send_stop_if_wanted(key);
         crash::pass("daemon.preempt.sent");
+    }
+
+    /// A runner that somebody stopped (SIGSTOP) hears nothing. One whose run is to end goes on.
+    pub(super) fn continue_stopped_runners(&self) {
+        let leaving = self.queue.held_runs().filter(|run| run.state.cancel_requested || run.state.preempt_requested);
+        let names: BTreeSet<&str> = leaving.filter_map(|run| run.state.runner.as_deref()).collect();
+        if names.is_empty() {
+            return;
+        }
+        for (pid, _) in process::all().into_iter().filter(|(_, facts)| facts.stopped) {
+            if let Some(name) = process::words(pid).iter().find(|word| names.contains(word.as_str())) {
+                log(&format!("the runner {name} is stopped, and its run is to end: it is told to go on"));
+                process::signal(pid, rustix::process::Signal::CONT);
+            }
+        }
     }
 
     /// Passes on what the history says the user or a higher tier wants. Harmless when repeated.

@@ -50,10 +50,14 @@ impl Daemon {
         }
         self.gpus.looking = true;
         let (limits, inbox) = (self.machine.limits, self.inbox.clone());
-        tokio::task::spawn_blocking(move || {
+        let looking = std::thread::Builder::new().name("gpus".into()).spawn(move || {
             let found = look_at_gpus(limits, &is_ours);
             let _ = inbox.send(Message::GpusSeen(found));
         });
+        if looking.is_err() {
+            // Tokio would panic. Nobody is kept waiting.
+            self.gpus_seen(look_at_gpus(limits, &is_ours));
+        }
     }
 
     pub(super) fn gpus_seen(&mut self, found: Vec<GpuFacts>) {

@@ -322,6 +322,7 @@ impl Daemon {
     fn tick(&mut self) {
         self.look_at_gpus_if_needed();
         self.runners.trim(self.queue.is_empty());
+        self.continue_stopped_runners();
         self.ledger.retry();
         if !self.stalled {
             self.reserve.keep();

@@ -6,16 +6,19 @@ use crate::ledger::Ledger;
 use crate::machine::Machine;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::unbounded_channel;
+use towline_core::config::MOST_LOCAL_GPUS;
 use towline_core::{Error, Result};
 use towline_engine::history::{History, JournalMode};
 use towline_wire::daemon::Limits;
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
 const LOG_LIMIT: u64 = 4 << 20;
+/// More than any file of limits has.
+const LIMITS_BYTES: u64 = 64 << 10;
 
 /// How long a daemon with nothing to do stays. `TOW_DAEMON_IDLE_SECONDS` says otherwise.
 pub(super) fn idle_time() -> Duration {
@@ -48,6 +51,8 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         return Ok(());
     }
     let _ = rustix::process::setsid();
+    // Everybody's runs descend from here; what the shell that started us had narrowed is its own.
+    towline_host::limits::widen_own();
     // Runners are born where they work.
     std::env::set_current_dir(state.runners()).map_err(failed("the runners' folder cannot be used"))?;
     take_log(state).map_err(failed("the daemon's log cannot be opened"))?;
@@ -71,7 +76,7 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
 }
 
 async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
-    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?;
+    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?.with_notice(log);
     let active = history.active()?;
     let ledger = Ledger::new(history);
     let (inbox, messages) = unbounded_channel();
@@ -116,9 +121,26 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     Ok(())
 }
 
-/// The limits the daemon before us was told.
+/// The limits the daemon before us was told. They are told again with the next submission, so what cannot be read is only logged.
 fn known_limits(state: &StateFolder) -> Limits {
-    std::fs::read(state.limits()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    let path = state.limits();
+    let read = File::open(&path).and_then(|file| {
+        let mut bytes = Vec::new();
+        file.take(LIMITS_BYTES).read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice::<Limits>(&bytes)?)
+    });
+    match read {
+        Ok(limits) if limits.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS) => {
+            log(&format!("{} says {} GPUs, which cannot be: it is not used", path.display(), limits.gpus.unwrap_or_default()));
+            Limits::default()
+        }
+        Ok(limits) => limits,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Limits::default(),
+        Err(error) => {
+            log(&format!("{} cannot be read, and is not used: {error}", path.display()));
+            Limits::default()
+        }
+    }
 }
 
 /// Whoever started us waits for the end of our stdout.

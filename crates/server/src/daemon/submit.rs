@@ -9,6 +9,7 @@ use crate::schedule::{Holding, Waiting};
 use std::fs;
 use std::sync::Arc;
 use towline_backends::local::render;
+use towline_core::config::MOST_LOCAL_GPUS;
 use towline_core::event::RunEvent;
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::redact::SecretSet;
@@ -43,6 +44,11 @@ impl Daemon {
         }
         if let Some(cluster) = cluster {
             return self.submit_to(&cluster, plan, &secrets.0, replies);
+        }
+        if plan.resolved.limits.as_ref().is_some_and(|limits| !towline_host::limits::can_give(limits)) {
+            // Started from a shell that had less, which nobody can undo without a privilege. The submitter starts the next daemon.
+            refuse(&replies, RefusalKind::Leaving, "this daemon was started with a higher nice value or lower limits than the run is to have");
+            return self.leave();
         }
         self.set_limits(limits);
         let need = render::need(&plan.resolved.shape, self.machine.cpus);
@@ -185,7 +191,9 @@ impl Daemon {
     }
 
     /// Kept on disk, so that the next daemon has them before anybody asks.
-    pub(super) fn set_limits(&mut self, limits: Limits) {
+    pub(super) fn set_limits(&mut self, mut limits: Limits) {
+        // An older client may not have refused it.
+        limits.gpus = limits.gpus.map(|gpus| gpus.min(MOST_LOCAL_GPUS));
         if self.machine.limits != limits {
             let _ = fs::write(self.state.limits(), serde_json::to_vec(&limits).unwrap_or_default());
             self.machine = Machine::new(limits);

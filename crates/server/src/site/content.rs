@@ -3,6 +3,7 @@
 use super::failed;
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
@@ -29,14 +30,29 @@ pub(super) struct Keeping(VecDeque<JoinHandle<Result<()>>>);
 /// So many at once; those who send know that these are not answered yet.
 const AT_ONCE: usize = 4;
 
+fn answer(kept: Result<()>) -> SiteReply {
+    match kept {
+        Ok(()) => SiteReply::Done,
+        Err(error) => SiteReply::Refused(towline_wire::daemon::Refusal::from(&error)),
+    }
+}
+
 impl Keeping {
     /// Begins to keep one, and gives the answers of those before it that are due.
-    pub(super) fn keep(&mut self, stage: &StageFolder, name: String, bytes: Vec<u8>) -> Vec<SiteReply> {
+    pub(super) fn keep(&mut self, stage: &StageFolder, name: &str, bytes: Vec<u8>) -> Vec<SiteReply> {
         // A root says that all its packs are there.
-        let is_pack = matches!(Blob::parse(&name), Some(Blob::Pack(_)));
+        let is_pack = matches!(Blob::parse(name), Some(Blob::Pack(_)));
         let mut replies = self.wait_for(if is_pack { AT_ONCE - 1 } else { 0 });
-        let stage = stage.clone();
-        self.0.push_back(std::thread::spawn(move || keep(&stage, &name, &bytes)));
+        let bytes = Arc::new(bytes);
+        let shared = bytes.clone();
+        let (own_stage, own_name) = (stage.clone(), name.to_owned());
+        if let Ok(thread) = std::thread::Builder::new().spawn(move || keep(&own_stage, &own_name, &shared)) {
+            self.0.push_back(thread);
+        } else {
+            // No thread can be made: kept here and now, in turn.
+            replies.extend(self.finish());
+            replies.push(answer(keep(stage, name, &bytes)));
+        }
         if !is_pack {
             replies.extend(self.finish());
         }
@@ -53,10 +69,7 @@ impl Keeping {
         while self.0.len() > most {
             let Some(first) = self.0.pop_front() else { break };
             let kept = first.join().unwrap_or_else(|_| Err(Error::bug("the keeping of a blob broke down")));
-            replies.push(match kept {
-                Ok(()) => SiteReply::Done,
-                Err(error) => SiteReply::Refused(towline_wire::daemon::Refusal::from(&error)),
-            });
+            replies.push(answer(kept));
         }
         replies
     }

@@ -38,7 +38,7 @@ pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
     while let Some(request) = frame::read_exactly::<SiteRequest>(&mut input)? {
         if let SiteRequest::Keep { blob, size } = request {
             let bytes = content::receive(&mut input, size)?;
-            let replies = keeping.keep(&site.stage, blob, bytes);
+            let replies = keeping.keep(&site.stage, &blob, bytes);
             output.say(|output| replies.iter().try_for_each(|reply| frame::write(output, reply)))?;
             continue;
         }

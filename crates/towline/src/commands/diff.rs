@@ -2,8 +2,9 @@
 
 use super::{Report, logs};
 use crate::code_diff::code_diff;
+use crate::columns::{columns, wrap};
 use crate::context::Context;
-use crate::output::Paint;
+use crate::output::{Paint, width};
 use crate::table::Table;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,14 +49,34 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .map(|key| Difference { what: key.clone(), one: left.get(key).cloned(), other: right.get(key).cloned() })
         .collect();
     let mut table = Table::new(&["WHAT", "ONE", "OTHER"]);
+    let room = room_beside(&differences);
     for difference in &differences {
-        let cell = |value: &Option<String>| (value.clone().unwrap_or_else(|| "-".into()), Paint::Plain);
-        table.row(vec![(difference.what.clone(), Paint::Bold), cell(&difference.one), cell(&difference.other)]);
+        let cell = |value: &Option<String>| wrap(&value.as_deref().map_or_else(|| "-".to_owned(), short_ids), room);
+        let (one, other) = (cell(&difference.one), cell(&difference.other));
+        for line in 0..one.len().max(other.len()) {
+            let what = if line == 0 { difference.what.clone() } else { String::new() };
+            let part = |lines: &[String]| (lines.get(line).cloned().unwrap_or_default(), Paint::Plain);
+            table.row(vec![(what, Paint::Bold), part(&one), part(&other)]);
+        }
     }
     let mut text = if differences.is_empty() { String::new() } else { table.render() };
     code.changes.iter().for_each(|change| text += &format!("\n{change}"));
     let report = Report::new(text, &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences, "changes": code.changes }));
     Ok(if differences.is_empty() { report.hint("they do not differ") } else { report })
+}
+
+/// Columns for each side on this terminal: a difference that is cut off is none that anybody sees.
+fn room_beside(differences: &[Difference]) -> usize {
+    const LEAST: usize = 16;
+    let what = differences.iter().map(|difference| columns(&difference.what)).max().unwrap_or(0);
+    width().map_or(usize::MAX, |width| (width.saturating_sub(what + 4) / 2).max(LEAST))
+}
+
+/// Long ids, of commits and of content, by their first digits: both sides are to have room beside each other. `--json` has them whole.
+fn short_ids(text: &str) -> String {
+    let is_id = |word: &&str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words: Vec<&str> = text.split(' ').map(|word| if is_id(&word) { &word[..12] } else { word }).collect();
+    words.join(" ")
 }
 
 /// Everything that describes a run, as flat facts.
@@ -93,6 +114,12 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
     }
     if !resolved.setup.is_empty() {
         set("set-up", resolved.setup.join("; "));
+    }
+    if let Some(limits) = &resolved.limits {
+        set("nice", limits.nice.to_string());
+        for (name, soft) in &limits.soft {
+            set(&format!("limit {name}"), soft.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string()));
+        }
     }
     set("secrets", resolved.secrets.join(", "));
     for (name, value) in &record.parameters {

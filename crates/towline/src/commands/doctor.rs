@@ -8,8 +8,8 @@ use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
-use towline_core::{Error, Result};
-use towline_engine::history::{Filter, JournalMode};
+use towline_core::{Error, ErrorKind, Result};
+use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request, Status};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
@@ -135,7 +135,7 @@ fn tunnels(context: &Context) -> Vec<Check> {
     let told = crate::tunnels::wanted(state).into_iter().map(|(name, wanted)| {
         let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
         let answer = match crate::tunnels::status(state, &name) {
-            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", status.since)),
+            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", crate::local_time::shown(status.since))),
             Some(TunnelStatus { trouble: Some(trouble), .. }) => Err(Error::from(trouble)),
             Some(status) => Err(Error::unreachable(format!("{place}: {}", status.state.word()))),
             None => Err(Error::unreachable(format!("{place}: nobody supervises it")).hint(format!("tow tunnel open {name}"))),
@@ -172,9 +172,21 @@ fn history(context: &Context) -> Result<String> {
         JournalMode::Rollback => "rollback journal",
     };
     match context.maybe_history()? {
-        Some(history) => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+        Some(history) => match history.unreadable_rows()?.as_slice() {
+            [] => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+            [first, more @ ..] => Err(unreadable(context, first, more.len())?),
+        },
         None => Ok("empty".to_owned()),
     }
+}
+
+/// A run that cannot be read cannot be pruned either: its row is removed by hand.
+fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Error> {
+    let file = context.state()?.history();
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    let error = Error::new(ErrorKind::Bug, format!("row {} of {} ({}) cannot be read{more}: {}", row.sequence, file.display(), row.id, row.why));
+    let command = format!("tow daemon stop; sqlite3 {} 'DELETE FROM runs WHERE sequence={}'", file.display(), row.sequence);
+    Ok(error.hint("all other runs are there as ever; it is left out").hint(format!("to remove it: {command}")))
 }
 
 fn daemon(context: &Context) -> Result<String> {
@@ -199,5 +211,7 @@ fn machine(context: &Context) -> Result<String> {
     let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
     let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };
-    Ok(format!("{} CPUs, {}; {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
+    let memory =
+        if towline_runner::memory_is_enforced() { "limited for runs that ask for some" } else { "counted and not limited: no control groups of yours" };
+    Ok(format!("{} CPUs, {} ({memory}); {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
 }

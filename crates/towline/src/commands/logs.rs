@@ -56,11 +56,32 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         follow: args.follow,
         narrate: args.follow,
     };
+    let missing = if args.follow { None } else { missing_log(context, &record, &view) };
     match follow(context, &view, record.state)? {
         Followed::Ended(state) if args.follow && state.phase.is_ended() => Ok(Report { code: 0, ..ended_report(context, &record.id, &state) }),
         Followed::Detached => Ok(Report { code: 130, ..Report::default() }),
-        _ => Ok(Report::default()),
+        _ => Ok(missing.into_iter().fold(Report::default(), Report::hint)),
     }
+}
+
+/// Why there is nothing to show, where no log is there at all. An empty log is an answer; none is not.
+fn missing_log(context: &Context, record: &RunRecord, view: &View) -> Option<String> {
+    let state = context.state().ok()?;
+    let attempts = if view.one_attempt { view.attempt..=view.attempt } else { 1..=record.state.attempt };
+    let is_there = |attempt: u32| view.sources.iter().any(|source| state.log(&record.id, attempt, *source).exists());
+    if attempts.into_iter().any(is_there) {
+        return None;
+    }
+    let (id, short) = (&record.id, record.id.short());
+    Some(match record.state.phase {
+        _ if record.state.attempt == 0 && !record.state.phase.is_ended() => {
+            format!("{id} has not begun, so it has no log yet: tow why {short}    wait for it: tow logs -f {short}")
+        }
+        _ if record.state.attempt == 0 => format!("{id} never began, so it has no log: tow why {short}"),
+        _ if matches!(view.sources.as_slice(), [LogSource::SetUp(_)]) => format!("{id} has no log of set-up there"),
+        phase if phase.is_ended() => format!("there is no log of {id} any more, or its program never began: tow why {short}"),
+        _ => format!("{id} has written no log yet; wait for it: tow logs -f {short}"),
+    })
 }
 
 /// A verb that shows one run, given a sweep, says which it could be.
@@ -68,11 +89,22 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     match target {
         Target::Run(run) => Ok(*run),
         Target::Sweep(id, runs) => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("{id} is a sweep of {} runs", runs.len())).hint(format!(
-            "name one of them, such as `{}`; `tow ps {}` lists them",
-            runs[0].id.short(),
+            "name one of them: {}; `tow ps {}` lists them all",
+            by_state(&runs),
             id.short()
         ))),
     }
+}
+
+/// The runs of a sweep by their states, those first that somebody asks about: a few of each by name.
+fn by_state(runs: &[RunRecord]) -> String {
+    const SHOWN: usize = 3;
+    let groups = ["failed", "lost", "running", "queued", "submitting", "staging", "drafted", "cancelled", "succeeded"].map(|word| {
+        let ids: Vec<&str> = runs.iter().filter(|run| run.state.phase.word() == word).map(|run| run.id.short()).collect();
+        let more = if ids.len() > SHOWN { format!(" and {} more", ids.len() - SHOWN) } else { String::new() };
+        if ids.is_empty() { String::new() } else { format!("{word} {}{more}", ids[..ids.len().min(SHOWN)].join(", ")) }
+    });
+    groups.into_iter().filter(|group| !group.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn sources(args: &Args, record: &RunRecord) -> Result<Vec<LogSource>> {

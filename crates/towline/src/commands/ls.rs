@@ -86,7 +86,7 @@ fn report(spot: &Spot, listing: Listing) -> Report {
     let name = |object: &Object| object.key.as_str().strip_prefix(&prefix).unwrap_or(object.key.name()).to_owned();
     let changed = |object: &Object| object.modified().map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)));
     let mut rows: Vec<(String, String, String)> = listing.folders.iter().map(|folder| (format!("{folder}/"), String::new(), String::new())).collect();
-    let second = |moment: Moment| moment.to_string().chars().take(19).collect::<String>().replace('T', " ");
+    let second = crate::local_time::shown;
     rows.extend(listing.objects.iter().map(|object| (name(object), Memory(object.size).to_string(), changed(object).map(second).unwrap_or_default())));
     rows.sort();
     let mut table = Table::new(&["SIZE", "CHANGED", "NAME"]);

@@ -40,7 +40,7 @@ pub(crate) mod why;
 
 use crate::cli::{self, Cli, Verb};
 use crate::context::Context;
-use crate::{arguments, diagnose, output};
+use crate::{arguments, diagnose, output, threads};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
@@ -93,6 +93,10 @@ impl Report {
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    threads::without_panics(asked_for_json, move || parse_and_run(words, asked_for_json))
+}
+
+fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
     let (words, notes) = arguments::normalise(words);
     for note in &notes {
         output::hint(note);

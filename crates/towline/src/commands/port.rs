@@ -121,7 +121,8 @@ impl Ways {
 /// Both ways, until either side has had enough.
 fn carry(near: TcpStream, far: TcpStream) {
     let copy = |mut from: TcpStream, mut to: TcpStream| {
-        std::thread::spawn(move || {
+        // Without a thread both ends are dropped, as by a server that hangs up.
+        let _ = std::thread::Builder::new().spawn(move || {
             let _ = io::copy(&mut from, &mut to);
             let _ = to.shutdown(Shutdown::Write);
         });

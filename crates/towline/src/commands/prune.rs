@@ -2,12 +2,17 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::local_time;
+use crate::progress::Bar;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use towline_backends::local::forget;
 use towline_core::quantity::{Memory, Span};
+use towline_core::state::Phase;
+use towline_core::time::Moment;
 use towline_core::{Result, RunId};
-use towline_engine::history::History;
+use towline_engine::history::{Filter, History, PruneRow};
 use towline_wire::layout::StateFolder;
 
 /// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
@@ -32,9 +37,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let nothing = || Report::new("", &serde_json::json!({ "runs": [], "bytes": 0, "done": false })).hint("nothing is that old");
     let Some(history) = context.maybe_history()? else { return Ok(nothing()) };
     let now = towline_host::clock::now();
-    let before = towline_core::time::Moment(now.0 - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX));
-    let rows = history.prunable(before, args.keep)?;
+    let before = Moment(now.0 - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX));
+    let mut rows = history.prunable(before, args.keep)?;
     let state = context.state()?;
+    if args.keep == 0 && is_full(state) {
+        rows.extend(unwritten(context, &history, before)?);
+    }
     if args.yes {
         remove_orphans(state, &history)?;
     }
@@ -42,22 +50,26 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(nothing());
     }
     let mut far = std::collections::BTreeSet::new();
-    for row in &rows {
-        let plan = history.submission_of(&row.id)?.map(|submission| submission.plan);
+    let submissions: std::collections::BTreeSet<&RunId> = rows.iter().map(|row| &row.submission).collect();
+    for submission in submissions {
+        let plan = history.submission(submission)?.map(|submission| submission.plan);
         far.extend(plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
     }
-    let bytes: u64 = rows.iter().map(|row| size(&state.run(&row.id))).sum();
+    let total = rows.len() as u64;
+    let (sized, gone) = (AtomicU64::new(0), AtomicU64::new(0));
+    let sizes = rows.iter().map(|row| size(&state.run(&row.id))).inspect(|_| {
+        sized.fetch_add(1, Ordering::Relaxed);
+    });
+    let bytes: u64 = Bar::new("looking at runs").watch_count(&sized, total, || sizes.sum());
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
         drop(history);
         make_room(state, &runs);
-        for part in runs.chunks(1000) {
-            forget(state, part)?;
-        }
+        Bar::new("removing runs").watch_count(&gone, total, || remove(state, &runs, &gone))?;
     }
     let verb = if args.yes { "removed" } else { "would remove" };
     let mut text = format!("{verb} {} run(s), {}\n", runs.len(), Memory(bytes));
-    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, row.ended));
+    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, local_time::shown(row.ended)));
     if rows.len() > 20 {
         text += &format!("  … and {} more\n", rows.len() - 20);
     }
@@ -72,11 +84,45 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// On a full disk nothing can be struck from the history until there is room: the folders go first then.
 fn make_room(state: &StateFolder, ended: &[RunId]) {
     for run in ended {
-        if !towline_host::filesystem::room(state.root()).is_ok_and(|room| room.is_full()) {
+        if !is_full(state) {
             return;
         }
         let _ = towline_host::filesystem::remove_tree(&state.run(run));
     }
+}
+
+fn is_full(state: &StateFolder) -> bool {
+    towline_host::filesystem::room(state.root()).is_ok_and(|room| room.is_full())
+}
+
+/// Runs that have ended, as their runners wrote down, and whose end the full disk keeps out of the history. One of
+/// them may be what fills it.
+fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec<PruneRow>> {
+    let phases = vec![Phase::Queued, Phase::Running];
+    let mut records = history.list(&Filter { phases, ..Filter::default() })?;
+    crate::freshen::freshen(context, history, &mut records)?;
+    let old = records.into_iter().filter(|record| record.state.phase.is_ended());
+    Ok(old
+        .filter_map(|record| {
+            Some(PruneRow {
+                key: record.sequence,
+                submission: record.sweep.unwrap_or_else(|| record.id.clone()),
+                id: record.id,
+                ended: record.ended.filter(|ended| *ended < before)?,
+            })
+        })
+        .collect())
+}
+
+/// Runs that go with one message to the daemon, which everybody else waits for meanwhile.
+const AT_ONCE: usize = 500;
+
+fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
+    for part in runs.chunks(AT_ONCE) {
+        forget(state, part)?;
+        gone.fetch_add(part.len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Folders that an earlier prune could not remove: no run in the history has them.

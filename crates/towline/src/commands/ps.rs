@@ -3,6 +3,7 @@
 mod remote;
 
 use super::Report;
+use crate::columns;
 use crate::context::Context;
 use crate::freshen::freshen;
 use crate::output::{Paint, state_paint};
@@ -41,8 +42,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     tag: Option<String>,
     /// At most this many [default: 50; of a far cluster's own all].
-    #[arg(short, long, value_name = "N")]
-    limit: Option<usize>,
+    #[arg(short, long, value_name = "N", value_parser = super::count, allow_negative_numbers = true)]
+    limit: Option<u32>,
     /// All of them.
     #[arg(short, long)]
     all: bool,
@@ -65,6 +66,8 @@ impl Args {
     }
 }
 
+/// Columns of a name. A longer one would push all others to the right; `--json` and `tow show` have it whole.
+const LONGEST_NAME: usize = 32;
 /// Runs that are shown unless told otherwise.
 const SHOWN: usize = 50;
 
@@ -96,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
     }
     for (cluster, since, why) in stale(&records) {
-        report = report.hint(format!("`?`: {cluster} was last heard of at {since}: {why}"));
+        report = report.hint(format!("`?`: {cluster} was last heard of at {}: {why}", crate::local_time::shown(since)));
     }
     Ok(with_workspaces(context, report))
 }
@@ -125,7 +128,7 @@ fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
 }
 
 fn limit_of(args: &Args) -> usize {
-    args.limit.unwrap_or(SHOWN)
+    args.limit.map_or(SHOWN, |limit| limit as usize)
 }
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
@@ -148,8 +151,8 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
         "ended" => Phase::ALL.into_iter().filter(|phase| phase.is_ended()).map(Ok).collect(),
         _ => vec![Phase::from_word(&word.to_ascii_lowercase()).ok_or_else(|| {
             let words = Phase::ALL.map(Phase::word);
-            Error::usage(format!("`{word}` is not a state"))
-                .hint(did_you_mean(word, words).unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
+            let meant = if word.is_empty() { None } else { did_you_mean(word, words) };
+            Error::usage(format!("`{word}` is not a state")).hint(meant.unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
         })],
     }
 }
@@ -172,7 +175,7 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     let values: Vec<String> = record.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     vec![
         (record.id.short().to_owned(), Paint::Bold),
-        plain(record.name.clone()),
+        plain(columns::cut(&record.name, LONGEST_NAME)),
         (state_text(record), state_paint(word)),
         plain(if state.attempt > 1 { state.attempt.to_string() } else { String::new() }),
         plain(if record.gpus > 0 { record.gpus.to_string() } else { String::new() }),

@@ -3,11 +3,11 @@
 use super::{Report, logs, ps};
 use crate::context::Context;
 use crate::freshen::freshen;
-use crate::{logfiles, output};
+use crate::{local_time, logfiles, output};
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::backend::LogSource;
-use towline_core::time::human_millis;
+use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_wire::report::Run;
 
@@ -80,6 +80,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             text += &format!("{name:<12} {value}\n");
         }
     };
+    // The words are those of ACT's page, which people and scripts of theirs look for; `tow show` has ours.
+    let at = |moment: Option<Moment>| moment.map(local_time::shown).unwrap_or_default();
     line("status", &ps::state_text(&record));
     line("appID", record.id.as_str());
     line("appID-s", record.id.short());
@@ -87,9 +89,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     line("cmd", &record.command);
     line("num_gpu", &record.gpus.to_string());
     line("attempt", &record.state.attempt.to_string());
-    line("created", &record.created.to_string());
-    line("start_time", &record.started.map(|moment| moment.to_string()).unwrap_or_default());
-    line("end_time", &record.ended.map(|moment| moment.to_string()).unwrap_or_default());
+    line("created", &at(Some(record.created)));
+    line("start_time", &at(record.started));
+    line("end_time", &at(record.ended));
     line("elapsedTime", &elapsed.unwrap_or_default());
     let queued = record.started.filter(|_| record.state.attempt == 1).map(|started| human_millis(started.since(record.created)));
     line("queuedTime", &queued.unwrap_or_default());

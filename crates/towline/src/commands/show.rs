@@ -3,6 +3,7 @@
 use super::{Report, logs, ps};
 use crate::context::Context;
 use crate::freshen::freshen;
+use crate::local_time::shown_text;
 use crate::logfiles;
 use serde::Serialize;
 use towline_core::Result;
@@ -113,9 +114,9 @@ fn page(shown: &Shown, state: &str) -> String {
     line("values", &run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "));
     line("sweep", run.sweep.as_deref().unwrap_or_default());
     line("resubmits", run.resubmits.as_deref().unwrap_or_default());
-    line("created", &run.created);
-    line("started", run.started.as_deref().unwrap_or_default());
-    line("ended", run.ended.as_deref().unwrap_or_default());
+    line("created", &shown_text(&run.created));
+    line("started", &run.started.as_deref().map(shown_text).unwrap_or_default());
+    line("ended", &run.ended.as_deref().map(shown_text).unwrap_or_default());
     line(if shown.snapshot.is_some() { "from" } else { "starts in" }, shown.workdir.as_deref().unwrap_or_default());
     line("code", shown.code.as_deref().unwrap_or_default());
     line("snapshot", shown.snapshot.as_deref().unwrap_or_default());
@@ -125,7 +126,7 @@ fn page(shown: &Shown, state: &str) -> String {
     line("folder", &shown.folder);
     for attempt in &shown.attempts {
         let detail = attempt.detail.as_deref().unwrap_or("not ended");
-        line(&format!("attempt {}", attempt.attempt), &format!("{} {detail}", attempt.started.as_deref().unwrap_or("not started")));
+        line(&format!("attempt {}", attempt.attempt), &format!("{} {detail}", attempt.started.as_deref().map_or_else(|| "not started".to_owned(), shown_text)));
     }
     shown.logs.iter().for_each(|log| line("log", log));
     text

@@ -60,10 +60,10 @@ pub(crate) struct JobArgs {
     /// GPUs in all; nodes = GPUs / GPUs per node.
     #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     pub(crate) gpus: Option<u32>,
-    /// A job file; options here win over it.
+    /// A job file, `-` for standard input; options here win over it.
     #[arg(short, long, value_name = "JOB.yaml")]
     pub(crate) file: Option<PathBuf>,
-    /// Begin from a former run's job.
+    /// Begin from a former run's job, with today's code; `tow resubmit` takes the run's own code.
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     pub(crate) from: Option<String>,
     /// Print what would be sent and send nothing.
@@ -159,7 +159,8 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
     if plan.runs.len() > 1 {
         return Ok(report.hint(format!("{} runs; watch them: tow ps {short}    wait for all: tow wait {short}", plan.runs.len())));
     }
-    Ok(report.hint(format!("its output: tow logs -f {short}    end it: tow abort {short}")))
+    let look = if plan.job.holds_for_ssh() { format!("when it runs: tow ssh {short}") } else { format!("its output: tow logs -f {short}") };
+    Ok(report.hint(format!("{look}    end it: tow abort {short}")))
 }
 
 fn dry_run_report(plan: &Plan) -> Report {
@@ -210,6 +211,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
     for note in &prepared.plan.notes {
         output::hint(note);
     }
+    output::set_parting_words(goes_on("nobody reads its output any more", &one.id));
     let world = prepared.plan.resolved.shape.world();
     let view = View {
         run: one.id.clone(),
@@ -227,9 +229,12 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
 }
 
 fn detached(id: &RunId) -> Report {
+    Report { last_words: Some(goes_on("\ndetached", id)), code: 130, ..Report::default() }
+}
+
+fn goes_on(why: &str, id: &RunId) -> String {
     let short = id.short();
-    let words = format!("\ndetached; {id} goes on\n  see it again: tow logs -f {short}    end it: tow abort {short}");
-    Report { last_words: Some(words), code: 130, ..Report::default() }
+    format!("{why}; {id} goes on\n  see it again: tow logs -f {short}    end it: tow abort {short}")
 }
 
 impl JobArgs {
@@ -311,7 +316,7 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
     let words = args.command.into_iter().map(crate::text).collect::<Result<Vec<_>>>()?;
     if words.as_slice() == ["ssh"] {
         // A job that only keeps its nodes, for `tow ssh`.
-        job.command = Words::Many(vec!["sleep".into(), "infinity".into()]);
+        job.command = Job::only_for_ssh();
         job.script = None;
         job.name.get_or_insert_with(|| "ssh".into());
     } else if let Some(program) = Program::from_words(&words) {
@@ -337,8 +342,5 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
         job.environment.env.insert(name.to_owned(), value.to_owned());
     }
     job.environment.secrets.extend(args.secrets);
-    for axis in &args.sweep {
-        job.sweep.set(axis)?;
-    }
-    Ok(())
+    job.sweep.set_all(&args.sweep)
 }

@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let mut report = Report::new(page(&why), &why);
     if let Freshness::Stale { since, why } = &record.freshness {
-        report = report.hint(format!("this is as of {since}: {} cannot be asked now: {why}", record.cluster));
+        report = report.hint(format!("this is as of {}: {} cannot be asked now: {why}", crate::local_time::shown(*since), record.cluster));
     }
     Ok(report)
 }
@@ -158,7 +158,7 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
         Some(Cause::Preempted) => (Some(true), "it comes back by itself; `--tier standard` is not preempted here".into()),
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
         Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
-        Some(Cause::ImagePull) => (Some(false), format!("check the image's name; what the runtime said is in tow logs {short} --setup")),
+        Some(Cause::ImagePull) => (Some(false), image_advice(ending.detail.as_deref().unwrap_or_default(), short)),
         Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("No space left")) => {
             (Some(true), format!("the disk of the node was full; try again: {again}"))
         }
@@ -178,6 +178,19 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
             (None, format!("read the end of its log: tow logs {short}{}", rank.unwrap_or_default()))
         }
     }
+}
+
+/// A runtime that knows no such image is told from one that cannot start any.
+fn image_advice(said: &str, short: &str) -> String {
+    const OF_THE_NAME: [&str; 8] =
+        ["short-name", "manifest unknown", "not found", "no such image", "denied", "unauthorized", "invalid reference", "does not exist"];
+    let said = said.to_lowercase();
+    let first = if OF_THE_NAME.iter().any(|words| said.contains(words)) {
+        "check the image's name, and your login at its registry"
+    } else {
+        "the container runtime could not start it: try it by hand, `podman run --rm IMAGE true`"
+    };
+    format!("{first}; what the runtime said is in tow logs {short} --setup")
 }
 
 /// The cause as the logs show it: the first failing rank's, unless it only followed another.

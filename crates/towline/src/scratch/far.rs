@@ -81,12 +81,12 @@ pub(crate) fn serve() -> io::Result<()> {
     let Some(order) = frame::read_exactly::<ScratchOrder>(&mut input)? else { return Ok(()) };
     let mut secrets = Vec::new();
     (&mut input).take(order.secrets.min(MOST_SECRETS)).read_to_end(&mut secrets)?;
-    std::thread::spawn(move || end_with(input));
+    std::thread::Builder::new().spawn(move || end_with(input))?;
     let secrets = SecretSet::from_private_bytes(&secrets).unwrap_or_default();
     let progress = Progress::default();
     let over = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
-        let teller = scope.spawn(|| {
+        let teller = std::thread::Builder::new().spawn_scoped(scope, || {
             while !over.load(Ordering::Relaxed) {
                 std::thread::park_timeout(TELL_EVERY);
                 let Reading { files, bytes } = progress.read();
@@ -97,7 +97,7 @@ pub(crate) fn serve() -> io::Result<()> {
         });
         let outcome = act::perform(&order, &secrets, &progress, &mut |line| drop(tell(&ScratchReply::Said(line))));
         over.store(true, Ordering::Relaxed);
-        teller.thread().unpark();
+        let _ = teller.inspect(|teller| teller.thread().unpark());
         outcome
     });
     tell(&match outcome {

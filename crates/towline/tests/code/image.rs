@@ -97,3 +97,41 @@ fn without_a_runtime_the_plan_is_refused() {
     assert_eq!(refused.code, 123);
     assert!(refused.stderr.contains("podman"), "{}", refused.stderr);
 }
+
+/// A `podman` on the `PATH` whose runtime needs control groups, as `runc` does. It starts what it is given without a container.
+fn with_runc(home: Home) -> Home {
+    let bin = home.path("bin");
+    fs::create_dir(&bin).unwrap();
+    let script = r#"#!/bin/sh
+[ "$1" = rm ] && exit 0
+echo "$*" >> "$HOME/podman-calls"
+case "$*" in *--cgroups=disabled*) echo 'Error: requested OCI runtime runc is not compatible with NoCgroups: invalid argument' >&2; exit 125 ;; esac
+for word do case "$word" in *:/.towline-runner:ro) program=${word%%:*} ;; esac; folder=$word; done
+exec "$program" __inner "$folder"
+"#;
+    towline_testkit::program(&bin.join("podman"), script);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    home.with("PATH", &path)
+}
+
+#[test]
+fn podman_with_a_runtime_that_needs_control_groups_is_given_them() {
+    let home = with_runc(home());
+    home.write("job.yaml", "environment: {image: 'x.test/y:1'}\ncommand: [sh, -c, 'echo inside']\n");
+    let ran = home.tow(["run", "-f", "job.yaml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "inside\n"), "{ran:?}");
+    let calls = fs::read_to_string(home.path("home/podman-calls")).unwrap();
+    assert_eq!(calls.lines().count(), 2, "{calls}");
+    home.write("own.yaml", "environment: {image: 'x.test/y:1'}\nresources: {native: [--cgroups=disabled]}\ncommand: 'true'\n");
+    assert_ne!(home.tow(["run", "-f", "own.yaml"]).code, 0, "what the user says is not changed");
+    let why = home.tow(["why", "@"]).ok().stdout;
+    assert!(why.contains("NoCgroups") && !why.contains("check the image's name"), "{why}");
+}
+
+#[test]
+fn the_plan_says_that_an_image_inherits_nothing() {
+    let home = with_runc(home());
+    home.write("job.yaml", "environment: {image: 'x.test/y:1'}\ncommand: 'true'\n");
+    let plan = home.tow(["submit", "-f", "job.yaml", "--dry-run"]).ok().stdout;
+    assert!(plan.contains("inherits  no variable of this shell") && !plan.contains("variables of this shell"), "{plan}");
+}

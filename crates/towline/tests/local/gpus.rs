@@ -87,3 +87,25 @@ fn a_restarted_daemon_knows_which_gpus_are_taken_and_how_many_there_are() {
     home.tow(["wait", &queued]).ok();
     assert_eq!(home.tow(["logs", &queued]).stdout, "both 0,1\n");
 }
+
+/// Every declared GPU is a place in memory; the daemon remembers what it was told.
+#[test]
+fn a_number_of_gpus_that_cannot_be_is_refused_and_does_no_lasting_harm() {
+    let home = home();
+    home.tow(["run", "true"]).ok();
+    home.configure("clusters:\n  local: {kind: local, gpus: 4294967295}\n");
+    for words in [&["nodes"][..], &["submit", "true"], &["clusters"]] {
+        let refused = home.tow(words);
+        assert_eq!(refused.code, 121, "{words:?}: {refused:?}");
+        assert!(refused.stderr.contains("config.yaml:2:") && refused.stderr.contains("4294967295"), "{}", refused.stderr);
+    }
+    home.configure("");
+    home.tow(["run", "true"]).ok();
+    for bad in [r#"{"gpus":4294967295,"cpus":null,"memory":null}"#, "{", "\0\0\0"] {
+        home.kill_daemon();
+        std::fs::write(home.state().limits(), bad).unwrap();
+        home.tow(["run", "true"]).ok();
+        let log = std::fs::read_to_string(home.state().daemon_log()).unwrap();
+        assert!(log.contains("limits.json"), "{log}");
+    }
+}

@@ -86,3 +86,27 @@ fn a_full_disk_refuses_and_changes_nothing() {
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "nothing was made");
     assert!(stdout.ends_with("again\n"), "and it goes on when there is room: {stdout}{stderr}");
 }
+
+/// One row that another program, or a bad disk, has damaged is no reason to lose sight of all others.
+#[test]
+fn a_row_that_cannot_be_read_is_left_out_and_named() {
+    let home = home();
+    let first = home.tow(["submit", "true"]).ok().id();
+    home.tow(["wait", &first]).ok();
+    let second = home.tow(["submit", "true"]).ok().id();
+    home.tow(["wait", &second]).ok();
+    home.kill_daemon();
+    let damage = |sql: &str, id: &str| assert_eq!(rusqlite::Connection::open(home.state().history()).unwrap().execute(sql, [id]).unwrap(), 1);
+    // As if it were active: that is what a daemon reads when it comes up.
+    damage("UPDATE runs SET state='{', phase='running' WHERE id=?1", &first);
+    let listed = home.tow(["ps", "--json"]).ok();
+    assert_eq!(listed.json()["runs"].as_array().unwrap().len(), 1);
+    assert!(listed.stderr.contains(&first) && listed.stderr.contains("tow doctor"), "{}", listed.stderr);
+    assert_eq!(listed.stderr.matches("cannot be read").count(), 1, "{}", listed.stderr);
+    home.tow(["run", "true"]).ok();
+    let doctor = home.tow(["doctor"]);
+    assert_eq!(doctor.code, 127);
+    assert!(doctor.stdout.contains(&first) && doctor.stdout.contains("DELETE FROM runs WHERE sequence=1"), "{}", doctor.stdout);
+    damage("DELETE FROM runs WHERE id=?1", &first);
+    assert!(home.tow(["doctor"]).stdout.contains("history        ok"));
+}

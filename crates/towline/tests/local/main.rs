@@ -8,6 +8,7 @@ mod history;
 mod limits;
 mod orphans;
 mod preempt;
+mod shell;
 
 use towline_testkit::Home;
 

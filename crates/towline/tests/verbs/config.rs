@@ -80,3 +80,22 @@ fn the_schema_knows_every_key_of_the_job_file() {
     assert_eq!(schema["additionalProperties"], false, "an unknown key is an error");
     assert_eq!(home.tow(["config", "schema", "--json"]).ok().json(), schema);
 }
+
+#[test]
+fn local_needs_no_kind_in_a_variable_or_a_file() {
+    let home = home().with("TOW_CLUSTERS__LOCAL__GPUS", "2");
+    assert_eq!(home.tow(["nodes", "--json"]).ok().json()["nodes"][0]["gpus"].as_array().unwrap().len(), 2);
+    let home = super::home();
+    home.configure("clusters: {local: {cpus: 3}}\n");
+    assert_eq!(home.tow(["nodes", "--json"]).ok().json()["nodes"][0]["cpus"], 3);
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_warned_about() {
+    let home = home().with("TOW_GRACE_MILIS", "5").with("TOW_DAEMON_IDLE_SECONDS", "abc").with("TOW_HISTORY_JOURNAL", "xyz");
+    let said = home.tow(["config", "show"]).ok().stderr;
+    assert!(said.contains("warning: TOW_GRACE_MILIS: ") && said.contains("did you mean `TOW_GRACE_MILLIS`?"), "{said}");
+    assert!(said.contains("warning: TOW_DAEMON_IDLE_SECONDS: `abc` is not a whole number"), "{said}");
+    assert!(said.contains("warning: TOW_HISTORY_JOURNAL: `xyz`"), "{said}");
+    assert_eq!(super::home().tow(["config", "show"]).ok().stderr, "", "what tests and runs set is known");
+}

@@ -64,3 +64,19 @@ fn the_commit_differs() {
     let two = ended(&home, &["true"]);
     assert_eq!(what(&home.tow(["diff", &one, &two, "--json"]).ok().json()), ["commit"]);
 }
+
+#[test]
+fn long_ids_are_short_in_the_table_and_whole_for_programs() {
+    let home = home().freezing();
+    home.write("a.txt", "1");
+    let one = ended(&home, &["true"]);
+    home.write("a.txt", "2");
+    let other = ended(&home, &["true"]);
+    let table = home.tow(["diff", &one, &other]).ok().stdout;
+    assert!(table.lines().any(|line| line.starts_with("snapshot")), "{table}");
+    let is_long = |word: &str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(!table.split_whitespace().any(is_long), "{table}");
+    let json = home.tow(["diff", &one, &other, "--json"]).ok().json();
+    let snapshot = json["differences"].as_array().unwrap().iter().find(|row| row["what"] == "snapshot").unwrap().clone();
+    assert!(is_long(snapshot["one"].as_str().unwrap()), "{snapshot}");
+}

@@ -102,3 +102,16 @@ fn without_any_run_the_first_step_is_told() {
     }
     assert!(!home.path("state/towline").exists(), "reading makes nothing");
 }
+
+#[test]
+fn the_one_before_the_latest() {
+    let home = home();
+    let ids: Vec<String> = (0..3).map(|number| ended(&home, &["echo", &number.to_string()])).collect();
+    assert_eq!(home.tow(["logs", "@"]).ok().stdout, "2\n");
+    assert_eq!(home.tow(["logs", "@-1"]).ok().stdout, "1\n");
+    assert_eq!(home.show("@-2")["id"], ids[0].as_str());
+    let none = home.tow(["logs", "@-3"]);
+    assert_eq!(none.code, 122);
+    assert!(none.stderr.contains("only 3 submission(s)"), "{}", none.stderr);
+    assert_eq!(home.tow(["logs", "@-x"]).code, 120);
+}

@@ -146,10 +146,12 @@ fn interrupted_it_leaves_the_run_alone() {
 
 #[test]
 fn a_run_without_output_yet_is_empty() {
-    let (home, _) = busy_home();
-    let id = home.tow(["submit", "true"]).ok().id();
+    let home = home();
+    let id = home.tow(["submit", &gate("go")]).ok().id();
+    home.wait_for_state(&id, "running");
     let output = home.tow(["logs", &id]).ok();
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
+    home.write("go", "");
 }
 
 #[test]
@@ -183,4 +185,66 @@ fn what_is_there_is_shown_while_the_run_goes_on() {
     home.wait_for_state(&id, "running");
     home.write("go", "");
     home.tow(["wait", &id]).ok();
+}
+
+#[test]
+fn a_run_without_a_log_says_so() {
+    let (home, _) = busy_home();
+    let id = home.tow(["submit", "echo", "hi"]).ok().id();
+    let queued = home.tow(["logs", &id]).ok();
+    assert_eq!(queued.stdout, "");
+    assert!(queued.stderr.contains(&format!("{id} has not begun, so it has no log yet")), "{}", queued.stderr);
+    home.tow(["abort", &id, "--wait"]).ok();
+    assert!(home.tow(["logs", &id]).ok().stderr.contains("never began"), "it was cancelled in the queue");
+    let home = super::home();
+    let id = ended(&home, &["echo", "hi"]);
+    std::fs::remove_file(home.state().log(&towline_core::RunId::try_from(id.clone()).unwrap(), 1, towline_core::backend::LogSource::Rank(0))).unwrap();
+    assert!(home.tow(["logs", &id]).ok().stderr.contains("there is no log of"), "it was removed");
+    let silent = ended(&home, &["true"]);
+    assert_eq!(home.tow(["logs", &silent]).ok().stderr, "", "an empty log is an answer");
+}
+
+/// Without an end of line nothing may be held back without bound.
+#[test]
+fn a_line_of_any_length_is_searched_in_pieces() {
+    let home = home();
+    let id = ended(&home, &["head -c 9000000 /dev/zero | tr '\\0' x; echo; echo last"]);
+    let json: Vec<Value> = home.tow(["logs", &id, "--json"]).ok().stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lengths: Vec<usize> = json.iter().map(|line| line["line"].as_str().unwrap().len()).collect();
+    assert_eq!(lengths, [4 << 20, 4 << 20, 9_000_000 - (8 << 20), 4]);
+    assert_eq!(json.iter().map(|line| line["continues"] == true).collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!(home.tow(["logs", &id, "--grep", "^last$"]).ok().stdout, "last\n");
+    assert_eq!(home.tow(["logs", &id, "--grep", "x"]).ok().stdout.len(), 9_000_000 + 3);
+}
+
+/// `script` is a terminal.
+#[test]
+fn progress_bars_of_several_ranks_are_shown_as_they_are_drawn() {
+    let home = home();
+    let id = home.tow(["submit", "--launch", "2", "sh", "-c", r"printf '10%%\r'; until [ -e go ]; do sleep 0.01; done; printf '20%%\n'"]).ok().id();
+    home.wait_for_state(&id, "running");
+    let tow = home.command(["logs", "-f", &id, "--rank", "all"]);
+    let line = std::iter::once(tow.get_program()).chain(tow.get_args()).map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ");
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qefc", &line, "/dev/null"]).current_dir(home.project()).env_clear().envs(tow.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut seen = read_until(&mut child, "[0] 10%");
+    if !String::from_utf8_lossy(&seen).contains("[1] 10%") {
+        seen.extend(read_until(&mut child, "[1] 10%"));
+    }
+    home.write("go", "");
+    let all = finish(child, seen).stdout;
+    assert!(all.contains("[0] 20%") && all.contains("[1] 20%"), "{all:?}");
+}
+
+#[test]
+fn of_a_sweep_it_says_which_runs_there_are() {
+    let home = home();
+    let id = ended(&home, &["--sweep", "a=0,1,2", "sh", "-c", "exit ${{a}}"]);
+    for verb in ["logs", "why", "show"] {
+        let refused = home.tow([verb, &id]);
+        assert_eq!(refused.code, 122, "{verb}");
+        let short = super::short(&id);
+        assert!(refused.stderr.contains(&format!("failed {short}-2, {short}-3; succeeded {short}-1")), "{verb}: {}", refused.stderr);
+    }
 }

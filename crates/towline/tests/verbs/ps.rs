@@ -172,3 +172,17 @@ fn a_reader_that_leaves_early_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
+
+#[test]
+fn wide_and_long_names_leave_the_columns_in_line() {
+    let home = home();
+    ended(&home, &["--name", "训练", "true"]);
+    ended(&home, &["--name", &"long".repeat(20), "true"]);
+    ended(&home, &["--name", "short", "true"]);
+    let table = home.tow(["ps"]).ok().stdout;
+    // Two columns for each of the two characters.
+    let column = |line: &str| line.find("succeeded").map(|at| line[..at].chars().map(|c| if u32::from(c) > 0x2e80 { 2 } else { 1 }).sum::<usize>());
+    let columns: Vec<_> = table.lines().skip(1).map(column).collect();
+    assert_eq!(columns.len(), 3);
+    assert!(columns.iter().all(|at| *at == columns[0] && at.is_some_and(|at| at < 60)), "{table}");
+}

@@ -152,3 +152,15 @@ fn a_held_failure_is_told_and_its_code_passed_on_at_the_end() {
     assert_eq!(output.code, 6);
     assert_matches(&output.stderr, &format!("tow ssh {}", short(&id)));
 }
+
+#[test]
+fn when_nobody_reads_any_more_it_says_that_the_run_goes_on() {
+    let home = home();
+    let mut child = home.spawn(["run", "yes"]);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let id = home.show("@")["id"].as_str().unwrap().to_owned();
+    assert!(said.contains(&format!("{id} goes on")) && said.contains("tow abort"), "{said}");
+    home.tow(["abort", &id, "--wait"]).ok();
+}

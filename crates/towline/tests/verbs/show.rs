@@ -68,3 +68,14 @@ fn which_code_a_run_had() {
     assert_eq!(home.show(&id)["commit"], commit);
     assert!(home.tow(["show", &id]).ok().stdout.contains(commit));
 }
+
+#[test]
+fn people_see_their_own_time_and_programs_utc() {
+    let home = home().with("TZ", "Etc/GMT-5");
+    let id = ended(&home, &["true"]);
+    let created = home.show(&id)["created"].as_str().unwrap().to_owned();
+    assert_matches(&created, r"Z$");
+    for verb in ["show", "query"] {
+        assert_matches(&home.tow([verb, &id]).ok().stdout, r"(?m)^created +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0500$");
+    }
+}

@@ -296,3 +296,43 @@ fn a_run_without_a_name_is_called_after_its_program() {
         assert_eq!(plan["runs"][0]["name"], name, "{words:?}");
     }
 }
+
+#[test]
+fn a_job_file_from_standard_input() {
+    let home = home();
+    let mut child = home.command(["run", "-f", "-"]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"command: [echo, from, stdin]\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"from stdin\n");
+    let mut wrong = home.command(["submit", "-f", "-"]).stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut wrong.stdin.take().unwrap(), b"comand: x\n").unwrap();
+    let refused = wrong.wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(121));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("standard input:1:1"), "{refused:?}");
+}
+
+#[test]
+fn what_follows_a_job_that_only_keeps_its_nodes_is_a_shell() {
+    let home = home();
+    let made = home.tow(["submit", "ssh"]).ok();
+    assert!(made.stderr.contains("tow ssh ") && !made.stderr.contains("tow logs"), "{}", made.stderr);
+    home.tow(["abort", "@", "--wait"]).ok();
+}
+
+#[test]
+fn what_this_machine_does_not_do_is_said() {
+    let home = home();
+    let refused = home.tow(["submit", "-n", "1", "true"]);
+    assert_eq!(refused.code, 123);
+    assert!(refused.stderr.contains("leave out `-n`") && refused.stderr.contains("TOW_CLUSTERS__LOCAL__GPUS=1"), "{}", refused.stderr);
+    let plan = home.tow(["submit", "--memory", "64M", "--dry-run", "true"]).ok().stdout;
+    assert_eq!(plan.contains("counted and not limited"), !towline_testkit::ability::may_limit_memory(), "{plan}");
+    let doctor = home.tow(["doctor"]).stdout;
+    assert_eq!(doctor.contains("counted and not limited"), !towline_testkit::ability::may_limit_memory(), "{doctor}");
+    let odd = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(vec![b'a', 0xff]);
+    let told = home.command(["run", "sh", "-c", "echo [$ODD]"]).env("ODD", odd).output().unwrap();
+    assert_eq!(told.stdout, b"[]\n");
+    assert!(String::from_utf8_lossy(&told.stderr).contains("the variable `ODD` of this shell is not UTF-8 text"), "{told:?}");
+    let home = home_with_gpus();
+    assert!(home.tow(["submit", "true"]).ok().stderr.contains("`-n 0`"));
+    assert!(!home.tow(["submit", "-n", "0", "true"]).ok().stderr.contains("no GPU was asked for"));
+}

@@ -104,11 +104,11 @@ fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Said>> {
     let outputs: [Option<Box<dyn Read + Send>>; 2] = [child.stdout.take().map(|pipe| Box::new(pipe) as _), child.stderr.take().map(|pipe| Box::new(pipe) as _)];
     for (number, pipe) in outputs.into_iter().enumerate() {
         let sender = sender.clone();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
             let _ = sender.send((number, bytes));
-        });
+        })?;
     }
     let begun = std::time::Instant::now();
     let mut read = [Vec::new(), Vec::new()];

@@ -108,7 +108,7 @@ impl Host {
         let Some(output) = running.output() else { return Err(Error::bug("a program has no pipes")) };
         let (sender, found) = channel();
         let mark = marks.begin();
-        std::thread::spawn(move || sender.send(past(BufReader::new(output), &mark)));
+        std::thread::Builder::new().spawn(move || sender.send(past(BufReader::new(output), &mark))).map_err(unseen)?;
         match found.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Ok(output)) => {
                 running.set_output(Box::new(output));

@@ -63,7 +63,7 @@ fn attempt(command: &mut Command, may_ask: bool) -> Result<Option<String>> {
     // Who asks reads the terminal, which only our own group may.
     let started = if may_ask { Group::start_at_terminal(command) } else { Group::start(command) };
     let mut group = started.map_err(|error| judge::not_started(command.get_program(), error))?;
-    let said = group.errors().map(|pipe| Said::listen(pipe, may_ask)).unwrap_or_default();
+    let said = group.errors().map(|pipe| Said::listen(pipe, may_ask)).transpose().map_err(unseen)?.unwrap_or_default();
     let deadline = (!may_ask).then(|| Instant::now() + START);
     Ok(match group.wait_until(deadline).map_err(unseen)? {
         Some(0) => None,

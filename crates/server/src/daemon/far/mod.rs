@@ -259,11 +259,17 @@ impl Daemon {
     /// Drops what clusters keep of ended runs; one that cannot be reached keeps it.
     pub(super) fn forget_far(&mut self, runs: &[RunId]) {
         let mut by_cluster: HashMap<String, Vec<FarRun>> = HashMap::new();
+        // By submission: the runs of a sweep may be many.
+        let mut clusters: HashMap<RunId, Option<String>> = HashMap::new();
         for run in runs {
-            let Ok(Some(submission)) = self.ledger.history().submission_of(run) else { continue };
-            // What was adopted is another machine's, or another tool's.
-            if !submission.plan.is_here() && submission.plan.adopted.is_none() {
-                by_cluster.entry(submission.plan.cluster).or_default().push(self.far_run(run));
+            let Ok(Some(submission)) = self.ledger.history().submission_id_of(run) else { continue };
+            let cluster = clusters.entry(submission).or_insert_with_key(|submission| {
+                let plan = self.ledger.history().submission(submission).ok().flatten()?.plan;
+                // What was adopted is another machine's, or another tool's.
+                (!plan.is_here() && plan.adopted.is_none()).then_some(plan.cluster)
+            });
+            if let Some(cluster) = cluster.clone() {
+                by_cluster.entry(cluster).or_default().push(self.far_run(run));
             }
         }
         for (cluster, runs) in by_cluster {

@@ -53,7 +53,7 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
         parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
     }
     let users: BTreeSet<String> = all.iter().map(|job| job.user.clone()).collect();
-    let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.unwrap_or(usize::MAX)).collect();
+    let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.map_or(usize::MAX, |limit| limit as usize)).collect();
     if jobs.is_empty() {
         return Ok(nothing(args, known, &users));
     }

@@ -1,0 +1,78 @@
+//! The variables that begin with `TOW_`: configuration, settings of the daemon and the runner, and what a run is given.
+
+use towline_core::suggest::did_you_mean;
+use towline_core::yaml::{Content, Node, Position, Warning};
+
+pub(crate) const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
+/// Whole numbers, 0 or more.
+const NUMBERS: [&str; 3] = ["TOW_DAEMON_IDLE_SECONDS", "TOW_GRACE_MILLIS", "TOW_COLLECT_SECONDS"];
+const JOURNAL: &str = "TOW_HISTORY_JOURNAL";
+/// Others that somebody reads: this program, its tests, or a run.
+const OTHERS: [&str; 13] = [
+    "TOW_AZURE_BLOB_ENDPOINT",
+    "TOW_AZUREML_SPEC",
+    "TOW_ATTEMPT",
+    "TOW_COPY_DIR",
+    "TOW_CRASH_AT",
+    "TOW_CRASH_ONCE",
+    "TOW_CREW_GUARD",
+    "TOW_HEAD_PID",
+    "TOW_NODES",
+    "TOW_RUN_DIR",
+    "TOW_RUN_ID",
+    "TOW_SEED",
+    "TOW_SOAK",
+];
+const OTHER_BEGINNINGS: [&str; 4] = ["TOW_IO_", "TOW_FAR_", "TOW_TEST_", "TOW_WRITE_"];
+
+/// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`: a layer of the configuration. Other variables are none.
+pub(crate) fn layer(name: &str, value: &str) -> Option<Node> {
+    let path: Vec<String> = name.strip_prefix("TOW_")?.split("__").map(str::to_ascii_lowercase).collect();
+    if !TOP_LEVEL.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
+        return None;
+    }
+    let at = at(name);
+    let leaf = Node::scalar(value, at.clone());
+    Some(path.iter().rev().fold(leaf, |node, key| Node { content: Content::Mapping(vec![(Node::scalar(key, at.clone()), node)]), at: at.clone() }))
+}
+
+fn at(name: &str) -> Position {
+    Position { source: name.into(), line: 0, column: 0 }
+}
+
+/// What is wrong with a variable that is no part of the configuration.
+pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
+    let message = if NUMBERS.contains(&name) {
+        value.parse::<u64>().err().map(|_| format!("`{value}` is not a whole number, 0 or more: the default counts"))
+    } else if name == JOURNAL {
+        (value != "rollback").then(|| format!("`{value}` is not `rollback`, the one word it takes: the file system decides"))
+    } else if OTHERS.contains(&name) || OTHER_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) {
+        None
+    } else {
+        let known = NUMBERS.into_iter().chain([JOURNAL, "TOW_DEFAULT_CLUSTER", "TOW_IN_PLACE", "TOW_AZURE_BLOB_ENDPOINT"]);
+        let hint = did_you_mean(name, known).unwrap_or_else(|| "keys of the configuration are written like TOW_CLUSTERS__LOCAL__GPUS".to_owned());
+        Some(format!("no variable of tow is called so, and it is not used: {hint}"))
+    };
+    message.map(|message| Warning { at: at(name), message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(name: &str, value: &str) -> String {
+        check(name, value).map(|warning| format!("{}: {}", warning.at, warning.message)).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_name_or_a_value_that_means_nothing_is_told() {
+        assert_eq!(said("TOW_GRACE_MILLIS", "-1"), "TOW_GRACE_MILLIS: `-1` is not a whole number, 0 or more: the default counts");
+        assert!(said("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
+        assert!(said("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
+        assert!(said("TOW_FOO", "1").contains("not used"));
+        assert!(said("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
+        for (name, value) in [("TOW_GRACE_MILLIS", "0"), ("TOW_HISTORY_JOURNAL", "rollback"), ("TOW_RUN_ID", "x"), ("TOW_IO_OUT", "/x")] {
+            assert_eq!(said(name, value), "");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Threads that cannot be made: a limit on processes, as login nodes have it, is told as an error and never as a panic.
+
+use crate::diagnose;
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use tokio::runtime::{Builder, Runtime};
+use towline_core::error::THREADS_HINT;
+use towline_core::{Error, Result};
+
+/// What the standard library and tokio say in their panics.
+const NO_THREAD: [&str; 2] = ["failed to spawn thread", "OS can't spawn"];
+
+pub(crate) fn none(error: io::Error) -> Error {
+    Error::refused("no thread can be made").source_error(error).hint(THREADS_HINT)
+}
+
+/// The runtime of data verbs. Tokio panics where it cannot make its threads.
+pub(crate) fn runtime() -> Result<Runtime> {
+    // Tokio's panic comes when some of its threads are there; so the number it wants is tried first.
+    let tried: Vec<_> = (0..=WORKERS).map(|_| std::thread::Builder::new().spawn(std::thread::park)).collect();
+    let mut problem = None;
+    for thread in tried {
+        match thread {
+            Ok(thread) => {
+                thread.thread().unpark();
+                let _ = thread.join();
+            }
+            Err(error) => problem = Some(error),
+        }
+    }
+    match problem {
+        Some(error) => Err(none(error)),
+        None => Builder::new_multi_thread().worker_threads(WORKERS).max_blocking_threads(16).enable_all().build().map_err(none),
+    }
+}
+
+const WORKERS: usize = 2;
+
+/// Runs a verb. A panic becomes a message and a documented exit code.
+pub(crate) fn without_panics(json: bool, verb: impl FnOnce() -> ExitCode) -> ExitCode {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // Where no thread can be made the message below says all there is to say.
+        if !is_no_thread(text_of(panic.payload())) {
+            usual(panic);
+        }
+    }));
+    catch_unwind(AssertUnwindSafe(verb)).unwrap_or_else(|panic| ExitCode::from(diagnose::report(&told(&*panic), json)))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+}
+
+fn is_no_thread(text: &str) -> bool {
+    NO_THREAD.iter().any(|words| text.contains(words))
+}
+
+fn told(panic: &(dyn Any + Send)) -> Error {
+    let text = text_of(panic);
+    if is_no_thread(text) {
+        return none(io::Error::other(text.to_owned()));
+    }
+    Error::bug(text.to_owned())
+}
