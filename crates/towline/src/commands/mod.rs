@@ -104,6 +104,7 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
         },
     };
     let context = Context::new(cli.json);
+    towline_io::web::tell_of_trouble(output::trouble);
     match run(&context, cli.verb) {
         Ok(report) => {
             report.print(context.json);
