@@ -103,6 +103,9 @@ pub struct Cluster {
     /// Folders that lie elsewhere on this cluster.
     #[serde(default)]
     pub folders: BTreeMap<String, Folder>,
+    /// Folders of the top that this cluster does not have.
+    #[serde(default)]
+    pub without_folders: Vec<String>,
 }
 
 impl Cluster {
@@ -131,7 +134,13 @@ impl Cluster {
             job: None,
             datastore: None,
             folders: BTreeMap::new(),
+            without_folders: Vec::new(),
         }
+    }
+
+    /// Whether it goes without a folder that is named for all clusters.
+    pub fn lacks_folder(&self, name: &str) -> bool {
+        !self.folders.contains_key(name) && self.without_folders.iter().any(|lacking| lacking == name)
     }
 }
 
