@@ -173,7 +173,7 @@ fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Re
             base.put(&["io", &name, key], quoted(word, &value.at));
         }
         converted.report.mapped(all.key(id), &value.at, format!("io.{name}, datastore `{store}`"));
-        mounts.add(keys.text("mount_dir")?.map_or_else(|| format!("/mnt/{id}"), str::to_owned), &name);
+        mounts.add(&keys.text("mount_dir")?.map_or_else(|| format!("/mnt/{id}"), str::to_owned), &name);
         for (key, why) in [
             ("is_output", "it is mounted for writing in any case"),
             ("local_dir", "`tow up` and `tow down` take a path here"),

@@ -12,7 +12,7 @@ use towline_core::yaml::{Content, Node, Position};
 pub(super) struct Mounts(Vec<(String, String)>);
 
 impl Mounts {
-    pub(super) fn add(&mut self, place: String, io: &str) {
+    pub(super) fn add(&mut self, place: &str, io: &str) {
         self.0.push((place.trim_end_matches('/').to_owned(), io.to_owned()));
         // The longest first: `/mnt/data2` is not below `/mnt/data`.
         self.0.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
