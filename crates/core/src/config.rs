@@ -21,6 +21,8 @@ pub struct Config {
     /// Where `tow sync` mirrors the code to.
     pub sync: Option<Sync>,
     pub tunnels: BTreeMap<String, Tunnel>,
+    /// Which bastion leads to which machine, by the machine's number: `tow tunnel add --sandbox 1234`.
+    pub bastions: Vec<Bastion>,
     pub workspaces: BTreeMap<String, crate::workspace::Workspace>,
 }
 
@@ -106,6 +108,9 @@ pub struct Cluster {
     /// Folders that lie elsewhere on this cluster.
     #[serde(default)]
     pub folders: BTreeMap<String, Folder>,
+    /// Folders of the top that this cluster does not have.
+    #[serde(default)]
+    pub without_folders: Vec<String>,
 }
 
 impl Cluster {
@@ -134,7 +139,13 @@ impl Cluster {
             job: None,
             datastore: None,
             folders: BTreeMap::new(),
+            without_folders: Vec::new(),
         }
+    }
+
+    /// Whether it goes without a folder that is named for all clusters.
+    pub fn lacks_folder(&self, name: &str) -> bool {
+        !self.folders.contains_key(name) && self.without_folders.iter().any(|lacking| lacking == name)
     }
 }
 
@@ -228,6 +239,31 @@ pub struct Sync {
     pub path: String,
     #[serde(default)]
     pub ignore: Vec<String>,
+}
+
+/// The way to machines of some numbers; what it means is told by [`crate::bastion`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bastion {
+    /// The numbers: `1000-1115`.
+    pub sandboxes: String,
+    /// Hops for ssh, as in a tunnel; or an Azure Bastion by `name` and `resource_group`.
+    #[serde(default)]
+    pub via: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub resource_group: Option<String>,
+    #[serde(default)]
+    pub subscription: Option<String>,
+    /// The resource group of the machines, where it is not the bastion's.
+    #[serde(default)]
+    pub machine_group: Option<String>,
+    /// How machines are called, `{number}` for the number: `GCRAZGDL{number}` where nothing is said.
+    #[serde(default)]
+    pub machine: Option<String>,
+    /// Who logs in there.
+    #[serde(default)]
+    pub user: Option<String>,
 }
 
 /// One tunnel; what it means is told by [`crate::tunnel`].

@@ -4,6 +4,7 @@
 //! value in, a value out. What touches the world lives in the crates around this one.
 
 pub mod backend;
+pub mod bastion;
 pub mod caps;
 pub mod cloud;
 pub mod command;

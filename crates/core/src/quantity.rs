@@ -55,6 +55,17 @@ impl FromStr for Memory {
     }
 }
 
+/// The size of files, for people: as [`Memory`], with a unit also below 1K (`12B`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.0 < 1024 { format!("{}B", self.0) } else { Memory(self.0).to_string() };
+        f.pad(&text)
+    }
+}
+
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];

@@ -2,7 +2,7 @@
 //! conversion as `tow import act`. They are a layer of the configuration, between the user's file and
 //! `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
 
-use crate::import::act::{Accounts, in_place, lift_folders};
+use crate::import::act::{Accounts, in_place, keep_folders_apart, lift_folders};
 use crate::import::{Reader, read_plain};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -117,6 +117,7 @@ impl ActLayout {
         }
         if let Some((name, _, origin)) = default {
             lift_folders(&mut layer.tree, &name);
+            keep_folders_apart(&mut layer.tree);
             layer.tree.put(&["default_cluster"], Node::scalar(name, Position { source: origin.as_str().into(), line: 0, column: 0 }));
         }
         layer

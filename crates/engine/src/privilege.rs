@@ -31,7 +31,7 @@ const ALLOWED: [&str; 22] = [
 ];
 
 /// What privileged keys could do, by how their paths begin; the first that fits.
-const MEANINGS: [(&str, &str); 17] = [
+const MEANINGS: [(&str, &str); 18] = [
     ("clusters.*.job.command", "is run as your job"),
     ("clusters.*.job.script", "is run as your job"),
     ("clusters.*.job.environment.setup", "runs before each of your jobs"),
@@ -48,6 +48,7 @@ const MEANINGS: [(&str, &str); 17] = [
     ("folders", "reads and writes datastores with `tow up`, `tow down` and in jobs"),
     ("sync", "sends your code there with `tow sync`"),
     ("tunnels", "connects there, or runs a program"),
+    ("bastions", "says through which hosts tunnels go"),
     ("workspaces", "writes backups there, or runs a program"),
 ];
 

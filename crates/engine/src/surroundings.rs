@@ -131,12 +131,21 @@ pub fn umask() -> u32 {
     u32::from_str_radix(text.trim(), 8).unwrap_or(0o022)
 }
 
+/// The program that asks the keyring.
+const KEYRING_PROGRAM: &str = "secret-tool";
+
+/// Whether this machine has a keyring that can be asked.
+pub fn has_keyring() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(KEYRING_PROGRAM).is_file())
+}
+
 /// Values the keyring has for `names`, asked through `secret-tool` where it is installed.
 pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<String, Secret> {
     let missing = names.iter().filter(|name| !environment.iter().any(|(known, _)| known == *name));
     missing
         .filter_map(|name| {
-            let output = Command::new("secret-tool").args(["lookup", "towline", name]).output().ok()?;
+            let output = Command::new(KEYRING_PROGRAM).args(["lookup", "towline", name]).output().ok()?;
             let value = String::from_utf8(output.stdout).ok()?;
             (output.status.success() && !value.is_empty()).then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
         })

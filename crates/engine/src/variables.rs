@@ -3,7 +3,7 @@
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{Content, Node, Position, Warning};
 
-pub(crate) const TOP_LEVEL: [&str; 8] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "workspaces"];
+pub(crate) const TOP_LEVEL: [&str; 9] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "bastions", "workspaces"];
 /// Whole numbers, 0 or more.
 const NUMBERS: [&str; 3] = ["TOW_DAEMON_IDLE_SECONDS", "TOW_GRACE_MILLIS", "TOW_COLLECT_SECONDS"];
 const JOURNAL: &str = "TOW_HISTORY_JOURNAL";

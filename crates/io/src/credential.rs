@@ -37,11 +37,16 @@ impl std::fmt::Debug for Lookup<'_> {
 
 #[derive(Debug, Clone)]
 pub enum AzureCredential {
-    Sas(Secret),
+    /// With the account's key beside it, where one is given: it signs addresses to hand out, which a SAS cannot.
+    Sas(Secret, Option<Secret>),
     Key(Secret),
     Cli,
     Managed(Identity),
-    Principal { tenant_id: String, client_id: String, client_secret: Secret },
+    Principal {
+        tenant_id: String,
+        client_id: String,
+        client_secret: Secret,
+    },
 }
 
 /// A managed identity: of a given client id, answering at a given address; both have defaults.
@@ -65,7 +70,7 @@ const S3_KEYS: [&str; 3] = ["access_key_id", "secret_access_key", "session_token
 impl Lookup<'_> {
     /// The credential of an `azure_blob` store. `at` names it in messages.
     pub fn azure(&self, at: &str, credential: Option<&Credential>) -> Result<AzureCredential> {
-        let known = "azure_cli, managed_identity, {sas: …}, {account_key: …}, {managed_identity: CLIENT_ID} or {tenant_id, client_id, client_secret}";
+        let known = "azure_cli, managed_identity, {sas: …}, {account_key: …}, both, {managed_identity: CLIENT_ID} or {tenant_id, client_id, client_secret}";
         let map = match credential {
             None => return Err(Error::config(format!("{at} has no `credential`")).hint(format!("write one of {known}"))),
             Some(Credential::Word(word)) => {
@@ -81,7 +86,13 @@ impl Lookup<'_> {
         let get = |name: &str| map.get(name).map(String::as_str);
         let only = |names: &[&str]| known_keys(at, map.keys(), names, &AZURE_KEYS);
         match (get("sas"), get("account_key"), get("managed_identity"), get("client_secret")) {
-            (Some(sas), ..) => only(&["sas"]).and_then(|()| self.secret(at, "sas", sas)).map(AzureCredential::Sas),
+            (Some(sas), key, ..) => {
+                only(&["sas", "account_key"])?;
+                // Both are mostly in one file, of which one notice is enough.
+                let quiet = Lookup { notice: &no_notice, ..*self };
+                let key = key.map(|key| quiet.secret(at, "account_key", key)).transpose()?;
+                Ok(AzureCredential::Sas(self.secret(at, "sas", sas)?, key))
+            }
             (_, Some(key), ..) => only(&["account_key"]).and_then(|()| self.secret(at, "account_key", key)).map(AzureCredential::Key),
             (_, _, Some(id), _) => only(&["managed_identity"]).map(|()| AzureCredential::Managed(self.identity(Some(id)))),
             (.., Some(secret)) => {
@@ -129,13 +140,24 @@ impl Lookup<'_> {
                 value.map(Secret::new).ok_or_else(|| missing(format!("the variable {name}, which is not set")).hint(format!("export {name}=…")))
             }
             Some(("keyring", name)) => (self.keyring)(name).ok_or_else(|| {
-                missing(format!("`{name}` in the keyring, where it is not")).hint(format!("store it: secret-tool store --label={name} towline {name}"))
+                if self.has_keyring() {
+                    return missing(format!("`{name}` in the keyring, where it is not"))
+                        .hint(format!("store it: secret-tool store --label={name} towline {name}"));
+                }
+                let variable = name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+                missing(format!("`{name}` in the keyring, and the program that asks it, `secret-tool`, is not installed here"))
+                    .hint("install it (Debian and Ubuntu: libsecret-tools)")
+                    .hint(format!("or write `{key}: env:{variable}` and `export {variable}=…`, or `{key}: file:PATH` with a file of mode 0600"))
             }),
             Some(("file", path)) => self.file(path).map_err(|error| error.while_doing(format!("{at}: `{key}`"))),
             Some(("yaml", place)) => self.yaml(at, key, place).map_err(|error| error.while_doing(format!("{at}: `{key}`"))),
             _ => Err(Error::config(format!("{at}: `{key}` must be a reference, not a value")).hint("write env:NAME, keyring:NAME, file:PATH or yaml:PATH#KEY")),
         }?;
         Ok(Secret::new(found.expose().trim()))
+    }
+
+    fn has_keyring(&self) -> bool {
+        (self.variable)("PATH").is_some_and(|path| path.split(':').any(|folder| Path::new(folder).join("secret-tool").is_file()))
     }
 
     fn below_home(&self, path: &str) -> PathBuf {
@@ -290,10 +312,11 @@ mod tests {
         lookup(|lookup| {
             let azure = |credential: &Credential| lookup.azure("s", Some(credential));
             assert!(matches!(azure(&Credential::Word("azure_cli".into())), Ok(AzureCredential::Cli)));
-            assert!(matches!(azure(&map(&[("sas", "env:SET")])), Ok(AzureCredential::Sas(_))));
+            assert!(matches!(azure(&map(&[("sas", "env:SET")])), Ok(AzureCredential::Sas(_, None))));
+            assert!(matches!(azure(&map(&[("sas", "env:SET"), ("account_key", "env:SET")])), Ok(AzureCredential::Sas(_, Some(_)))));
             assert!(matches!(azure(&map(&[("managed_identity", "id")])), Ok(AzureCredential::Managed(Identity { id: Some(_), .. }))));
             assert!(matches!(azure(&map(&[("tenant_id", "t"), ("client_id", "c"), ("client_secret", "env:SET")])), Ok(AzureCredential::Principal { .. })));
-            assert!(azure(&map(&[("sas", "env:SET"), ("account_key", "env:SET")])).is_err());
+            assert!(azure(&map(&[("sas", "env:SET"), ("managed_identity", "id")])).is_err());
             assert!(azure(&map(&[("sass", "env:SET")])).expect_err("unknown").hints()[0].contains("sas"));
             assert!(azure(&map(&[("client_secret", "env:SET")])).expect_err("short").to_string().contains("tenant_id"));
             assert!(lookup.s3("s", Some(&map(&[("access_key_id", "env:SET")]))).expect_err("short").to_string().contains("secret_access_key"));

@@ -105,6 +105,16 @@ pub struct Oddity {
     pub grave: bool,
 }
 
+/// A name in a store that holds no bytes and says "here is a folder": a blob that a mount by
+/// blobfuse left, an empty object whose name ends in `/`, or a folder of a disk with nothing in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FolderMark {
+    /// Without a `/` at the end.
+    pub folder: Key,
+    /// Whether the name in the store ends in `/`.
+    pub has_slash: bool,
+}
+
 /// A part of a listing, in the order of keys.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Page {
@@ -112,7 +122,22 @@ pub struct Page {
     /// Names of folders one level below, where the listing was not asked to go deeper.
     pub folders: Vec<String>,
     pub oddities: Vec<Oddity>,
+    /// Folders that have a name of their own in the store, at or below what was asked for.
+    #[serde(default)]
+    pub marks: Vec<FolderMark>,
     pub next: Option<String>,
+}
+
+impl Page {
+    /// Of a listing of one level below `prefix`: folders that only a mark tells of are folders too.
+    pub(crate) fn name_marked_folders(&mut self, prefix: &str) {
+        for mark in &self.marks {
+            let name = mark.folder.as_str().strip_prefix(prefix).filter(|name| !name.contains('/'));
+            if let Some(name) = name.filter(|name| !self.folders.iter().any(|known| known == name)) {
+                self.folders.push(name.to_owned());
+            }
+        }
+    }
 }
 
 /// A block that the store holds for an upload that is not finished.
@@ -222,11 +247,25 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// Deletes; what is not there is fine.
     async fn delete(&self, keys: &[Key]) -> Result<()>;
 
+    /// The mark of a folder that lies beside it, under its own name; the others are in listings.
+    async fn folder_mark(&self, _: &Key) -> Result<Option<FolderMark>> {
+        Ok(None)
+    }
+
+    /// Deletes the marks of folders; what is not there is fine.
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()>;
+
     /// Copies from another store without the bytes passing here; `false` where the two cannot.
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool>;
 
-    /// An address anybody can read the object at, for that long.
+    /// An address anybody can read that one object at, for that long.
     async fn url(&self, key: &Key, valid: Duration) -> Result<String>;
+
+    /// The address with the store's own credential in it, and what else that credential allows, in
+    /// words; none where the store has no such credential.
+    fn url_with_credential(&self, _: &Key) -> Option<(String, String)> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A store of which only some objects count: those that somebody chose.
 
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::any::Any;
@@ -77,6 +77,12 @@ impl Data for Listed {
     }
     async fn delete(&self, keys: &[Key]) -> Result<()> {
         self.store.delete(keys).await
+    }
+    async fn folder_mark(&self, _: &Key) -> Result<Option<FolderMark>> {
+        Ok(None)
+    }
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
+        self.store.delete_marks(marks).await
     }
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool> {
         self.store.copy_from(source, from, to, size).await

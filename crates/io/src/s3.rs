@@ -5,13 +5,14 @@
 
 use crate::azure::listing::{decode_hex, decode_modified, encode_modified};
 use crate::credential::S3Credential;
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Oddity, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Oddity, Page, Shape, Sums};
 use crate::transfer::BLOCK;
-use crate::web::{Connector, NoAnswer, Web};
+use crate::web::{AskError, Connector, NoAnswer, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, Checksum, S3ConditionalPut};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, Checksum, S3ConditionalPut};
+use object_store::client::{HttpRequest, HttpRequestBody};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
@@ -48,6 +49,7 @@ pub struct S3 {
     place: String,
     host: String,
     bucket: String,
+    region: String,
     root: String,
 }
 
@@ -66,7 +68,7 @@ impl S3 {
             .with_http_connector(Connector(web.clone()));
         let region = place.region.or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region)).unwrap_or_else(|| "us-east-1".to_owned());
         let mut host = format!("s3.{region}.amazonaws.com");
-        builder = builder.with_region(region);
+        builder = builder.with_region(&region);
         if let Some(endpoint) = place.endpoint {
             let url = url::Url::parse(&endpoint).map_err(|_| wrong(&"`endpoint` is not an address such as https://s3.example.org"))?;
             url.host_str().unwrap_or_default().clone_into(&mut host);
@@ -81,7 +83,7 @@ impl S3 {
             }
         }
         let store = builder.build().map_err(|error| wrong(&error))?;
-        Ok(Self { store, web, place: shown, host, bucket: place.bucket, root: place.root })
+        Ok(Self { store, web, place: shown, host, bucket: place.bucket, region, root: place.root })
     }
 
     fn path(&self, key: &Key) -> Result<Path> {
@@ -119,6 +121,39 @@ impl S3 {
             Store::Precondition { path, .. } | Store::NotModified { path, .. } => Error::refused(format!("{path} was changed meanwhile")),
             _ => Error::refused(format!("{}: {said}", self.place)),
         }
+    }
+
+    /// Takes the marks of folders out of a listing. Their names end in `/`, which the listing does not tell: an
+    /// empty object that is not found by the name it tells is one.
+    async fn marks_among(&self, objects: &mut Vec<Object>) -> Result<Vec<FolderMark>> {
+        let empty: Vec<Key> = objects.iter().filter(|object| object.size == 0).map(|object| object.key.clone()).collect();
+        let look = |key: Key| async move { Ok::<_, Error>(self.head(&key).await?.is_none().then_some(key)) };
+        let folders: Vec<Key> = stream::iter(empty).map(look).buffered(16).try_filter_map(|key| async move { Ok(key) }).try_collect().await?;
+        objects.retain(|object| object.size > 0 || !folders.contains(&object.key));
+        Ok(folders.into_iter().map(|folder| FolderMark { folder, has_slash: true }).collect())
+    }
+
+    /// Deletes `FOLDER/`, a name that a path of `object_store` cannot be.
+    async fn delete_mark(&self, folder: Key) -> Result<()> {
+        let address = self.store.signed_url(http::Method::DELETE, &self.path(&folder)?, Duration::from_secs(60)).await.map_err(|error| self.explain(error))?;
+        let address = format!("{}/", address.as_str().split('?').next().unwrap_or_default());
+        let credential = self.store.credentials().get_credential().await.map_err(|error| self.explain(error))?;
+        let make = || -> Result<http::Request<Bytes>> {
+            let wrong = |error: &dyn std::fmt::Display| Error::bug(format!("a request to {} cannot be made: {error}", self.place));
+            let mut request: HttpRequest = http::Request::new(HttpRequestBody::empty());
+            *request.method_mut() = http::Method::DELETE;
+            *request.uri_mut() = address.parse().map_err(|error: http::uri::InvalidUri| wrong(&error))?;
+            AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(&mut request, None).map_err(|error| wrong(&error))?;
+            Ok(http::Request::from_parts(request.into_parts().0, Bytes::new()))
+        };
+        let answer = self.web.ask(make).await.map_err(|error| match error {
+            AskError::Unmade(error) => error,
+            AskError::Unanswered(problem) => problem.explain(&self.place, &self.host),
+        })?;
+        if answer.status.is_success() || answer.status == http::StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{folder}/ in {}: the service answers {}", self.place, crate::web::said(&answer))))
     }
 
     fn object(&self, meta: ObjectMeta, attributes: Option<&Attributes>) -> Result<Object, Oddity> {
@@ -170,6 +205,7 @@ impl Data for S3 {
 
     async fn list(&self, prefix: &str, deep: bool, from: Option<&str>) -> Result<Page> {
         let options = PaginatedListOptions { delimiter: (!deep).then(|| "/".into()), page_token: from.map(str::to_owned), ..PaginatedListOptions::default() };
+        let asked = prefix;
         let prefix = format!("{}{prefix}", self.root);
         let listed = self.store.list_paginated(Some(prefix.as_str()).filter(|prefix| !prefix.is_empty()), options).await;
         let listed = match listed {
@@ -181,13 +217,18 @@ impl Data for S3 {
             Err(error) => return Err(self.explain(error)),
         };
         let mut page = Page { next: listed.page_token, ..Page::default() };
-        for meta in listed.result.objects {
+        page.folders = listed.result.common_prefixes.iter().filter_map(|folder| folder.filename().map(str::to_owned)).collect();
+        let root = self.root.trim_end_matches('/');
+        for meta in listed.result.objects.into_iter().filter(|meta| meta.size > 0 || meta.location.as_ref() != root) {
             match self.object(meta, None) {
                 Ok(object) => page.objects.push(object),
                 Err(odd) => page.oddities.push(odd),
             }
         }
-        page.folders = listed.result.common_prefixes.iter().filter_map(|folder| folder.filename().map(str::to_owned)).collect();
+        page.marks = self.marks_among(&mut page.objects).await?;
+        if !deep {
+            page.name_marked_folders(asked);
+        }
         Ok(page)
     }
 
@@ -264,6 +305,11 @@ impl Data for S3 {
             }
         });
         asked.buffer_unordered(16).try_collect().await
+    }
+
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
+        let folders: Vec<Key> = marks.iter().map(|mark| mark.folder.clone()).collect();
+        stream::iter(folders).map(|folder| self.delete_mark(folder)).buffer_unordered(16).try_collect().await
     }
 
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool> {

@@ -73,6 +73,12 @@ impl Tree {
         }
     }
 
+    /// Whether a link leads to something below the root.
+    pub(crate) fn stays_below(&self, key: &Key) -> bool {
+        let inside = |root: PathBuf| self.root.join(key.as_str()).canonicalize().is_ok_and(|target| target.starts_with(root));
+        self.root.canonicalize().is_ok_and(inside)
+    }
+
     /// The part file of `key`, ours alone until it is dropped; with whether it was there before.
     pub(crate) fn open_part(&self, key: &Key) -> io::Result<(File, bool)> {
         let folder = self.folder(key, true)?;

@@ -64,6 +64,17 @@ pub enum Cause {
     Status(StatusCode),
 }
 
+/// Who is told, in the whole process, that a service is asked again; nobody unless somebody asked for it.
+static LISTENER: OnceLock<fn(&str)> = OnceLock::new();
+/// So long nothing is said of a service that does not answer well, and so long between two lines.
+const QUIET: Duration = Duration::from_secs(5);
+const BETWEEN_LINES: Duration = Duration::from_secs(20);
+
+/// Has `tell` called with a line for people while a service is asked again and again.
+pub fn tell_of_trouble(tell: fn(&str)) {
+    let _ = LISTENER.set(tell);
+}
+
 /// The client with its patience; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Web {
@@ -95,6 +106,8 @@ struct State {
     throttled: AtomicU64,
     has_answered: AtomicBool,
     last_answer: Mutex<Instant>,
+    /// When it was last said that there is trouble.
+    last_told: Mutex<Option<Instant>>,
 }
 
 impl Web {
@@ -116,7 +129,8 @@ impl Web {
             .tls_backend_preconfigured(trust::client(authorities)?)
             .build();
         let client = client.map_err(|error| Error::bug("the HTTP client cannot be made").source_error(error.without_url()))?;
-        let state = State { throttled: AtomicU64::new(0), has_answered: AtomicBool::new(false), last_answer: Mutex::new(Instant::now()) };
+        let state =
+            State { throttled: AtomicU64::new(0), has_answered: AtomicBool::new(false), last_answer: Mutex::new(Instant::now()), last_told: Mutex::new(None) };
         Ok(Self { client, state: Arc::new(state) })
     }
 
@@ -142,7 +156,9 @@ impl Web {
         let mut tries = 0;
         loop {
             tries += 1;
-            let outcome = self.once(make().map_err(AskError::Unmade)?).await;
+            let request = make().map_err(AskError::Unmade)?;
+            let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+            let outcome = self.once(request).await;
             let problem = match outcome {
                 Ok(answer) if patience.takes(&answer) => {
                     self.state.has_answered.store(true, Ordering::Relaxed);
@@ -164,7 +180,22 @@ impl Web {
             if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: problem.after.is_some() }, pause) {
                 return Err(AskError::Unanswered(problem));
             }
+            self.tell(&host, &problem, tries, begun.elapsed(), pause.min(patience.throttling));
             tokio::time::sleep(pause.min(patience.throttling)).await;
+        }
+    }
+
+    /// Says once in a while that somebody waits, and for whom.
+    fn tell(&self, host: &str, problem: &NoAnswer, tries: u32, waited: Duration, pause: Duration) {
+        let mut last = self.state.last_told.lock().expect("no panic while held");
+        if waited + pause < QUIET || last.is_some_and(|last| last.elapsed() < BETWEEN_LINES) {
+            return;
+        }
+        *last = Some(Instant::now());
+        if let Some(tell) = LISTENER.get() {
+            let what =
+                if matches!(problem.cause, Cause::Status(_)) { format!("answers {}", problem.said) } else { format!("gives no answer: {}", problem.said) };
+            tell(&format!("{host} {what}; asked {tries} time(s) in {}s, again in {}s", waited.as_secs(), pause.as_secs_f64().ceil()));
         }
     }
 

@@ -209,8 +209,9 @@ fn workspace_store(name: &str) -> NamedStore {
 
 /// Adds a mount for each mapped folder; which of them each is.
 fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<String, String>> {
-    let own = config.clusters.get(cluster).map(|cluster| &cluster.folders);
-    let names: BTreeSet<&String> = config.folders.keys().chain(own.into_iter().flat_map(BTreeMap::keys)).collect();
+    let there = config.clusters.get(cluster);
+    let usual = config.folders.keys().filter(|name| there.is_none_or(|there| !there.lacks_folder(name)));
+    let names: BTreeSet<&String> = usual.chain(there.into_iter().flat_map(|there| there.folders.keys())).collect();
     let mut places = BTreeMap::new();
     for folder in names {
         let letters: String = folder.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

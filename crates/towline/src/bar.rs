@@ -4,7 +4,7 @@ use crate::output;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use towline_core::quantity::Memory;
+use towline_core::quantity::Size;
 use towline_core::time::human_millis;
 use towline_io::transfer::progress::{Glance, Progress};
 
@@ -34,9 +34,9 @@ pub(crate) async fn beside<T>(progress: Arc<Progress>, act: impl Future<Output =
 
 pub(crate) fn line(glance: &Glance, elapsed: Duration) -> String {
     let more = if glance.all_found { "" } else { "+" };
-    let rate = Memory(glance.rate(elapsed));
+    let rate = Size(glance.rate(elapsed));
     let left = glance.left(elapsed).map(|left| format!(", {} left", human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))).unwrap_or_default();
-    format!("{} of {}{more} files, {} of {}{more}, {rate}/s{left}", glance.done, glance.found, Memory(glance.done_bytes), Memory(glance.found_bytes))
+    format!("{} of {}{more} files, {} of {}{more}, {rate}/s{left}", glance.done, glance.found, Size(glance.done_bytes), Size(glance.found_bytes))
 }
 
 #[cfg(test)]

@@ -171,7 +171,15 @@ fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, t
             _ => Ok(()),
         };
     }
-    let mut file = std::fs::File::create(target).map_err(failed)?;
+    let part = crate::commands::get::part_of(target);
+    let brought = bring_bytes(backend, run, source, entry, &part).map_err(|error| error.while_doing(target.display().to_string()));
+    // Whoever finds the name finds the whole file.
+    brought.and_then(|()| std::fs::rename(&part, target).map_err(failed)).inspect_err(|_| drop(std::fs::remove_file(&part)))
+}
+
+fn bring_bytes(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, part: &Path) -> Result<()> {
+    let failed = |error| Error::refused(format!("{} cannot be written", part.display())).source_error(error);
+    let mut file = std::fs::File::create(part).map_err(failed)?;
     let mut offset = 0;
     loop {
         let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;

@@ -100,6 +100,12 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
     };
     let mut datastore = datastore.clone();
+    if let Some(Credential::Map(map)) = &mut datastore.credential
+        && map.contains_key("sas")
+    {
+        // It only signs addresses for `tow url`: a run gets no more than it needs.
+        map.remove("account_key");
+    }
     let variables = context.environment();
     let variable = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {

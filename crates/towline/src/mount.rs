@@ -154,7 +154,7 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
                 let sas = sign_container(&key, account, container, SIGNATURE)?;
                 set("SAS_URL", &format!("{}/{container}?{}", endpoint.unwrap_or_default(), sas.expose()));
             }
-            AzureCredential::Sas(sas) => {
+            AzureCredential::Sas(sas, _) => {
                 let base = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
                 set("SAS_URL", &format!("{base}/{container}?{}", sas.expose().trim_start_matches('?')));
             }
@@ -177,7 +177,7 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
                         set("CLIENT_ID", &client_id);
                         set("CLIENT_SECRET", client_secret.expose());
                     }
-                    AzureCredential::Sas(_) => {}
+                    AzureCredential::Sas(..) => {}
                 }
             }
         }
@@ -222,7 +222,7 @@ fn blobfuse(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_
         AzureCredential::Key(key) => {
             command.env("AZURE_STORAGE_AUTH_TYPE", "key").env("AZURE_STORAGE_ACCESS_KEY", key.expose());
         }
-        AzureCredential::Sas(sas) => {
+        AzureCredential::Sas(sas, _) => {
             command.env("AZURE_STORAGE_AUTH_TYPE", "sas").env("AZURE_STORAGE_SAS_TOKEN", sas.expose().trim_start_matches('?'));
         }
         AzureCredential::Cli => {

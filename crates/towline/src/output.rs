@@ -43,6 +43,14 @@ pub(crate) fn warn_once(line: &str) {
     }
 }
 
+/// Something that goes on for long, in a line of its own, also where a line is being drawn.
+pub(crate) fn trouble(line: &str) {
+    if io::stderr().is_terminal() {
+        redraw("");
+    }
+    status(&format!("warning: {line}"));
+}
+
 /// Draws one line over the last one on stderr; an empty one leaves nothing.
 pub(crate) fn redraw(line: &str) {
     eprint!("\r\x1b[2K{line}");

@@ -148,6 +148,10 @@ pub(crate) fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> R
             if let Some(entry) = there.folders.get(folder) {
                 return Ok((entry.datastore.clone(), entry.path.clone()));
             }
+            if there.lacks_folder(folder) {
+                let error = Error::not_found(format!("cluster `{cluster}` has no folder `{folder}`"));
+                return Err(error.hint(format!("write `{folder}` under `clusters.{cluster}.folders`, or use STORE:PATH")));
+            }
             if let Some(store) = &there.datastore {
                 return Ok((store.clone(), path));
             }
@@ -215,7 +219,7 @@ mod tests {
         let text = "
 datastores: {us: {kind: folder, path: /us}, eu: {kind: folder, path: /eu}, nas: {kind: folder, path: /nas}}
 folders: {data: {datastore: us, path: alice/data}, data/raw: {datastore: nas, path: raw}, out: {datastore: us}}
-clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {data: {datastore: nas, path: d}}}, plain: {kind: slurm}}";
+clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {data: {datastore: nas, path: d}}}, plain: {kind: slurm}, act: {kind: azureml, without_folders: [out, data], folders: {data: {datastore: eu, path: d}}}}";
         towline_core::yaml::decode(&towline_core::yaml::parse("t", text).expect("YAML")).expect("decodes")
     }
 
@@ -242,6 +246,9 @@ clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {da
         assert_eq!(place(Some("odd"), "out"), ("us".into(), String::new()));
         assert_eq!(place(Some("plain"), "data"), ("us".into(), "alice/data".into()));
         assert_eq!(place(Some("nas"), "data"), ("nas".into(), "alice/data".into()));
+        assert_eq!(place(Some("act"), "data"), ("eu".into(), "d".into()));
+        let error = placing(&config, Some("act"), "out").expect_err("it has no such folder");
+        assert!(error.to_string().contains("cluster `act` has no folder `out`"), "{error}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use towline_core::quantity::Memory;
+use towline_core::quantity::Size;
 use towline_core::suggest::did_you_mean;
 use towline_core::time::human_millis;
 use towline_core::{Error, Result};
@@ -35,12 +35,38 @@ pub(crate) struct Choices {
     pub(crate) yes: bool,
 }
 
+/// Which way a copy goes, seen from here; it chooses the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Up,
+    Down,
+    Across,
+}
+
+impl Way {
+    const fn done(self) -> &'static str {
+        match self {
+            Self::Up => "sent",
+            Self::Down => "received",
+            Self::Across => "copied",
+        }
+    }
+    const fn plan(self) -> &'static str {
+        match self {
+            Self::Up => "send",
+            Self::Down => "receive",
+            Self::Across => "copy",
+        }
+    }
+}
+
 /// One copy, as it is shown.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) shown: String,
     pub(crate) from: Side,
     pub(crate) to: Side,
+    pub(crate) way: Way,
     /// Names that are never removed at the target, whatever the source lists.
     pub(crate) kept: Vec<String>,
 }
@@ -104,7 +130,8 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
             output::status(&format!("{} file(s) stay there: what belongs to them here was left out", outcome.spared));
         }
         let Some(deleted) = extras(&target, &outcome, choices)? else { return Ok(interrupted()) };
-        values.push(describe(&mut report, &job.shown, &outcome, deleted, choices, begun.elapsed()));
+        let told = Told { shown: &job.shown, way: job.way, deleted, choices, elapsed: begun.elapsed() };
+        values.push(describe(&mut report, &outcome, &told));
         if let Some((_, error)) = outcome.failed.first()
             && report.code == 0
         {
@@ -125,7 +152,7 @@ fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<
         return Ok(Some(0));
     }
     if !outcome.failed.is_empty() {
-        output::status("nothing was removed, for not everything came over");
+        output::status("nothing was removed, because not everything came over");
         return Ok(Some(0));
     }
     let bytes: u64 = outcome.extra.iter().map(|(_, size)| size).sum();
@@ -133,7 +160,7 @@ fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<
     if outcome.extra.len() > 10 {
         output::status(&format!("… and {} more", outcome.extra.len() - 10));
     }
-    let question = format!("remove {} file(s), {}, from {}?", outcome.extra.len(), Memory(bytes), target.store.place());
+    let question = format!("remove {} file(s), {}, from {}?", outcome.extra.len(), Size(bytes), target.store.place());
     match if choices.yes { Some(true) } else { stores::ask(&question)? } {
         Some(true) => {}
         Some(false) => {
@@ -143,16 +170,26 @@ fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<
         None => return Ok(None),
     }
     let keys: Vec<_> = outcome.extra.iter().map(|(key, _)| key.clone()).collect();
-    let done = stores::drive(remove(target, &keys, |_| {}))?;
+    let done = stores::drive(remove(target, &keys, &[]))?;
     Ok(done.map(|()| keys.len()))
 }
 
-fn describe(report: &mut Report, shown: &str, outcome: &Outcome, deleted: usize, choices: &Choices, elapsed: Duration) -> Value {
+/// What is told of one copy beside its outcome.
+struct Told<'t> {
+    shown: &'t str,
+    way: Way,
+    deleted: usize,
+    choices: &'t Choices,
+    elapsed: Duration,
+}
+
+fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
+    let Told { shown, deleted, choices, .. } = *told;
     for (name, size) in &outcome.planned {
-        report.text += &format!("send   {:>8}  {name}\n", Memory(*size).to_string());
+        report.text += &format!("{:<7} {:>8}  {name}\n", told.way.plan(), Size(*size));
     }
     if choices.dry_run {
-        outcome.extra.iter().for_each(|(key, size)| report.text += &format!("remove {:>8}  {key}\n", Memory(*size).to_string()));
+        outcome.extra.iter().for_each(|(key, size)| report.text += &format!("remove  {:>8}  {key}\n", Size(*size)));
     }
     for odd in &outcome.left_out {
         report.hints.push(format!("left out {}: {}", odd.name, odd.why));
@@ -165,7 +202,7 @@ fn describe(report: &mut Report, shown: &str, outcome: &Outcome, deleted: usize,
     for step in steps.into_iter().take(3) {
         report.hints.push(format!("hint: {step}"));
     }
-    report.hints.push(totals(shown, outcome, deleted, choices, elapsed));
+    report.hints.push(totals(outcome, told));
     let named = |pairs: Vec<(String, String)>| -> Vec<Value> { pairs.into_iter().map(|(name, why)| json!({ "name": name, "why": why })).collect() };
     json!({
         "path": shown,
@@ -186,15 +223,16 @@ fn describe(report: &mut Report, shown: &str, outcome: &Outcome, deleted: usize,
 }
 
 /// `data/voc20: 12 sent, 3.2G in 4.1s (800M/s); 488 equal by time, 3 by content`
-fn totals(shown: &str, outcome: &Outcome, deleted: usize, choices: &Choices, elapsed: Duration) -> String {
+fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
+    let Told { shown, way, deleted, choices, elapsed } = *told;
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut parts = Vec::new();
     if choices.dry_run {
         let bytes: u64 = outcome.planned.iter().map(|(_, size)| size).sum();
-        parts.push(format!("{} would be sent, {}", outcome.planned.len(), Memory(bytes)));
+        parts.push(format!("{} would be {}, {}", outcome.planned.len(), way.done(), Size(bytes)));
     } else {
-        let rate = Memory(outcome.sent_bytes.saturating_mul(1000) / millis);
-        parts.push(format!("{} sent, {} in {} ({rate}/s)", outcome.sent, Memory(outcome.sent_bytes), human_millis(millis)));
+        let rate = Size(outcome.sent_bytes.saturating_mul(1000) / millis);
+        parts.push(format!("{} {}, {} in {} ({rate}/s)", outcome.sent, way.done(), Size(outcome.sent_bytes), human_millis(millis)));
     }
     let mut count = |number: u64, words: &str| {
         if number > 0 {
@@ -208,7 +246,7 @@ fn totals(shown: &str, outcome: &Outcome, deleted: usize, choices: &Choices, ela
     count(deleted as u64, "removed");
     count(outcome.failed.len() as u64, "failed");
     if outcome.resumed_bytes > 0 {
-        parts.push(format!("{} were there from before", Memory(outcome.resumed_bytes)));
+        parts.push(format!("{} were there from before", Size(outcome.resumed_bytes)));
     }
     format!("{shown}: {}", parts.join("; "))
 }

@@ -1,8 +1,9 @@
 //! As whom a job runs, in the words of each flavour.
 
 use super::backend::AzureBackend;
-use super::client::{get, versioned};
+use super::client::{get, list, versioned};
 use super::discover::IDENTITIES;
+use super::probe::subscriptions;
 use super::site::{AzureSite, Flavour, IdentityFacts};
 use serde_json::{Map, Value, json};
 use towline_core::cloud::Call;
@@ -54,16 +55,19 @@ fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
     let has = if known.is_empty() { "it has none".to_owned() } else { format!("it has: {}", known.join(", ")) };
     Err(Error::refused(format!("workspace `{}` has no identity `{name}`", site.scope.workspace))
         .maybe_hint(suggest::did_you_mean(name, known))
-        .hint(format!("{has}; give the whole id of one that is not the workspace's")))
+        .hint(format!("{has}; of one that you cannot see, or whose name several have, give the whole id: `managed:/subscriptions/…`")))
 }
 
 impl AzureBackend {
     /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by its client id. Whoever may not look
     /// at it may use it all the same.
     pub(super) fn identity_elsewhere(&self, asked: Option<&str>, site: &AzureSite) -> Option<(String, IdentityFacts)> {
-        let id = asked?.strip_prefix("managed:").map(str::trim).filter(|id| id.starts_with("/subscriptions/"))?;
+        let id = asked?.strip_prefix("managed:").map(str::trim).filter(|id| !id.is_empty())?;
         if managed(id, site).is_ok_and(|known| !known.client_id.is_empty()) {
             return None;
+        }
+        if !id.starts_with("/subscriptions/") {
+            return if is_uuid(id) { None } else { self.identity_called(id).map(|facts| (id.to_owned(), facts)) };
         }
         let known = self.memory().clients.get(id).cloned();
         let client_id = known.or_else(|| {
@@ -72,6 +76,19 @@ impl AzureBackend {
         })?;
         self.memory().clients.insert(id.to_owned(), client_id.clone());
         Some((id.to_owned(), IdentityFacts { id: id.to_owned(), client_id }))
+    }
+
+    /// The one identity of that name among all that the user can see, in whatever group. Of several none is meant.
+    fn identity_called(&self, name: &str) -> Option<IdentityFacts> {
+        let of = |subscription: &String| {
+            let path = format!("/subscriptions/{subscription}/providers/Microsoft.ManagedIdentity/userAssignedIdentities");
+            list(self.cloud(), "identities", Call::get(versioned(self.cloud(), &path, IDENTITIES))).unwrap_or_default()
+        };
+        let all: Vec<Value> = subscriptions(self.cloud()).ok()?.iter().flat_map(of).collect();
+        let mut called = all.iter().filter(|identity| identity["name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name)));
+        let (Some(found), None) = (called.next(), called.next()) else { return None };
+        let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+        Some(IdentityFacts { id: text(&found["id"])?, client_id: text(&found["properties"]["clientId"]).unwrap_or_default() })
     }
 }
 

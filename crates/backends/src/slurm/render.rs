@@ -19,7 +19,8 @@ pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, 
     let resources = &asked.job.resources;
     let words = tier(asked, config, site)?;
     let partition = words.partition.clone().or_else(|| config.partition.clone());
-    let place = find_partition(&config.name, partition.as_deref(), site)?;
+    // An option that is passed on as it is comes last, and counts.
+    let place = find_partition(&config.name, native_partition(&resources.native).or(partition.as_deref()), site)?;
     check_fits(asked, config, site, place)?;
     let is_sweep = asked.runs.len() != 1 || asked.runs[0].id != *asked.id;
     let gpu_type = resources.instance_type.clone().filter(|wanted| has_gpu(site, wanted));
@@ -81,6 +82,16 @@ fn tier(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts) -> Result<sup
     Ok(words)
 }
 
+/// The partition that `native` names: `--partition=X`, `--partition X`, `-p X` or `-pX`; the last one counts.
+fn native_partition(native: &[String]) -> Option<&str> {
+    let words: Vec<&str> = native.iter().flat_map(|line| line.split_whitespace()).collect();
+    let named = |at: usize| match words[at] {
+        "--partition" | "-p" => words.get(at + 1).copied(),
+        word => word.strip_prefix("--partition=").or_else(|| word.strip_prefix("-p").filter(|name| !name.is_empty() && !name.starts_with('-'))),
+    };
+    (0..words.len()).rev().find_map(named)
+}
+
 fn find_partition<'s>(cluster: &str, wanted: Option<&str>, site: &'s SiteFacts) -> Result<Option<&'s PartitionFacts>> {
     let Some(wanted) = wanted else { return Ok(site.partitions.iter().find(|partition| partition.is_default)) };
     // Several with commas between them: Slurm takes the first that can.
@@ -137,4 +148,23 @@ fn check_fits(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, place: 
         return refuse(format!("it asks for {time} and partition `{}` allows {}", place.name, Span(longest)), &hint);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::native_partition;
+
+    #[test]
+    fn the_partition_of_native_options_is_known() {
+        for (native, partition) in [
+            (vec!["--partition=basic"], Some("basic")),
+            (vec!["--exclusive", "-p dev"], Some("dev")),
+            (vec!["-pdev", "--partition", "long"], Some("long")),
+            (vec!["--parsable", "--nodelist=c1"], None),
+            (vec![], None),
+        ] {
+            let native: Vec<String> = native.into_iter().map(str::to_owned).collect();
+            assert_eq!(native_partition(&native), partition, "{native:?}");
+        }
+    }
 }

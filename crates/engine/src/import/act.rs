@@ -91,6 +91,19 @@ pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
     }
 }
 
+/// Each file of ACT names all folders of its cluster: what only another's names, it goes without.
+pub(crate) fn keep_folders_apart(config: &mut Node) {
+    let usual = super::merge::names(config, "folders");
+    for cluster in super::merge::names(config, "clusters") {
+        let Some(there) = config.get("clusters").and_then(|clusters| clusters.get(&cluster)).cloned() else { continue };
+        let own = super::merge::names(&there, "folders");
+        let lacking: Vec<Node> = usual.iter().filter(|name| !own.contains(name)).map(|name| Node::scalar(name, there.at.clone())).collect();
+        if !lacking.is_empty() {
+            config.put(&["clusters", &cluster, "without_folders"], Node::sequence(lacking, there.at));
+        }
+    }
+}
+
 /// The cluster `name` as a file says, `_base_` and all, for use in place; and its keys that nobody knows.
 pub(crate) fn in_place(name: &str, file: &Path, root: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<(Node, Vec<Warning>)> {
     let tree = act_file::read(file, read)?;

@@ -54,19 +54,21 @@ impl Accounts {
             }
         }
         let keys = [("sas_token", "sas"), ("account_key", "account_key")];
-        let given = keys.into_iter().find(|(theirs, _)| account.text(theirs).is_ok_and(|text| text.is_some()));
-        if let Some((theirs, ours)) = given {
+        let mut given: Vec<(&str, &str)> = keys.into_iter().filter(|(theirs, _)| account.text(theirs).is_ok_and(|text| text.is_some())).collect();
+        if self.place != Place::File && given.len() > 1 {
+            report.not_needed("account_key", account.place("account_key"), "the SAS is used; the key was not copied");
+            given.truncate(1);
+        }
+        for (theirs, ours) in &given {
             let reference = match self.place {
                 Place::File => format!("yaml:{}#{theirs}", file.display()),
                 Place::Keyring => format!("keyring:{name}"),
             };
             put(&["credential", ours], Node::scalar(reference, account.place(theirs).clone()));
-            report.mapped(theirs, account.place(theirs), format!("datastores.{name}.credential.{ours}, a reference; the value stays where it is"));
+            report.mapped(*theirs, account.place(theirs), format!("datastores.{name}.credential.{ours}, a reference; the value stays where it is"));
             report.store(&name, &format!("`{theirs}` of {}", file.display()));
-            if theirs == "sas_token" && account.text("account_key")?.is_some() {
-                report.not_needed("account_key", account.place("account_key"), "the SAS is used; the key was not copied");
-            }
-        } else {
+        }
+        if given.is_empty() {
             put(&["credential"], Node::scalar("azure_cli", tree.at.clone()));
             report.warn(format!("{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used", file.display()));
         }

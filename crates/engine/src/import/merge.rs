@@ -132,7 +132,7 @@ fn rename(converted: &mut Converted, kind: &str, old: &str, new: &str) {
     {
         set(node, old, new);
     }
-    if let Some((_, job)) = &mut converted.job {
+    for (_, job) in &mut converted.jobs {
         rename_values(job, key, old, new);
     }
     rename_in_report(&mut converted.report, kind, old, new);

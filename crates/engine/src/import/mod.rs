@@ -8,9 +8,13 @@ mod act_defaults;
 mod act_file;
 mod act_stranger;
 mod addition;
+mod amlt;
+mod amlt_job;
+mod amlt_sku;
 mod insert;
 mod json;
 mod merge;
+mod no_keyring;
 mod philly;
 mod plain_file;
 mod report;
@@ -47,6 +51,7 @@ pub enum Kind {
     Qd,
     Toolkit,
     Sbatch,
+    Amlt,
 }
 
 impl Kind {
@@ -56,6 +61,7 @@ impl Kind {
             Self::Qd => "qd",
             Self::Toolkit => "toolkit",
             Self::Sbatch => "sbatch",
+            Self::Amlt => "amlt",
         }
     }
 }
@@ -88,23 +94,34 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// What one conversion gives: keys of `towline.yaml`, and a job with its name.
+/// What one conversion gives: keys of `towline.yaml`, and jobs with their names.
 pub(crate) struct Converted {
     pub(crate) config: Node,
-    pub(crate) job: Option<(String, Node)>,
+    pub(crate) jobs: Vec<(String, Node)>,
     pub(crate) report: Report,
     philly: philly::Part,
 }
 
 impl Converted {
     fn new(source: &str) -> Self {
-        Self { config: Node::empty_mapping(source), job: None, report: Report::new(source), philly: philly::Part::default() }
+        Self { config: Node::empty_mapping(source), jobs: Vec::new(), report: Report::new(source), philly: philly::Part::default() }
     }
 }
 
+/// What the machine has that the files come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct There<'t> {
+    /// The text of the `towline.yaml` that is there.
+    pub existing: Option<&'t str>,
+    /// What the files give wins over it.
+    pub force: bool,
+    /// Credentials can be kept in a keyring; otherwise variables hold them.
+    pub keyring: bool,
+}
+
 /// Converts all files. Relative paths, theirs and those in them, are the reader's to complete. What
-/// they give is added to `existing`, the text of the `towline.yaml` that is there; with `force` it wins.
-pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, existing: Option<&str>, force: bool) -> Result<Imported> {
+/// they give is added to what there is.
+pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, there: &There<'_>) -> Result<Imported> {
     let mut config = Node::empty_mapping(kind.word());
     let mut imported = Imported::default();
     let words: Vec<String> = files.iter().map(|file| file.display().to_string().replace(char::is_control, " ")).collect();
@@ -114,7 +131,7 @@ pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, existing: Option<
     let mut jobs: Vec<(String, String)> = Vec::new();
     for (converted, file) in all.iter_mut().zip(files) {
         merge::add(&mut config, converted);
-        if let Some((name, job)) = &converted.job {
+        for (name, job) in &converted.jobs {
             let name = format!("{}.tow.yaml", file_name(name));
             if let Some((_, other)) = jobs.iter().find(|(known, _)| *known == name) {
                 return Err(Error::config(format!("{}: its job would be {name}, as that of {other}", file.display()))
@@ -125,10 +142,16 @@ pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, existing: Option<
         }
     }
     imported.reports = all.into_iter().map(|converted| converted.report).collect();
+    if !there.keyring {
+        no_keyring::use_variables(&mut config, &mut imported.reports);
+    }
+    if matches!(kind, Kind::Act | Kind::Qd) {
+        act::keep_folders_apart(&mut config);
+    }
     if kind == Kind::Act {
         put_default(&mut config, files);
     }
-    put_config(config, &title, existing, force, &mut imported)?;
+    put_config(config, &title, there, &mut imported)?;
     check(&imported)?;
     Ok(imported)
 }
@@ -139,19 +162,20 @@ fn convert(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Vec<Conver
         Kind::Act | Kind::Qd => act::convert(file, read, &mut accounts),
         Kind::Toolkit => toolkit::convert(file, &read_tree(file, read)?),
         Kind::Sbatch => sbatch::convert(file, &read_text(file, read)?),
+        Kind::Amlt => amlt::convert(file, &read_tree(file, read)?),
     };
     files.iter().map(one).collect()
 }
 
 /// The project file, new or with what it did not have; none where there is nothing to say.
-fn put_config(config: Node, title: &str, existing: Option<&str>, force: bool, imported: &mut Imported) -> Result<()> {
+fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Imported) -> Result<()> {
     if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
         return Ok(());
     }
     let name = crate::layers::PROJECT_FILE.to_owned();
-    let made = match existing {
+    let made = match there.existing {
         None => Some(Made { name, text: yaml_text::file(title, &config), placing: Placing::New }),
-        Some(existing) => addition::onto(existing, config, title, force, &mut imported.reports)?,
+        Some(existing) => addition::onto(existing, config, title, there.force, &mut imported.reports)?,
     };
     match made {
         Some(made) => imported.files.insert(0, made),

@@ -46,7 +46,7 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
     body(text, begin, &mut job, &mut converted, &top)?;
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = job.get("name").and_then(Node::text).map_or(stem, str::to_owned);
-    converted.job = Some((name, job));
+    converted.jobs.push((name, job));
     Ok(converted)
 }
 
@@ -107,6 +107,12 @@ impl Work<'_> {
                 );
             }
             "clusters" => self.converted.report.not_mapped("--clusters", at, "name the cluster with `cluster:` or `-c`"),
+            "hetjob" | "packjob" => {
+                self.converted.report.not_mapped(given.name.clone(), at, "a run has one kind of node: the parts of the job behind this line are left out");
+                self.converted
+                    .report
+                    .warn(format!("{at}: the job has several parts with machines of their own (`{}`); only the first was imported", given.name));
+            }
             name if names::takes(name) == Takes::Unknown => self.unknown(given),
             _ if self.count(given)? => {}
             _ => self.pass(given),

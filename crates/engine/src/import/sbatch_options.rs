@@ -52,6 +52,11 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
         let words = words::split(rest, true).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
         let mut words = words.into_iter().map(|(column, word)| (column + 7, word)).peekable();
         while let Some((column, word)) = words.next() {
+            if matches!(word.as_str(), "hetjob" | "packjob") {
+                // What follows is of another part of the job, with other machines.
+                found.push(Given { name: word, value: None, at: place(column) });
+                return Ok(found);
+            }
             let not_one = || wrong(&place(column), format!("`{}` is not an option of `sbatch`", super::scrub::scrub(&word).0));
             for (name, mut value) in split(&word).ok_or_else(not_one)? {
                 let takes = names::takes(&name);

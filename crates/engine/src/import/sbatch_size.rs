@@ -91,17 +91,28 @@ impl Work<'_> {
     pub(super) fn sizes(&mut self, at: &Position) -> Result<()> {
         let Size { nodes, tasks, tasks_per_node, cpus_per_task, gpus, memory, shares } = std::mem::take(&mut self.size);
         let count = nodes.unwrap_or(1);
+        // As many tasks as the GPUs of all are shares of one task's.
+        let tasks = tasks.or_else(|| match (gpus.get("all"), gpus.get("task"), tasks_per_node) {
+            (Some(all), Some(each), None) if *each > 0 => Some(all.div_ceil(*each)),
+            _ => None,
+        });
         let ranks = tasks_per_node.or_else(|| tasks.map(|tasks| tasks.div_ceil(count))).unwrap_or(1);
         let cpus = cpus_per_task.map(|cpus| cpus.saturating_mul(ranks)).or((ranks > 1).then_some(ranks));
         let whole = |total: u32| {
             if total.is_multiple_of(count) { Ok(total / count) } else { Err(wrong(at, format!("{total} GPUs cannot be shared out among {count} nodes"))) }
         };
-        let gpus = match (gpus.get("node"), gpus.get("task"), gpus.get("all")) {
+        let total = gpus.get("all").copied();
+        let gpus = match (gpus.get("node"), gpus.get("task"), total) {
             (Some(gpus), ..) => Some(*gpus),
+            (_, _, Some(total)) => Some(whole(total)?),
             (_, Some(gpus), _) => Some(gpus.saturating_mul(ranks)),
-            (.., Some(total)) => Some(whole(*total)?),
             _ => None,
         };
+        if let Some(total) = total.filter(|total| nodes.is_none() && *total > 1) {
+            self.converted.report.warn(format!(
+                "`--gpus={total}` without `--nodes`: all of them are asked for on one node. Slurm would choose the nodes; write `resources.nodes` and `resources.gpus_per_node` where one node has fewer"
+            ));
+        }
         let times = |size: u64, count: Option<u32>| size.saturating_mul(u64::from(count.unwrap_or(1)));
         let memory = match (memory.get("node"), memory.get("cpu"), memory.get("gpu")) {
             (Some(size), ..) => Some(*size),

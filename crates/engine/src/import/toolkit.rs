@@ -27,7 +27,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
         section.tell_silent(&mut converted.report);
     }
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    converted.job = Some((name.unwrap_or(stem), job));
+    converted.jobs.push((name.unwrap_or(stem), job));
     Ok(converted)
 }
 

@@ -16,11 +16,19 @@ pub(super) fn names(keys: &Section<'_>, job: &mut Node, converted: &mut Converte
             converted.report.mapped(keys.key(theirs), keys.place(theirs), ours);
         }
     }
-    if let Some(identity) = keys.text("managed_id")? {
+    let identity = keys.text("managed_id")?;
+    if let Some(word) = identity.filter(|word| is_no_identity(word)) {
+        converted.report.not_needed("experiment.managed_id", keys.place("managed_id"), format!("`{word}`: no identity is used"));
+    } else if let Some(identity) = identity {
         job.put(&["identity"], quoted(&format!("managed:{identity}"), keys.place("managed_id")));
         converted.report.mapped("experiment.managed_id", keys.place("managed_id"), "identity");
     }
     Ok(name.map(str::to_owned))
+}
+
+/// What the box "Managed ID" writes for "Not used".
+fn is_no_identity(word: &str) -> bool {
+    ["false", "none", "null", "not used"].contains(&word.trim().to_ascii_lowercase().as_str())
 }
 
 pub(super) fn resources(keys: &Section<'_>, is_itp: bool, job: &mut Node, converted: &mut Converted) -> Result<()> {
@@ -197,19 +205,48 @@ fn copied(keys: &Section<'_>, store: Option<&str>, job: &mut Node, converted: &m
     Ok(())
 }
 
-/// `name: v1, v2`, `(a,b): (1,2), (3,4)`, one per entry; commas or lines between values.
+/// Lines that belong together: one that names an axis, and the lines with more of its values behind it.
+fn entries<'l>(lines: impl Iterator<Item = (&'l str, &'l Position)>) -> Result<Vec<(String, Vec<&'l str>, &'l Position)>> {
+    let mut entries: Vec<(String, Vec<&str>, &Position)> = Vec::new();
+    for (line, at) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+        let split = line.split_once(':').filter(|(name, values)| names_an_axis(name.trim()) && !values.starts_with('/'));
+        match (split, entries.last_mut()) {
+            (Some((name, values)), _) => entries.push((name.trim().to_owned(), vec![values], at)),
+            (None, Some((_, values, _))) => values.push(line),
+            (None, None) => return Err(wrong(at, format!("`{line}`: a sweep is written `name: v1, v2`"))),
+        }
+    }
+    Ok(entries)
+}
+
+/// `name` or `(a, b)`.
+fn names_an_axis(text: &str) -> bool {
+    let is_name = |name: &str| {
+        let name = name.trim();
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+    };
+    match text.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(names) => names.split(',').all(is_name),
+        None => is_name(text),
+    }
+}
+
+/// `name: v1, v2`, `(a,b): (1,2), (3,4)`; commas or lines between values, also right behind the colon.
 pub(super) fn sweep(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
     let Some(node) = keys.get("arg_sweep") else { return Ok(()) };
-    let entries: Vec<(&str, &Position)> = match &node.content {
+    let texts: Vec<(&str, &Position)> = match &node.content {
         Content::Sequence(items) => items.iter().map(|item| Ok((super::section::text(item, "experiment.arg_sweep")?, &item.at))).collect::<Result<_>>()?,
-        Content::Scalar { text, .. } => text.lines().map(|line| (line, &node.at)).collect(),
+        Content::Scalar { text, .. } => vec![(text.as_str(), &node.at)],
         Content::Mapping(_) => return Err(wrong(&node.at, "`experiment.arg_sweep` must be a list of texts")),
     };
+    let lines = texts.iter().flat_map(|(text, at)| text.lines().map(move |line| (line, *at)));
     let mut sweep = Sweep::default();
-    for (entry, at) in entries.into_iter().filter(|(entry, _)| !entry.trim().is_empty()) {
-        let (name, values) = entry.split_once(':').ok_or_else(|| wrong(at, format!("`{entry}`: a sweep is written `name: v1, v2`")))?;
-        let values: Vec<&str> = values.split('\n').map(|part| part.trim().trim_matches(',')).filter(|part| !part.is_empty()).collect();
-        sweep.set(&format!("{}={}", name.trim(), values.join(","))).map_err(|error| wrong(at, error.message()))?;
+    for (name, values, at) in entries(lines)? {
+        let values: Vec<&str> = values.into_iter().map(|part| part.trim().trim_matches(',').trim()).filter(|part| !part.is_empty()).collect();
+        if values.is_empty() {
+            return Err(wrong(at, format!("`{name}:` has no value in `experiment.arg_sweep`")));
+        }
+        sweep.set(&format!("{name}={}", values.join(","))).map_err(|error| wrong(at, error.message()))?;
     }
     sweep.combinations().map_err(|error| wrong(&node.at, error.message()))?;
     for axis in &sweep.0 {

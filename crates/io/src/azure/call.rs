@@ -20,7 +20,8 @@ use towline_core::{Error, Result};
 /// What identifies us to the service, as far as messages and signatures of our own need it.
 #[derive(Debug, Clone)]
 pub(super) enum Means {
-    Sas(Sas),
+    /// With the account's key, where there is one.
+    Sas(Sas, Option<Secret>),
     Key(Secret),
     /// By its word, for messages: `azure_cli`, `managed_identity`, …
     Token(&'static str),
@@ -165,16 +166,78 @@ impl Service {
             let way = if skew > 0 { "ahead" } else { "behind" };
             format!("the clock here is {} {way} of the service's", towline_core::time::human_millis(skew.unsigned_abs()))
         });
+        let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| crate::web::element(&answer.body, "Code")).unwrap_or_default();
+        let message = crate::web::element(&answer.body, "Message").unwrap_or_default();
+        let seen = match &self.means {
+            Means::Sas(sas, _) => sas.diagnose(call.letter, theirs),
+            _ => None,
+        };
+        if let Some((why, hint)) = seen {
+            return error(&why).hint(hint).maybe_hint(clock);
+        }
+        if let Some((why, hint)) = cause_of(&code, &message) {
+            return error(&format!("{why} ({})", said(answer))).hint(hint).maybe_hint(clock);
+        }
         let refused = match &self.means {
-            Means::Sas(sas) => match sas.diagnose(call.letter, theirs) {
-                Some((why, hint)) => error(&why).hint(hint),
-                None => error(&format!("the SAS is not accepted ({})", said(answer))).hint("was it made for this container, or was its key renewed since?"),
-            },
+            Means::Sas(..) => {
+                error(&format!("the SAS is not accepted ({})", said(answer))).hint("was it made for this container, or was its key renewed since?")
+            }
             Means::Key(_) => error(&format!("the account key is not accepted ({})", said(answer)))
                 .hint(format!("is it the key of `{}`, and whole? it may have been renewed", self.account)),
             Means::Token(word) => error(&format!("{word} may not do this ({})", said(answer)))
                 .hint("it needs the role Storage Blob Data Contributor (or Reader, to read) on the account or container"),
         };
+        // An answer without a body leaves this open.
+        let firewall =
+            (code == "AuthorizationFailure" && message.is_empty()).then_some("or the account's firewall does not let this machine in: is the VPN on?");
+        let refused = refused.maybe_hint(firewall.map(str::to_owned));
         refused.maybe_hint(clock)
+    }
+}
+
+/// A cause that is neither the credential's value nor its rights, and what to do, by the service's own words.
+fn cause_of(code: &str, message: &str) -> Option<(&'static str, &'static str)> {
+    Some(match code {
+        "KeyBasedAuthenticationNotPermitted" => (
+            "the account takes no keys, nor what is signed with one",
+            "use `credential: azure_cli` or `managed_identity`, with the role Storage Blob Data Contributor",
+        ),
+        // Emulators use the code for a wrong signature too, with another message.
+        "AuthorizationFailure" if message.contains("not authorized to perform") => (
+            "its firewall does not let this machine in, or the account's rules forbid it",
+            "is the VPN on? the account's owner sees under Networking who may come from where",
+        ),
+        "AuthorizationSourceIPMismatch" => {
+            ("the SAS is for other addresses than this machine's", "make a SAS without a range of addresses, or work from one of them")
+        }
+        "AuthorizationProtocolMismatch" => ("the SAS is for https alone", "begin `endpoint` with https://"),
+        "AuthorizationServiceMismatch" | "AuthorizationResourceTypeMismatch" => {
+            ("the SAS is for another service or another kind of thing", "make a SAS of the container, or an account SAS for blobs, containers and objects")
+        }
+        "PublicAccessNotPermitted" | "NoAuthenticationInformation" => ("nobody gets in without a credential", "write `credential` for this datastore"),
+        "AccountIsDisabled" => ("the account is disabled", "ask the subscription's owner"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cause_of;
+
+    #[test]
+    fn a_refusal_is_explained_by_its_code() {
+        for (code, message, part) in [
+            ("KeyBasedAuthenticationNotPermitted", "Key based authentication is not permitted on this storage account.", "takes no keys"),
+            ("AuthorizationFailure", "This request is not authorized to perform this operation.", "firewall"),
+            ("AuthorizationSourceIPMismatch", "", "other addresses"),
+            ("AccountIsDisabled", "", "disabled"),
+        ] {
+            assert!(cause_of(code, message).is_some_and(|(why, hint)| why.contains(part) && !hint.is_empty()), "{code}");
+        }
+        for (code, message) in
+            [("AuthenticationFailed", ""), ("AuthorizationFailure", "Server failed to authenticate the request."), ("AuthorizationPermissionMismatch", "")]
+        {
+            assert_eq!(cause_of(code, message), None, "{code}");
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(super) async fn copy(target: &Azure, source: &Azure, from: &Key, to: &Key, s
     let same_account = target.service.endpoint == source.service.endpoint && target.service.account == source.service.account;
     let own_key = same_account && matches!((&target.service.means, &source.service.means), (Means::Key(_), Means::Key(_)));
     // With its own key the service reads its own account without a signature.
-    let address = if own_key { source.bare_url(from) } else { source.signed_url(from, READABLE).await? };
+    let address = if own_key { source.bare_url(from) } else { source.source_url(from, READABLE).await? };
     let mut call = Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
     if !own_key && size <= AT_ONCE {
         call = call.header("x-ms-requires-sync", "true");

@@ -1,6 +1,6 @@
 //! The two XML answers we read: a page of blobs and a list of blocks.
 
-use crate::data::{Key, Marks, Object, Oddity, Page};
+use crate::data::{FolderMark, Key, Marks, Object, Oddity, Page};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use quick_xml::Reader;
@@ -115,10 +115,13 @@ pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
 }
 
 fn add(page: &mut Page, blob: Blob, root: &str) {
-    if blob.is_folder {
+    let below = blob.name.strip_prefix(root).unwrap_or(&blob.name);
+    let has_slash = (below.is_empty() || below.ends_with('/')) && blob.size == Some(0);
+    if blob.is_folder || has_slash {
+        // The root itself has no name below it.
+        page.marks.extend(Key::new(below.trim_end_matches('/')).ok().map(|folder| FolderMark { folder, has_slash }));
         return;
     }
-    let below = blob.name.strip_prefix(root).unwrap_or(&blob.name);
     match (Key::new(below), blob.size) {
         (Ok(key), Some(size)) => {
             page.objects.push(Object { key, size, changed: blob.changed, version: blob.version, marks: blob.marks, marks_are_whole: true });
@@ -191,6 +194,8 @@ mod tests {
         <Blob><Name>r/../evil</Name><Properties><Content-Length>1</Content-Length></Properties><Metadata /></Blob>
         <Blob><Name Encoded="true">r/x%01y</Name><Properties><Content-Length>1</Content-Length></Properties></Blob>
         <Blob><Name>r/folder</Name><Properties><Content-Length>0</Content-Length></Properties><Metadata><hdi_isfolder>true</hdi_isfolder></Metadata></Blob>
+        <Blob><Name>r/deeper/</Name><Properties><Content-Length>0</Content-Length></Properties></Blob>
+        <Blob><Name>r/</Name><Properties><Content-Length>0</Content-Length></Properties></Blob>
         <BlobPrefix><Name>r/deeper/</Name></BlobPrefix></Blobs><NextMarker>2!ab&amp;c</NextMarker></EnumerationResults>"#;
 
     #[test]
@@ -205,6 +210,7 @@ mod tests {
         assert_eq!(object.marks.md5, Some(crate::transfer::hash::md5(b"")));
         assert_eq!(object.marks.blake3, Some(crate::transfer::hash::blake3(b"")));
         assert_eq!(page.folders, ["deeper"]);
+        assert_eq!(page.marks.iter().map(|mark| (mark.folder.as_str(), mark.has_slash)).collect::<Vec<_>>(), [("folder", false), ("deeper", true)]);
         assert_eq!(page.next.as_deref(), Some("2!ab&c"));
         let odd: Vec<&str> = page.oddities.iter().map(|odd| odd.name.as_str()).collect();
         assert_eq!(odd, ["../evil", "x\\u{1}y"]);

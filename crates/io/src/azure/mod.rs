@@ -16,7 +16,7 @@ pub mod sas;
 pub mod seam;
 
 use crate::credential::AzureCredential;
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
 use crate::transfer::BLOCK;
 use crate::transfer::md5_lanes::{OnItsWay, md5_in_company};
 use crate::web::{Answer, Web};
@@ -76,10 +76,10 @@ impl Azure {
             .with_allow_http(endpoint.as_str().starts_with("http://"))
             .with_http_connector(crate::web::Connector(web.clone()));
         let means = match place.access {
-            Access::Credential(AzureCredential::Sas(secret)) => {
+            Access::Credential(AzureCredential::Sas(secret, key)) => {
                 let sas = sas::Sas::parse(&secret).map_err(|error| error.while_doing(&shown))?;
                 builder = builder.with_sas_authorization(sas.pairs());
-                Means::Sas(sas)
+                Means::Sas(sas, key)
             }
             Access::Credential(AzureCredential::Key(key)) => {
                 builder = builder.with_access_key(key.expose().trim());
@@ -126,11 +126,28 @@ impl Azure {
         self.service.endpoint.url(&self.service.container, Some(&self.full(key)))
     }
 
+    /// An address for another service to read from: with the store's own SAS, where that is the credential.
+    async fn source_url(&self, key: &Key, valid: Duration) -> Result<String> {
+        match &self.service.means {
+            Means::Sas(sas, _) => Ok(self.url_with(key, &sas.pairs())),
+            _ => self.signed_url(key, valid).await,
+        }
+    }
+
+    fn url_with(&self, key: &Key, pairs: &[(String, String)]) -> String {
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        format!("{}{}", self.bare_url(key), query(&pairs))
+    }
+
+    /// An address that lets anybody read this one blob, and nothing else.
     async fn signed_url(&self, key: &Key, valid: Duration) -> Result<String> {
         let full = self.full(key);
         let pairs = match &self.service.means {
-            Means::Sas(sas) => sas.pairs(),
-            Means::Key(secret) => sas::sign_read(secret, &self.service.account, &self.service.container, &full, valid)?,
+            Means::Sas(_, None) => {
+                let error = Error::refused(format!("{} is reached by a SAS, and a SAS cannot sign an address for one file", self.service.place));
+                return Err(error.hint("give the account's key as well: `credential: {sas: …, account_key: …}`"));
+            }
+            Means::Sas(_, Some(secret)) | Means::Key(secret) => sas::sign_read(secret, &self.service.account, &self.service.container, &full, valid)?,
             Means::Token(_) => {
                 let path = object_store::path::Path::parse(&full).map_err(|error| Error::refused(error.to_string()))?;
                 let signed = self.service.signer.signed_url(Method::GET, &path, valid).await;
@@ -138,8 +155,17 @@ impl Azure {
                 return Ok(url.to_string());
             }
         };
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        Ok(format!("{}{}", self.bare_url(key), query(&pairs)))
+        Ok(self.url_with(key, &pairs))
+    }
+
+    async fn delete_one(&self, name: String) -> Result<()> {
+        let call = Call::new(Method::DELETE, Some(&name), 'd').header("x-ms-delete-snapshots", "include");
+        let answer = self.service.ask(&call).await?;
+        match answer.status {
+            StatusCode::ACCEPTED => Ok(()),
+            StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(()),
+            _ => Err(self.service.explain(&call, &answer)),
+        }
     }
 
     fn object(&self, key: &Key, answer: &Answer) -> Result<Object> {
@@ -154,6 +180,19 @@ impl Azure {
         let changed = answer.header("last-modified").and_then(listing::millis);
         Ok(Object { key: key.clone(), size, changed, version: answer.header("etag").map(str::to_owned), marks, marks_are_whole: true })
     }
+}
+
+/// The service takes a backslash for a slash, so that the file would come to lie elsewhere.
+fn can_be_a_name(key: &Key) -> Result<()> {
+    if key.as_str().contains('\\') {
+        return Err(Error::refused(format!("{key} cannot be a name in Azure: it makes a `/` of the backslash")).hint("rename it"));
+    }
+    Ok(())
+}
+
+/// A blob that stands for a folder: blobfuse and Hadoop say so beside it, an account with real folders in a header.
+fn is_folder(answer: &Answer) -> bool {
+    answer.header("x-ms-meta-hdi_isfolder") == Some("true") || answer.header("x-ms-resource-type") == Some("directory")
 }
 
 fn with_marks(mut call: Call, marks: &Marks) -> Call {
@@ -202,14 +241,18 @@ impl Data for Azure {
         pairs.extend(from.map(|marker| ("marker", marker)));
         let call = Call::new(Method::GET, None, 'l').query(&pairs);
         let answer = self.service.demand(&call, &[StatusCode::OK]).await?;
-        listing::page(&answer.body, &self.root)
+        let mut page = listing::page(&answer.body, &self.root)?;
+        if !deep {
+            page.name_marked_folders(prefix);
+        }
+        Ok(page)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Object>> {
         let call = Call::new(Method::HEAD, Some(&self.full(key)), 'r');
         let answer = self.service.ask(&call).await?;
         match answer.status {
-            StatusCode::OK if answer.header("x-ms-meta-hdi_isfolder") == Some("true") => Ok(None),
+            StatusCode::OK if is_folder(&answer) => Ok(None),
             StatusCode::OK => self.object(key, &answer).map(Some),
             StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(None),
             _ => Err(self.service.explain(&call, &answer)),
@@ -232,6 +275,7 @@ impl Data for Azure {
     }
 
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool> {
+        can_be_a_name(key)?;
         let md5 = match marks.md5 {
             Some(md5) => md5,
             None => md5_in_company(bytes.clone()).await,
@@ -258,7 +302,8 @@ impl Data for Azure {
         }
     }
 
-    async fn open(&self, _: &Key, _: Shape, _: &Marks, _: Option<&str>) -> Result<String> {
+    async fn open(&self, key: &Key, _: Shape, _: &Marks, _: Option<&str>) -> Result<String> {
+        can_be_a_name(key)?;
         Ok(String::new())
     }
 
@@ -312,20 +357,29 @@ impl Data for Azure {
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
-        let calls: Vec<Call> =
-            keys.iter().map(|key| Call::new(Method::DELETE, Some(&self.full(key)), 'd').header("x-ms-delete-snapshots", "include")).collect();
-        let asked = stream::iter(calls).map(|call| async move {
-            let answer = self.service.ask(&call).await?;
-            match answer.status {
-                StatusCode::ACCEPTED => Ok(()),
-                StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(()),
-                _ => Err(self.service.explain(&call, &answer)),
-            }
-        });
-        asked.buffer_unordered(16).try_collect().await
+        let names: Vec<String> = keys.iter().map(|key| self.full(key)).collect();
+        stream::iter(names).map(|name| self.delete_one(name)).buffer_unordered(16).try_collect().await
+    }
+
+    async fn folder_mark(&self, key: &Key) -> Result<Option<FolderMark>> {
+        let answer = self.service.ask(&Call::new(Method::HEAD, Some(&self.full(key)), 'r')).await?;
+        let is_mark = answer.status == StatusCode::OK && is_folder(&answer);
+        Ok(is_mark.then(|| FolderMark { folder: key.clone(), has_slash: false }))
+    }
+
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
+        // One after the other, what lies deeper first: an account with real folders removes only empty ones.
+        let mut marks: Vec<&FolderMark> = marks.iter().collect();
+        marks.sort_by(|one, other| other.cmp(one));
+        for mark in marks {
+            let slash = if mark.has_slash { "/" } else { "" };
+            self.delete_one(format!("{}{slash}", self.full(&mark.folder))).await?;
+        }
+        Ok(())
     }
 
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool> {
+        can_be_a_name(to)?;
         match source.as_any().downcast_ref::<Self>() {
             Some(source) => copy::copy(self, source, from, to, size).await,
             None => Ok(false),
@@ -334,6 +388,13 @@ impl Data for Azure {
 
     async fn url(&self, key: &Key, valid: Duration) -> Result<String> {
         self.signed_url(key, valid).await
+    }
+
+    fn url_with_credential(&self, key: &Key) -> Option<(String, String)> {
+        match &self.service.means {
+            Means::Sas(sas, _) => Some((self.url_with(key, &sas.pairs()), sas.allows(&self.service.container))),
+            _ => None,
+        }
     }
 }
 

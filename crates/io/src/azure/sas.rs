@@ -47,6 +47,20 @@ impl Sas {
         parse_moment(self.get(name)?)
     }
 
+    /// What its holder can do, in words: read, list in the whole container `data` until 2026-02-01….
+    pub(super) fn allows(&self, container: &str) -> String {
+        let letters: Vec<&str> = self.get("sp").unwrap_or_default().chars().map(permission).collect();
+        let where_to = match (self.get("sr"), self.get("ss")) {
+            (Some("b"), _) => "one blob".to_owned(),
+            (Some("d"), _) => "one folder".to_owned(),
+            (_, Some(_)) => "the whole account".to_owned(),
+            _ => format!("the whole container `{container}`"),
+        };
+        let until = self.moment("se").map(|end| format!(" until {end}")).unwrap_or_default();
+        let letters = if letters.is_empty() { "use".to_owned() } else { letters.join(", ") };
+        format!("{letters} in {where_to}{until}")
+    }
+
     /// Why the service refuses it for an operation that needs `letter`, when it is to be seen.
     pub fn diagnose(&self, letter: char, now: Moment) -> Option<(String, String)> {
         if let Some(end) = self.moment("se").filter(|end| *end <= now) {
@@ -65,6 +79,7 @@ impl Sas {
     }
 }
 
+/// The word of a permission's letter.
 const fn permission(letter: char) -> &'static str {
     match letter {
         'r' => "read",
@@ -73,6 +88,10 @@ const fn permission(letter: char) -> &'static str {
         'w' => "write",
         'd' => "delete",
         'l' => "list",
+        't' => "tag",
+        'x' => "delete versions",
+        'm' => "move",
+        'e' => "execute",
         _ => "other",
     }
 }
@@ -143,5 +162,6 @@ mod tests {
         assert!(sas(TOKEN).diagnose('r', at("2026-03-01")).expect("expired").0.contains("expired at 2026-02-01T00:00:00"));
         assert!(sas(TOKEN).diagnose('r', at("2025-12-31T23:59:59Z")).expect("early").0.contains("2026-01-01"));
         assert_eq!(sas(&TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside), None);
+        assert_eq!(sas(TOKEN).allows("data"), "read, list in the whole container `data` until 2026-02-01T00:00:00.000Z");
     }
 }

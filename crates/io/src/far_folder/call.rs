@@ -1,6 +1,6 @@
 //! What is asked of a folder behind ssh, and its answers. Bytes follow their frame as they are.
 
-use crate::data::{Block, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, FolderMark, Key, Marks, Object, Page, Shape, Sums};
 use serde::{Deserialize, Serialize};
 use towline_wire::daemon::Refusal;
 use towline_wire::line::Hello;
@@ -79,6 +79,9 @@ pub(super) enum Call {
     Abandon {
         key: Key,
         id: String,
+    },
+    DeleteMarks {
+        marks: Vec<FolderMark>,
     },
     Delete {
         keys: Vec<Key>,

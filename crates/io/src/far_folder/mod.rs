@@ -7,7 +7,7 @@ mod serve;
 pub use call::FOLDER_VERB;
 pub use serve::folder_main;
 
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
 use async_trait::async_trait;
 use bytes::Bytes;
 use call::{Answer, Call, FolderHello};
@@ -215,6 +215,13 @@ impl Data for FarFolder {
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
         match self.plain(Call::Delete { keys: keys.to_vec() }).await? {
+            Answer::Done => Ok(()),
+            _ => unexpected(),
+        }
+    }
+
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
+        match self.plain(Call::DeleteMarks { marks: marks.to_vec() }).await? {
             Answer::Done => Ok(()),
             _ => unexpected(),
         }

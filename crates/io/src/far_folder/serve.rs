@@ -65,6 +65,10 @@ async fn answer(folder: &Folder, call: Call, body: Vec<u8>) -> Result<(Answer, V
             folder.abandon(&key, &id).await?;
             plain(Answer::Done)
         }
+        Call::DeleteMarks { marks } => {
+            folder.delete_marks(&marks).await?;
+            plain(Answer::Done)
+        }
         Call::Delete { keys } => {
             folder.delete(&keys).await?;
             plain(Answer::Done)

@@ -5,7 +5,7 @@
 mod walk;
 
 use crate::buffer::Buffer;
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Oddity, Page, Shape, Sums};
 use crate::transfer::{BLOCK, hash};
 use crate::{sparse, tree::Tree};
 use async_trait::async_trait;
@@ -208,7 +208,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Whether a folder can be entered without following a link on the way: what lies behind one is not this store's.
+    fn can_enter(&self, prefix: &str) -> bool {
+        let Ok(inside) = Key::new(format!("{prefix}x")) else { return prefix.is_empty() };
+        match self.tree.folder(&inside, false) {
+            Ok(_) => true,
+            // Other failures are told by whoever reads it.
+            Err(error) => {
+                !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+                    && error.raw_os_error() != Some(rustix::io::Errno::LOOP.raw_os_error())
+            }
+        }
+    }
+
     fn list(&self, prefix: &str, from: Option<&str>) -> Page {
+        if !self.can_enter(prefix) {
+            return Page::default();
+        }
         let kept = self.walk.lock().expect("no panic while held").take();
         let mut walker = match (kept, from) {
             (Some((at, walker)), Some(from)) if at == from => walker,
@@ -219,6 +235,7 @@ impl Inner {
             match found {
                 Found::Object(object) => page.objects.push(object),
                 Found::Odd(odd) => page.oddities.push(odd),
+                Found::Empty(folder) => page.marks.push(FolderMark { folder, has_slash: true }),
             }
             if page.objects.len() == PAGE {
                 break;
@@ -236,6 +253,9 @@ impl Inner {
     /// One level. Links to folders are not entered, so they are no folders here.
     fn list_level(&self, prefix: &str) -> Result<Page> {
         let mut page = Page::default();
+        if !self.can_enter(prefix) {
+            return Ok(page);
+        }
         let path = self.tree.root().join(prefix);
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
@@ -247,6 +267,9 @@ impl Inner {
             let Some(name) = raw.to_str().filter(|name| Key::new(*name).is_ok() && !crate::tree::is_part(name)) else { continue };
             match (entry.file_type(), std::fs::metadata(entry.path()), Key::new(format!("{prefix}{name}"))) {
                 (Ok(kind), _, _) if kind.is_dir() => page.folders.push(name.to_owned()),
+                (Ok(kind), _, Ok(key)) if kind.is_symlink() && !self.tree.stays_below(&key) => {
+                    page.oddities.push(Oddity { name: key.to_string(), why: walk::LEADS_OUT.to_owned(), grave: false });
+                }
                 (Ok(_), Ok(metadata), Ok(key)) if metadata.is_file() => page.objects.push(walk::object(key, &metadata)),
                 _ => {}
             }
@@ -361,6 +384,16 @@ impl Data for Folder {
         self.off(move |inner| {
             keys.iter().try_for_each(|key| inner.tree.remove(key).map_err(|error| inner.failed(key, error)))?;
             inner.tree.prune(&keys);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
+        // What would lie in it is gone: it goes, and what is empty above it.
+        let gone: Vec<Key> = marks.iter().filter_map(|mark| Key::new(format!("{}/gone", mark.folder)).ok()).collect();
+        self.off(move |inner| {
+            inner.tree.prune(&gone);
             Ok(())
         })
         .await

@@ -13,7 +13,11 @@ use std::path::{Path, PathBuf};
 pub(super) enum Found {
     Object(Object),
     Odd(Oddity),
+    /// A folder with nothing in it.
+    Empty(Key),
 }
+
+pub(super) const LEADS_OUT: &str = "a link that leads out of the folder";
 
 #[derive(Debug)]
 struct Entry {
@@ -28,12 +32,13 @@ pub(super) struct Walker {
     /// For each open folder: its prefix, and what is left of it, last first.
     open: Vec<(String, Vec<Entry>)>,
     odd: Vec<Oddity>,
+    empty: Option<Key>,
 }
 
 impl Walker {
     /// Begins below `prefix`, behind the key `after`.
     pub(super) fn new(root: &Path, prefix: &str, after: Option<&str>) -> Self {
-        let mut walker = Self { root: root.to_owned(), open: Vec::new(), odd: Vec::new() };
+        let mut walker = Self { root: root.to_owned(), open: Vec::new(), odd: Vec::new(), empty: None };
         let mut prefix = prefix.to_owned();
         let mut after = after.and_then(|after| after.strip_prefix(&prefix)).map(str::to_owned);
         loop {
@@ -56,7 +61,12 @@ impl Walker {
 
     fn enter(&mut self, prefix: String) {
         match read(&self.root.join(&prefix), &prefix, &mut self.odd) {
-            Ok(entries) => self.open.push((prefix, entries)),
+            Ok(entries) => {
+                if entries.is_empty() && self.odd.is_empty() {
+                    self.empty = Key::new(prefix.trim_end_matches('/')).ok();
+                }
+                self.open.push((prefix, entries));
+            }
             // A folder that went away holds nothing.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => self.odd.push(Oddity { name: prefix, why: format!("cannot be read: {error}"), grave: true }),
@@ -71,6 +81,9 @@ impl Iterator for Walker {
         loop {
             if let Some(odd) = self.odd.pop() {
                 return Some(Found::Odd(odd));
+            }
+            if let Some(folder) = self.empty.take() {
+                return Some(Found::Empty(folder));
             }
             let (prefix, entries) = self.open.last_mut()?;
             let Some(entry) = entries.pop() else {
@@ -125,7 +138,7 @@ fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let metadata = fs::metadata(&path)?;
     if is_link {
         if !path.canonicalize()?.starts_with(root.canonicalize()?) {
-            return odd("a link that leads out of the folder");
+            return odd(LEADS_OUT);
         }
         if metadata.is_dir() {
             return odd("a link to a folder");
@@ -158,6 +171,7 @@ mod tests {
             .map(|found| match found {
                 Found::Object(object) => object.key.to_string(),
                 Found::Odd(odd) => format!("! {}", odd.name),
+                Found::Empty(folder) => format!("{folder}/"),
             })
             .collect()
     }
@@ -181,6 +195,9 @@ mod tests {
         assert_eq!(keys(Walker::new(folder.path(), "a/", None)), ["a/b/c", "a/z"]);
         assert_eq!(keys(Walker::new(folder.path(), "a/", Some("a/b/c"))), ["a/z"]);
         assert!(keys(Walker::new(folder.path(), "none/", None)).is_empty());
+        fs::create_dir_all(folder.path().join("a/empty/er")).expect("made");
+        assert_eq!(keys(Walker::new(folder.path(), "a/", None)), ["a/b/c", "a/empty/er/", "a/z"]);
+        assert_eq!(keys(Walker::new(folder.path(), "a/empty/er/", None)), ["a/empty/er/"]);
     }
 
     #[test]

@@ -113,8 +113,9 @@ pub async fn find(side: &Side) -> Result<Option<Found>> {
         return Ok(Some(Found::Object(object)));
     }
     let page = side.store.list(&side.prefix(), true, None).await?;
-    let is_there = !page.objects.is_empty() || !page.oddities.is_empty() || page.next.is_some();
-    Ok(is_there.then_some(Found::Folder(page)))
+    let is_there = !page.objects.is_empty() || !page.oddities.is_empty() || !page.marks.is_empty() || page.next.is_some();
+    let is_folder = is_there || (!side.path.is_empty() && side.store.folder_mark(&side.key()?).await?.is_some());
+    Ok(is_folder.then_some(Found::Folder(page)))
 }
 
 /// The error for a path with nothing at it, with the nearest name beside it.
@@ -125,6 +126,9 @@ pub async fn nothing_at(side: &Side) -> Error {
     let (parent, name) = side.path.rsplit_once('/').map_or((String::new(), side.path.as_str()), |(parent, name)| (format!("{parent}/"), name));
     let error = Error::not_found(format!("there is nothing at `{}` in {}", crate::data::shown(&side.path), side.store.place()));
     let Ok(page) = side.store.list(&parent, false, None).await else { return error };
-    let names = page.folders.iter().map(String::as_str).chain(page.objects.iter().map(|object| object.key.name()));
+    if let Some(odd) = page.oddities.iter().find(|odd| odd.name == side.path) {
+        return Error::refused(format!("`{}` in {} cannot be used: {}", odd.name, side.store.place(), odd.why));
+    }
+    let names = page.folders.iter().map(String::as_str).chain(page.objects.iter().map(|object| object.key.name())).filter(|near| *near != name);
     error.maybe_hint(towline_core::suggest::nearest(name, names).map(|near| format!("did you mean `{parent}{near}`?")))
 }

@@ -1,7 +1,7 @@
 //! Removing: an object by its exact name, or everything below a folder, never more.
 
 use super::Side;
-use crate::data::Key;
+use crate::data::{FolderMark, Key};
 use towline_core::{Error, Result};
 
 /// What would go.
@@ -9,8 +9,16 @@ use towline_core::{Error, Result};
 pub struct Doomed {
     pub keys: Vec<Key>,
     pub bytes: u64,
+    /// What says that there are folders, and holds nothing.
+    pub marks: Vec<FolderMark>,
     /// Names that cannot be handled, and stay.
     pub odd: Vec<String>,
+}
+
+impl Doomed {
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.marks.is_empty()
+    }
 }
 
 /// Everything that `path` names: the object itself, and all below `path/`. An empty path is refused.
@@ -19,9 +27,12 @@ pub async fn find(side: &Side) -> Result<Doomed> {
         return Err(Error::refused(format!("this would remove everything in {}", side.store.place())).hint("name what is to go"));
     }
     let mut doomed = Doomed::default();
-    if let Some(object) = side.store.head(&side.key()?).await? {
-        doomed.bytes += object.size;
-        doomed.keys.push(object.key);
+    match side.store.head(&side.key()?).await? {
+        Some(object) => {
+            doomed.bytes += object.size;
+            doomed.keys.push(object.key);
+        }
+        None => doomed.marks.extend(side.store.folder_mark(&side.key()?).await?),
     }
     let prefix = side.prefix();
     let mut next = None;
@@ -35,6 +46,12 @@ pub async fn find(side: &Side) -> Result<Doomed> {
             doomed.bytes += object.size;
             doomed.keys.push(object.key);
         }
+        for mark in page.marks {
+            if mark.folder.as_str() != side.path && !mark.folder.as_str().starts_with(&prefix) {
+                return Err(Error::bug(format!("{} lists {} below {prefix}", side.store.place(), mark.folder)));
+            }
+            doomed.marks.push(mark);
+        }
         doomed.odd.extend(page.oddities.into_iter().map(|odd| odd.name));
         match page.next {
             Some(token) => next = Some(token),
@@ -43,11 +60,10 @@ pub async fn find(side: &Side) -> Result<Doomed> {
     }
 }
 
-/// Removes these and nothing else; `done` is told how many are gone.
-pub async fn remove(side: &Side, keys: &[Key], mut done: impl FnMut(usize)) -> Result<()> {
+/// Removes these and nothing else; marks of folders last, because only an empty folder can go.
+pub async fn remove(side: &Side, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
     for part in keys.chunks(256) {
         side.store.delete(part).await?;
-        done(part.len());
     }
-    Ok(())
+    if marks.is_empty() { Ok(()) } else { side.store.delete_marks(marks).await }
 }

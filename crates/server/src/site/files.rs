@@ -63,7 +63,14 @@ fn below(stage: &StageFolder, run: &RunId, path: &str) -> Result<PathBuf> {
     if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Error::refused(format!("{} does not lie in the run's folder", path.display())));
     }
-    Ok(stage.run(run).root().join(path))
+    let whole = stage.run(run).root().join(path);
+    // A link is followed where it stays in the stage; elsewhere it could lead to anything.
+    let Ok(real) = whole.canonicalize() else { return Ok(whole) };
+    if stage.root().canonicalize().is_ok_and(|root| real.starts_with(root)) {
+        return Ok(real);
+    }
+    let error = Error::refused(format!("{} leads to {}, outside the run's folder", path.display(), real.display()));
+    Err(error.hint("copy it from there"))
 }
 
 pub(super) fn list(stage: &StageFolder, run: &RunId, path: &str) -> Result<Vec<Listed>> {

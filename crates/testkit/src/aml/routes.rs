@@ -75,6 +75,9 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
         ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.managedidentity", "userassignedidentities", name] => {
             return good(workspace::identity(&words.join("/"), name));
         }
+        ["subscriptions", subscription, "providers", "microsoft.managedidentity", "userassignedidentities"] => {
+            return good(workspace::identities(subscription));
+        }
         ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
         ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "virtualclusters", name] => {
             return clusters::get(world, call, subscription, group, name);

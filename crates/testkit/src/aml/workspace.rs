@@ -147,3 +147,11 @@ pub(super) fn identity(path: &str, name: &str) -> Value {
     let ids = json!({"clientId": uuid_of(name), "principalId": uuid_of(&uuid_of(name)), "tenantId": TENANT});
     json!({"id": format!("/{path}"), "name": name, "type": "Microsoft.ManagedIdentity/userAssignedIdentities", "properties": ids})
 }
+
+/// What a subscription's list of identities shows: one in another group than the workspace's, and two of one name.
+pub(super) fn identities(subscription: &str) -> Value {
+    let at = |group: &str, name: &str| {
+        identity(&format!("subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{name}"), name)
+    };
+    json!({"value": [at("elsewhere", "lender"), at("here", "twin"), at("there", "twin")]})
+}

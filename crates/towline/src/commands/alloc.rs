@@ -53,12 +53,15 @@ struct Allocated {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
+    let native = match &args.node {
+        Some(node) => [usual_options(context, args.cluster.as_deref())?, vec![format!("--nodelist={node}")]].concat(),
+        None => Vec::new(),
+    };
     let mut job = JobArgs::holding(args.cluster, args.gpus);
     job.nodes = args.nodes;
     job.cpus = args.cpus;
     job.memory = args.memory;
     job.time = args.time;
-    let native = args.node.map(|node| format!("--nodelist={node}"));
     let mut prepared = submit::prepare_with(context, job, |job| {
         job.tags.push(aliases::ALLOCATION.to_owned());
         job.resources.native.extend(native);
@@ -73,6 +76,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     let report = Report::new(format!("{id}{shown}\n"), &Allocated { cluster: prepared.plan.cluster.clone(), hosts, alias, id: id.clone() });
     let report = if prepared.cluster.is_here() { report } else { report.hint(format!("ssh {alias}, once ~/.ssh/config has: {}", aliases::include(context)?)) };
     Ok(report.hint(format!("a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}", id.short())))
+}
+
+/// The options that jobs of the cluster have unless they name their own, as one with `--node` does.
+fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>> {
+    let config = &context.layers()?.config;
+    let there = cluster.or(config.default_cluster.as_deref()).and_then(|name| config.clusters.get(name));
+    Ok(there.and_then(|there| there.job.as_ref()).map(|job| job.resources.native.clone()).unwrap_or_default())
 }
 
 /// Nobody is told of nodes that are not there yet.

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job};
+use crate::transfers::{self, Choices, Job, Way};
 use towline_core::{Error, Result};
 use towline_io::transfer::Side;
 
@@ -30,13 +30,19 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let here = context.folder()?;
-    let from = match stores.explicit(&args.from)? {
+    let named = (stores.explicit(&args.from)?, stores.explicit(&args.to)?);
+    let way = match &named {
+        (Some(_), None) => Way::Down,
+        (None, Some(_)) => Way::Up,
+        _ => Way::Across,
+    };
+    let from = match named.0 {
         Some(side) => side,
         None => transfers::local(&here.join(&args.from))?,
     };
     let name = args.from.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
     let into = args.to.ends_with('/') || args.to.ends_with(':');
-    let to = match stores.explicit(&args.to)? {
+    let to = match named.1 {
         Some(side) if into && !name.is_empty() => Side { path: format!("{}{name}", side.prefix()), ..side },
         Some(side) => side,
         None => {
@@ -49,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if from.store.place() == to.store.place() && (from.path == to.path || to.path.starts_with(&from.prefix())) {
         return Err(Error::usage("the target is the source, or lies in it"));
     }
-    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to, kept: Vec::new() }], &args.choices)
+    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to, way, kept: Vec::new() }], &args.choices)
 }
 
 fn stores_a_file(side: &Side) -> Result<bool> {

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job};
+use crate::transfers::{self, Choices, Job, Way};
 use towline_core::Result;
 
 /// Fetch files or folders from their datastore; what is here and equal is not fetched again.
@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let job = |path: &String| {
         let spot = stores.spot(args.cluster.as_deref(), path)?;
-        Ok(Job { to: transfers::local_target(&spot.local)?, shown: spot.shown, from: spot.side, kept: Vec::new() })
+        Ok(Job { to: transfers::local_target(&spot.local)?, shown: spot.shown, from: spot.side, way: Way::Down, kept: Vec::new() })
     };
     let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;
     transfers::run(context, jobs, &args.choices)

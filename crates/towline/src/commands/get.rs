@@ -32,6 +32,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(code) => vec![state.code(&record.id).join(&code.workdir), state.code(&record.id), state.run(&record.id)],
         None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
     };
+    // What the ignore rules left out and what `folders:` maps is reached by links that the run was given.
+    let linked: Vec<PathBuf> = resolved.code.iter().flat_map(|code| code.mapped.values().chain([&code.root])).map(PathBuf::from).collect();
     let far = crate::far::is_far(&history, &record.id)?;
     let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
     if far {
@@ -41,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(Report::new(text, &serde_json::json!({ "files": copied })));
     }
     // All are found before any is copied.
-    let found = args.paths.iter().map(|path| find(&roots, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
+    let found = args.paths.iter().map(|path| find(&roots, &linked, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
     let mut copied = Vec::new();
     for (path, from) in found {
         copy(&from, &to.join(path), &to, &mut copied)?;
@@ -53,16 +55,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(Report::new(text, &serde_json::json!({ "files": copied })))
 }
 
-/// Only what lies below the run's folder; `..` and absolute paths are refused.
-fn find(roots: &[PathBuf], path: &Path) -> Result<PathBuf> {
+/// Only what lies below the run's folder, or where a link that the run was given leads; `..`, absolute paths and other
+/// links out of it are refused.
+fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Error::refused(format!("{} is not a path below the run's folder", path.display())).hint("give it relative to where the run started"));
     }
-    roots
-        .iter()
-        .map(|root| root.join(path))
-        .find(|from| from.exists())
-        .ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
+    let Some(from) = roots.iter().map(|root| root.join(path)).find(|from| from.symlink_metadata().is_ok()) else {
+        return Err(Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())));
+    };
+    let real = from.canonicalize().map_err(|error| Error::refused(format!("{} is a link that leads nowhere", path.display())).source_error(error))?;
+    if !roots.iter().chain(linked).any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root))) {
+        let error = Error::refused(format!("{} leads to {}, outside the run's folder", path.display(), real.display()));
+        return Err(error.hint("copy it from there"));
+    }
+    Ok(from)
 }
 
 /// Never into itself: `within` is where everything goes.
@@ -97,9 +104,20 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
         return Err(Error::refused(format!("{} is that file already", to.display())).hint("choose another folder with --to"));
     }
-    fs::copy(from, to).map_err(failed)?;
+    let part = part_of(to);
+    // Whoever finds the name finds the whole file.
+    fs::copy(from, &part).and_then(|_| fs::rename(&part, to)).map_err(|error| {
+        let _ = fs::remove_file(&part);
+        failed(error)
+    })?;
     copied.push(to.to_owned());
     Ok(())
+}
+
+/// What a file is called while it is not whole yet: beside its place.
+pub(crate) fn part_of(to: &Path) -> PathBuf {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    to.with_file_name(format!(".{}.{}.tow-part", name.chars().take(60).collect::<String>(), std::process::id()))
 }
 
 fn copy_link(from: &Path, to: &Path) -> Result<()> {

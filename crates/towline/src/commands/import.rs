@@ -7,8 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
-use towline_engine::import::{self, Imported, Kind, Made, Placing};
+use towline_engine::import::{self, Imported, Kind, Made, Placing, There};
 use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
+use towline_engine::surroundings;
 use towline_engine::trust::Holding;
 
 /// Make a configuration and job files from those of other tools, and say what did not map.
@@ -20,6 +21,7 @@ use towline_engine::trust::Holding;
 #[command(after_help = "Examples:
   tow import act aux_data/aml/*.yaml           towline.yaml with one cluster per file
   tow import toolkit submit_jobs.json          a job file, and towline.yaml
+  tow import amlt train.yaml                   a job file for each of its jobs
   tow import sbatch train.sbatch --dry-run     what would be written, and nothing written
   tow import qd aux_data/configs/philly_vc.yaml --json")]
 pub(crate) struct Args {
@@ -48,6 +50,8 @@ enum Tool {
     Toolkit,
     /// Slurm: a batch script.
     Sbatch,
+    /// Amulet: its YAML, one job file for each of its jobs.
+    Amlt,
 }
 
 #[derive(Serialize)]
@@ -70,11 +74,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Tool::Qd => Kind::Qd,
         Tool::Toolkit => Kind::Toolkit,
         Tool::Sbatch => Kind::Sbatch,
+        Tool::Amlt => Kind::Amlt,
     };
     let here = context.folder()?;
     let read = |file: &Path| import::read_plain(&here.join(file));
     let existing = existing(here)?;
-    let imported = import::import(kind, &args.files, &read, existing.as_deref(), args.force)?;
+    let imported = import::import(kind, &args.files, &read, &There { existing: existing.as_deref(), force: args.force, keyring: surroundings::has_keyring() })?;
     if !args.dry_run {
         let was_ours = existing.is_none() || untrusted(context)?.is_none();
         write(here, &imported.files, args.force)?;

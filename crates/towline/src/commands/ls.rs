@@ -7,17 +7,19 @@ use crate::stores::{self, Spot, Stores, below_root};
 use crate::table::Table;
 use serde_json::json;
 use towline_core::Result;
-use towline_core::quantity::Memory;
+use towline_core::quantity::Size;
 use towline_core::time::Moment;
 use towline_engine::surroundings;
 use towline_io::data::{Object, Oddity};
-use towline_io::transfer::{Found, find, nothing_at};
+use towline_io::transfer::{Found, Side, find, nothing_at};
 
 /// List what a datastore holds at a path; without one, the folders and datastores that are configured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ls
   tow ls data/voc20
+  tow ls data/voc                what begins so, where nothing has that whole name
+  tow ls data/voc --prefix       what begins so, in any case
   tow ls research:alice --deep")]
 pub(crate) struct Args {
     /// A path below a folder of the configuration, or STORE:PATH.
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Everything below, not one level.
     #[arg(short, long, alias = "recursive")]
     deep: bool,
+    /// Names that begin with PATH, not only what lies below it.
+    #[arg(long)]
+    prefix: bool,
 }
 
 /// What is at the path.
@@ -37,6 +42,10 @@ struct Listing {
     folders: Vec<String>,
     objects: Vec<Object>,
     oddities: Vec<Oddity>,
+    /// What names are shown without: the folder that was listed, ending in `/`.
+    below: String,
+    /// Whether they only begin with the path, because nothing has it as its whole name.
+    is_guess: bool,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -54,40 +63,69 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(path) => path,
     };
     let spot = stores.spot(args.cluster.as_deref(), path)?;
-    let Some(listing) = stores::drive(look(&spot, args.deep))? else { return Ok(crate::transfers::interrupted()) };
-    Ok(report(&spot, listing))
+    let Some(listing) = stores::drive(look(&spot, args))? else { return Ok(crate::transfers::interrupted()) };
+    Ok(report(&spot, &listing))
 }
 
-async fn look(spot: &Spot, deep: bool) -> Result<Listing> {
+async fn look(spot: &Spot, args: &Args) -> Result<Listing> {
     let side = &spot.side;
-    match find(side).await? {
-        Some(Found::Object(object)) => return Ok(Listing { objects: vec![object], ..Listing::default() }),
-        Some(Found::Folder(_)) => {}
-        // The root of a store may be empty.
-        None if side.path.is_empty() => return Ok(Listing::default()),
-        None => return Err(nothing_at(side).await),
+    if args.prefix && !side.path.is_empty() {
+        return beginning(side, args.deep).await;
     }
-    let mut listing = Listing::default();
+    match find(side).await? {
+        Some(Found::Object(object)) => Ok(Listing { objects: vec![object], below: side.prefix(), ..Listing::default() }),
+        Some(Found::Folder(_)) => level(side, &side.prefix(), args.deep).await,
+        // The root of a store may be empty.
+        None if side.path.is_empty() => Ok(Listing::default()),
+        None => match beginning(side, args.deep).await? {
+            listing if listing.is_empty() => Err(nothing_at(side).await),
+            listing => Ok(Listing { is_guess: true, ..listing }),
+        },
+    }
+}
+
+/// Everything below `prefix`, or one level of it.
+async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
+    let mut listing = Listing { below: prefix.to_owned(), ..Listing::default() };
     let mut next = None;
     loop {
-        let page = side.store.list(&side.prefix(), deep, next.as_deref()).await?;
+        let page = side.store.list(prefix, deep, next.as_deref()).await?;
         listing.folders.extend(page.folders);
         listing.objects.extend(page.objects);
         listing.oddities.extend(page.oddities);
         match page.next {
             Some(token) => next = Some(token),
-            None => return Ok(listing),
+            None => break,
         }
+    }
+    // A folder and its mark may come on two pages.
+    listing.folders.sort();
+    listing.folders.dedup();
+    Ok(listing)
+}
+
+/// What lies beside the path and begins with its last part.
+async fn beginning(side: &Side, deep: bool) -> Result<Listing> {
+    let (parent, start) = side.path.rfind('/').map_or(("", side.path.as_str()), |at| side.path.split_at(at + 1));
+    let mut listing = level(side, parent, deep).await?;
+    listing.folders.retain(|folder| folder.starts_with(start));
+    listing.objects.retain(|object| object.key.as_str().starts_with(&side.path));
+    listing.oddities.retain(|odd| odd.name.starts_with(&side.path));
+    Ok(listing)
+}
+
+impl Listing {
+    fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.objects.is_empty()
     }
 }
 
-fn report(spot: &Spot, listing: Listing) -> Report {
-    let prefix = spot.side.prefix();
-    let name = |object: &Object| object.key.as_str().strip_prefix(&prefix).unwrap_or(object.key.name()).to_owned();
+fn report(spot: &Spot, listing: &Listing) -> Report {
+    let name = |object: &Object| object.key.as_str().strip_prefix(&listing.below).unwrap_or(object.key.name()).to_owned();
     let changed = |object: &Object| object.modified().map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)));
     let mut rows: Vec<(String, String, String)> = listing.folders.iter().map(|folder| (format!("{folder}/"), String::new(), String::new())).collect();
     let second = crate::local_time::shown;
-    rows.extend(listing.objects.iter().map(|object| (name(object), Memory(object.size).to_string(), changed(object).map(second).unwrap_or_default())));
+    rows.extend(listing.objects.iter().map(|object| (name(object), Size(object.size).to_string(), changed(object).map(second).unwrap_or_default())));
     rows.sort();
     let mut table = Table::new(&["SIZE", "CHANGED", "NAME"]);
     for (name, size, changed) in rows {
@@ -102,11 +140,14 @@ fn report(spot: &Spot, listing: Listing) -> Report {
     let bytes: u64 = listing.objects.iter().map(|object| object.size).sum();
     let value = json!({ "path": spot.shown, "store": spot.side.store.place(), "folders": listing.folders, "objects": objects });
     let mut report = Report::new(table.render(), &value);
-    for odd in listing.oddities {
+    if listing.is_guess {
+        report = report.hint(format!("nothing is called `{}`; this begins so", spot.shown));
+    }
+    for odd in &listing.oddities {
         report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
     }
     let folders = if listing.folders.is_empty() { String::new() } else { format!("{} folder(s), ", listing.folders.len()) };
-    report.hint(format!("{folders}{} file(s), {} in {}", objects.len(), Memory(bytes), spot.side.store.place()))
+    report.hint(format!("{folders}{} file(s), {} in {}", objects.len(), Size(bytes), spot.side.store.place()))
 }
 
 fn configured(context: &Context) -> Result<Report> {

@@ -109,6 +109,7 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
         },
     };
     let context = Context::new(cli.json, cli.verb.reads_only());
+    towline_io::web::tell_of_trouble(output::trouble);
     match run(&context, cli.verb) {
         Ok(report) => {
             report.print(context.json);

@@ -61,8 +61,8 @@ impl Args {
         self
     }
     /// `tow query` without a run.
-    pub(crate) const fn everything() -> Self {
-        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit: None, all: false, remote: false, user: None }
+    pub(crate) const fn everything(limit: Option<u32>) -> Self {
+        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit, all: false, remote: false, user: None }
     }
 }
 

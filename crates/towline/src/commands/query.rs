@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Where to put the logs.
     #[arg(long, default_value = "assets", value_name = "FOLDER")]
     to: PathBuf,
+    /// Without a run: at most so many of the list.
+    #[arg(short, long, alias = "max", value_name = "N", conflicts_with = "run")]
+    limit: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -36,7 +39,7 @@ struct Queried {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let Some(text) = &args.run else { return ps::run(context, &ps::Args::everything()) };
+    let Some(text) = &args.run else { return ps::run(context, &ps::Args::everything(args.limit)) };
     let history = context.history()?;
     let mut records = [logs::one_run(history.find_to_read(text)?)?];
     freshen(context, &history, &mut records)?;

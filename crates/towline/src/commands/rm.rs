@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::stores::{self, Stores};
 use crate::{output, transfers};
 use serde_json::json;
-use towline_core::quantity::Memory;
+use towline_core::quantity::Size;
 use towline_core::{Error, Result};
 use towline_io::transfer::remove::{Doomed, find, remove};
 use towline_io::transfer::{Side, nothing_at};
@@ -38,25 +38,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for spot in spots {
         let look = async {
             let doomed = find(&spot.side).await?;
-            if doomed.keys.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(doomed) }
+            if doomed.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(doomed) }
         };
         let Some(doomed) = stores::drive(look)? else { return Ok(transfers::interrupted()) };
         found.push((spot.shown, spot.side, doomed));
     }
     let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, doomed)| (files + doomed.keys.len(), bytes + doomed.bytes));
-    let all = format!("{files} file(s), {}", Memory(bytes));
+    let folders: usize = found.iter().map(|(_, _, doomed)| doomed.marks.len()).sum();
+    let all = format!("{files} file(s), {}{}", Size(bytes), if folders > 0 { format!(", and {folders} folder marker(s)") } else { String::new() });
     let names = found.iter().map(|(shown, _, _)| shown.as_str()).collect::<Vec<_>>().join(", ");
-    let value = |done: bool| json!({ "paths": args.paths, "files": files, "bytes": bytes, "done": done });
+    let value = |done: bool| json!({ "paths": args.paths, "files": files, "folders": folders, "bytes": bytes, "done": done });
     if args.dry_run {
         let mut text = String::new();
         for key in found.iter().flat_map(|(_, _, doomed)| &doomed.keys) {
             text += &format!("{key}\n");
         }
+        for mark in found.iter().flat_map(|(_, _, doomed)| &doomed.marks) {
+            text += &format!("{}/\n", mark.folder);
+        }
         return Ok(Report::new(text, &value(false)).hint(format!("would remove {all}")));
     }
     if !args.yes {
         for (_, side, doomed) in &found {
-            output::status(&format!("{} file(s), {} in {}", doomed.keys.len(), Memory(doomed.bytes), side.store.place()));
+            output::status(&format!("{} file(s), {} in {}", doomed.keys.len(), Size(doomed.bytes), side.store.place()));
             doomed.keys.iter().take(5).for_each(|key| output::status(&format!("  {key}")));
         }
         if !output::can_ask() {
@@ -69,7 +73,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     }
     for (_, side, doomed) in &found {
-        if stores::drive(remove(side, &doomed.keys, |_| {}))?.is_none() {
+        if stores::drive(remove(side, &doomed.keys, &doomed.marks))?.is_none() {
             return Ok(transfers::interrupted());
         }
     }

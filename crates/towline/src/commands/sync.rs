@@ -75,5 +75,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     }
     let from = Side { store: Arc::new(Listed::new(Arc::new(Folder::local(&survey.root)), keys)), path: String::new() };
-    transfers::run(context, vec![Job { shown: place, from, to: target, kept }], &args.choices)
+    transfers::run(context, vec![Job { shown: place, from, to: target, way: transfers::Way::Up, kept }], &args.choices)
 }

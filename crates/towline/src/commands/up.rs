@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job};
+use crate::transfers::{self, Choices, Job, Way};
 use towline_core::Result;
 
 /// Send files or folders to their datastore; what is there and equal is not sent again.
@@ -35,7 +35,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Some(cluster) => stores.spot(Some(cluster), path)?.side,
             None => transfers::local(&spot.local)?,
         };
-        Ok(Job { shown: spot.shown, from, to: spot.side, kept: Vec::new() })
+        let way = if args.from_cluster.is_some() { Way::Across } else { Way::Up };
+        Ok(Job { shown: spot.shown, from, to: spot.side, way, kept: Vec::new() })
     };
     // All are found before any is sent.
     let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;

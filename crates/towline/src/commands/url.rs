@@ -2,18 +2,20 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::{self, Stores};
+use crate::stores::{self, Spot, Stores};
 use serde_json::json;
 use std::time::Duration;
 use towline_core::quantity::Span;
 use towline_core::{Error, Result};
+use towline_io::data::Key;
 use towline_io::transfer::{Found, find, nothing_at};
 
 /// Print an address at which anybody can read a file, for a while.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow url data/voc20/labels.json
-  tow url research:alice/plot.png --for 2h")]
+  tow url research:alice/plot.png --for 2h
+  tow url research:alice/plot.png --with-sas   of a datastore that has a SAS and no key")]
 pub(crate) struct Args {
     /// A path below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH")]
@@ -21,21 +23,44 @@ pub(crate) struct Args {
     /// The cluster, or datastore, that has it.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// How long the address is good; a datastore reached by SAS gives that SAS, whatever is asked.
-    #[arg(long = "for", default_value = "7d", value_name = "TIME")]
-    valid: Span,
+    /// How long the address is good [default: 7d].
+    #[arg(long = "for", value_name = "TIME")]
+    valid: Option<Span>,
+    /// Hand out the datastore's own SAS with the address; it says what else that allows.
+    #[arg(long, conflicts_with = "valid")]
+    with_sas: bool,
 }
+
+const WEEK: Span = Span(7 * 86_400);
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let spot = stores.spot(args.cluster.as_deref(), &args.path)?;
     let ask = async {
         match find(&spot.side).await? {
-            Some(Found::Object(object)) => spot.side.store.url(&object.key, Duration::from_secs(args.valid.0)).await,
+            Some(Found::Object(object)) if args.with_sas => with_credential(&spot, &object.key),
+            Some(Found::Object(object)) => {
+                let valid = Duration::from_secs(args.valid.unwrap_or(WEEK).0);
+                let refused = |error: Error| match spot.side.store.url_with_credential(&object.key) {
+                    Some((_, allows)) => error.hint(format!("or hand out the SAS itself with `--with-sas`: whoever has it can {allows}")),
+                    None => error,
+                };
+                let url = spot.side.store.url(&object.key, valid).await.map_err(refused)?;
+                Ok((url, "whoever has this address can read the file".to_owned()))
+            }
             Some(Found::Folder(_)) => Err(Error::refused(format!("`{}` is a folder; only a file has an address", spot.shown))),
             None => Err(nothing_at(&spot.side).await),
         }
     };
-    let Some(url) = stores::drive(ask)? else { return Ok(crate::transfers::interrupted()) };
-    Ok(Report::new(format!("{url}\n"), &json!({ "path": spot.shown, "url": url })).hint("whoever has this address can read the file"))
+    let Some((url, allows)) = stores::drive(ask)? else { return Ok(crate::transfers::interrupted()) };
+    Ok(Report::new(format!("{url}\n"), &json!({ "path": spot.shown, "url": url })).hint(allows))
+}
+
+/// The address with the store's SAS in it, and what it allows.
+fn with_credential(spot: &Spot, key: &Key) -> Result<(String, String)> {
+    let Some((url, allows)) = spot.side.store.url_with_credential(key) else {
+        return Err(Error::refused(format!("{} is not reached by a SAS", spot.side.store.place()))
+            .hint("leave `--with-sas` out: an address for this file alone is signed"));
+    };
+    Ok((url, format!("warning: whoever has this address can {allows}")))
 }

@@ -92,6 +92,21 @@ fn an_identity_of_another_group_is_asked_for_its_client_id() {
     assert!(planned.stdout.contains("\"AZURE_CLIENT_ID\"") && planned.stdout.contains("_AZUREML_SINGULARITY_JOB_UAI"), "{planned:?}");
 }
 
+/// As the toolkit's list had them: by name, wherever they are.
+#[test]
+fn an_identity_of_another_group_is_found_by_its_name() {
+    let lab = Lab::new();
+    lab.home.write("job.yaml", "identity: managed:lender\ncommand: 'true'\n");
+    let planned = lab.tow(["submit", "--dry-run", "-f", "job.yaml"]).ok();
+    assert!(planned.stdout.contains("\"AZURE_CLIENT_ID\"") && planned.stdout.contains("\"clientId\""), "{planned:?}");
+    for name in ["twin", "nobody"] {
+        lab.home.write("job.yaml", &format!("identity: managed:{name}\ncommand: 'true'\n"));
+        let refused = lab.tow(["submit", "--dry-run", "-f", "job.yaml"]);
+        assert_eq!(refused.code, 123, "{refused:?}");
+        assert!(refused.stderr.contains(&format!("has no identity `{name}`")) && refused.stderr.contains("give the whole id"), "{refused:?}");
+    }
+}
+
 #[test]
 fn what_it_would_wait_for_and_what_has_no_effect_is_said_before() {
     let lab = Lab::new();

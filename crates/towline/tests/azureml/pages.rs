@@ -46,10 +46,19 @@ fn job_management_as_the_page_tells_it() {
     let third = act.a(&format!("resubmit {}", &again[again.len() - 8..])).ok().id();
     assert_eq!(act.home().state_of(&again), "cancelled");
     act.lab.until_state(&third, "running");
-    // 2. How to abort a submitted job.
+    // 2. How to abort a submitted job: by the end of its id, and by the whole of it.
     act.a(&format!("abort {}", &third[third.len() - 8..])).ok();
     assert_eq!(act.lab.ended(&third)["state"], "cancelled");
     act.lab.until_gone(&third);
+    let fourth = act.a("submit python train.py --data voc20").ok().id();
+    act.lab.until_state(&fourth, "running");
+    act.a(&format!("abort {fourth}")).ok();
+    assert_eq!(act.lab.ended(&fourth)["state"], "cancelled");
+    // ACT's own limit for its lists.
+    for line in ["--max 2 q", "q --max 2", "--max 2 query"] {
+        let listed = act.a(&format!("{line} --json")).ok().json();
+        assert_eq!(listed["runs"].as_array().map(Vec::len), Some(2), "{line}: {listed}");
+    }
 }
 
 #[test]
@@ -153,6 +162,23 @@ fn data_and_output_are_the_mapped_folders_in_every_run() {
     act.aml().put_blob("vigblob", "path/to/data/voc20/theirs", "west");
     act.a("-c eu -f we3v32 u data/voc20").ok();
     assert_eq!(act.aml().blob("vigeastblob", "path/to/data/voc20/theirs").as_deref(), Some("west"));
+}
+
+/// Each file of ACT names all folders of its cluster: nothing of the default one's is mounted elsewhere.
+#[test]
+fn a_cluster_has_the_folders_of_its_own_file() {
+    let act = Act::new();
+    let output = "   output_folder:\n       azure_blob_config_file: ./aux_data/configs/vigblob_account.yaml # the blob account information\n       path: path/to/output # this folder will be as $ROOT/output\n";
+    act.cluster("k8", "vigblob", &[(output, "")]);
+    let own = format!("{{kind: azureml, endpoint: '{}', credential: managed_identity}}", act.lab.aml.endpoint());
+    act.home().configure(&format!("clusters:\n  aml: {own}\n  k8: {own}\n"));
+    let mounted = |line: &str| act.a(line).ok().stdout.contains("path/to/output");
+    assert!(mounted("submit --dry-run ls"), "the default cluster has it");
+    assert!(!mounted("-c k8 submit --dry-run ls"), "its own file does not name it");
+    let listed = act.a("-c k8 ls output");
+    assert!(listed.code == 122 && listed.stderr.contains("cluster `k8` has no folder `output`"), "{listed:?}");
+    act.home().write("towline.yaml", "folders: {extra: {datastore: vigblob, path: more}}\n");
+    assert!(act.a("-c k8 submit --dry-run ls").ok().stdout.contains("paths/more"), "what is named for all counts");
 }
 
 #[test]

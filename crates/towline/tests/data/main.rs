@@ -8,6 +8,8 @@ mod folder;
 mod hostile;
 mod identity;
 mod jobs;
+mod listing;
+mod marks;
 mod paths;
 mod refusals;
 mod remove;
@@ -16,6 +18,8 @@ mod s3;
 mod secrets;
 mod snapshots;
 mod ssh_folder;
+mod url;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -81,7 +81,11 @@ fn a_place_that_is_none() {
 fn a_restore_that_would_overwrite_or_finds_nothing() {
     let home = home();
     let folder = work(&home);
-    refused(&home, &["restore"], 123, &["is not empty; nothing was changed", "--path"]);
+    refused(&home, &["restore", "--backup", "latest"], 123, &["is not empty; nothing was changed", "--path"]);
+    // Who comes back to a node that has it still goes on working.
+    let still = home.tow(["scratch", "restore"]).ok();
+    assert!(still.stdout.contains("`work` is still there") && still.stdout.contains("nothing was changed"), "{still:?}");
+    assert!(home.tow(["scratch", "restore", "--json"]).ok().json()["backup"].is_null());
     assert_eq!(fs::read_to_string(folder.join("notes")).unwrap(), "first\n");
     let out = home.path("scratch/out");
     let path = out.to_str().unwrap();

@@ -126,3 +126,17 @@ fn a_controller_that_is_away_is_not_an_ending() {
     assert_eq!(lab.tow(["logs", &id]).ok().stdout, "late\n");
     assert_eq!(lab.jobs_of(&id).len(), 1, "once: {}", lab.queue());
 }
+
+#[test]
+fn what_a_link_out_of_the_run_leads_to_is_not_brought() {
+    let lab = Lab::shared();
+    let id = lab.tow(["submit", "ln -s /etc out; ln -s /etc/passwd file; mkdir real; echo in > real/x; ln -s real inner"]).ok().id();
+    assert_eq!(lab.ended(&id)["state"], "succeeded");
+    for path in ["out", "out/passwd", "file"] {
+        let refused = lab.tow(["get", &id, path]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (123, ""), "{path}: {refused:?}");
+        assert!(refused.stderr.contains("outside the run's folder"), "{path}: {refused:?}");
+    }
+    lab.tow(["get", &id, "inner/x"]).ok();
+    assert_eq!(lab.home.read(&format!("assets/{id}/inner/x")), "in\n");
+}

@@ -49,6 +49,10 @@ fn what_the_cluster_has_not_is_refused_before_it_is_sent() {
     lab.assert_refused(&submit(""), 121, &["no partition `mian`", "did you mean `main`", "debug"]);
     lab.configure(", partition: debug");
     lab.assert_refused(&submit("resources: {time: 31m}"), 123, &["31m", "`debug` allows 30m"]);
+    // An option that is passed on as it is counts: the job does not go to `debug`.
+    lab.assert_refused(&submit("resources: {time: 8d, native: ['-p main']}"), 123, &["8d", "`main` allows 7d"]);
+    lab.home.write("job.yaml", "resources: {time: 31m, native: ['--partition=main']}\nscript: echo never\n");
+    lab.tow(["submit", "--dry-run", "-f", "job.yaml"]).ok();
     lab.configure(", tiers: {premum: {qos: x}}");
     lab.assert_refused(&submit(""), 121, &["premum", "did you mean `premium`"]);
     lab.configure(", stage: \"../x\"");

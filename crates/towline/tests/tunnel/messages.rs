@@ -45,6 +45,15 @@ fn keys_that_are_missing_or_not_let_in() {
     define(&home, sshd.host(), Some(gone.as_ref()));
     assert_says(&home.tow(["tunnel", "open", "box"]), 121, &["/gone is not there, and `login`", "ssh-keygen -t ed25519 -f", "public half"]);
     nothing_came_of_it(&home);
+    // A program in the place of ssh that is told no, by a server that would also ask a person.
+    let ssh = home.path("programs/ssh");
+    fs::create_dir_all(ssh.parent().unwrap()).unwrap();
+    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|folder| folder.join("ssh")).find(|path| path.is_file()).unwrap();
+    let says = "no such identity: /home/me/gone: No such file or directory\nme@login: Permission denied (publickey,keyboard-interactive).";
+    towline_testkit::program(&ssh, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exec {} \"$@\" ;; esac\necho '{says}' >&2\nexit 255\n", real.display()));
+    let path = format!("{}:{}", ssh.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let refused: Output = home.command(["tunnel", "open", "box"]).env("PATH", path).output().unwrap().into();
+    assert_says(&refused, 121, &["the key /home/me/gone that your ssh configuration names is not there", "a second factor", "ssh-keygen"]);
 }
 
 #[test]

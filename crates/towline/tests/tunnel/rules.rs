@@ -84,3 +84,21 @@ fn a_file_that_cannot_be_read_is_named_and_the_others_work() {
     assert!(listed.stdout.contains("box") && listed.stderr.contains("odd.yaml:2:1: unknown key `vai`"), "{listed:?}");
     assert_says(&home.tow(["tunnel", "open", "odd"]), 121, &["unknown key `vai`", "did you mean `via`?"]);
 }
+
+#[test]
+fn the_number_of_a_sandbox_chooses_its_bastion() {
+    let home = home();
+    home.configure("bastions:\n  - {sandboxes: 0-999, via: jump0, user: alice}\n  - {sandboxes: 1000-1115, name: bastion1, resource_group: group1, subscription: sub1, user: DOMAIN.me}\n");
+    let added = home.tow(["tunnel", "add", "--sandbox", "1010", "--port", "22345", "--json"]).ok().json();
+    assert_eq!((&added["name"], &added["port"], &added["to"]), (&"gcr1010".into(), &22345.into(), &"GCRAZGDL1010".into()));
+    let text = fs::read_to_string(home.path("config/towline/tunnels/gcr1010.yaml")).unwrap();
+    assert!(text.contains("az, network, bastion, tunnel") && text.contains("virtualMachines/GCRAZGDL1010") && text.contains("user: DOMAIN.me"), "{text}");
+    home.tow(["tunnel", "add", "near", "--sandbox", "0123", "--user", "bob"]).ok();
+    let near = fs::read_to_string(home.path("config/towline/tunnels/near.yaml")).unwrap();
+    assert!(near.contains("to: GCRAZGDL0123") && near.contains("via: jump0") && near.contains("user: bob"), "{near}");
+    assert_says(&home.tow(["tunnel", "add", "--sandbox", "1500"]), 121, &["no bastion of the configuration leads to sandbox 1500", "0-999, 1000-1115"]);
+    assert_says(&home.tow(["tunnel", "add", "--sandbox", "12x4"]), 120, &["not the number of a sandbox"]);
+    assert_says(&home.tow(["tunnel", "add", "x", "--sandbox", "1010", "--via", "b"]), 120, &["--via"]);
+    assert_says(&home.tow(["tunnel", "add", "--to", "x"]), 120, &["NAME"]);
+    assert_eq!(rows(&home).len(), 2);
+}

@@ -96,3 +96,45 @@ fn a_file_is_never_its_own_copy() {
     assert_eq!((output.code, output.stdout.as_str()), (123, ""));
     assert_eq!(home.read("out/last.pt"), "last\n");
 }
+
+#[test]
+fn a_link_out_of_the_run_s_folder_is_refused_and_one_within_is_followed() {
+    let home = home();
+    fs::write(home.path("outside"), "secret").unwrap();
+    let outside = home.path("outside").display().to_string();
+    let line = format!(
+        "mkdir real && echo in > real/x && ln -s real inner && ln -s {outside} out && ln -s {} folder && ln -s nowhere broken",
+        home.path("").display()
+    );
+    let id = ended(&home, &[&line]);
+    for (path, part) in [("out", "outside the run's folder"), ("folder/outside", "outside the run's folder"), ("broken", "leads nowhere")] {
+        let output = home.tow(["get", &id, path]);
+        assert_eq!((output.code, output.stdout.as_str()), (123, ""), "{path}: {output:?}");
+        assert!(output.stderr.contains(part), "{path}: {output:?}");
+    }
+    assert!(!home.project().join("assets").exists(), "nothing was copied");
+    home.tow(["get", &id, "inner/x"]).ok();
+    assert_eq!(fs::read_to_string(home.project().join("assets").join(&id).join("inner/x")).unwrap(), "in\n");
+}
+
+#[test]
+fn a_file_that_does_not_fit_leaves_nothing_under_its_name() {
+    let home = home();
+    let id = ended(&home, &["dd if=/dev/zero of=big bs=1M count=3 2>/dev/null; echo small > small"]);
+    fs::create_dir(home.project().join("tiny")).unwrap();
+    let command = home.command(["get", &id, "small", "big", "--to", "tiny"]);
+    let mut shell = std::process::Command::new("unshare");
+    shell.args([
+        "-m",
+        "sh",
+        "-c",
+        "mount -t tmpfs -o size=1m tmpfs tiny || exit 99; printf old > tiny/big; \"$0\" \"$@\"; echo \"code $?\"; cat tiny/small; cat tiny/big; ls -A tiny",
+    ]);
+    shell.arg(command.get_program()).args(command.get_args()).current_dir(home.project()).env_clear();
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output: towline_testkit::Output = shell.output().unwrap().into();
+    if output.code == 99 || output.stderr.contains("Operation not permitted") {
+        return towline_testkit::ability::not_run("a full disk: nothing can be mounted here");
+    }
+    assert_eq!(output.stdout.lines().skip_while(|line| !line.starts_with("code")).collect::<Vec<_>>(), ["code 123", "small", "oldbig", "small"], "{output:?}");
+}

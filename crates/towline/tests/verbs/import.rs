@@ -85,9 +85,19 @@ pub(super) fn keys(report: &Value, list: &str) -> Vec<String> {
     report[list].as_array().unwrap().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A machine that has a keyring.
+pub(super) fn home_with_keyring() -> Home {
+    let mut home = home();
+    let programs = home.path("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    towline_testkit::program(&programs.join("secret-tool"), "#!/bin/sh\nexit 1\n");
+    home.set("PATH", &format!("{}:/usr/bin:/bin", programs.display()));
+    home
+}
+
 #[test]
 fn the_example_of_acts_page_is_found_at_its_place() {
-    let home = home();
+    let home = home_with_keyring();
     act_project(&home);
     let output = home.tow(["import", "act", "aux_data/aml/aml.yaml", "--json"]).ok();
     assert!(!output.stdout.contains(CANARY) && !output.stderr.contains(CANARY), "{output:?}");

@@ -1,7 +1,7 @@
 //! `tow import toolkit` and `sbatch`: job files, field by field; and what is wrong with a file of any tool.
 
 use super::home;
-use super::import::{CANARY, assert_values, everything, keys};
+use super::import::{CANARY, assert_values, everything, home_with_keyring, keys};
 use towline_core::job::{Image, IoMode, Job, Launch, Tier};
 use towline_engine::flow::read_job;
 use towline_testkit::Home;
@@ -74,7 +74,7 @@ fn the_toolkits_newer_form_is_read_whole() {
 
 #[test]
 fn the_toolkits_older_form_is_read_whole() {
-    let home = home();
+    let home = home_with_keyring();
     let form = serde_json::json!({
         "cluster": {"virtual_cluster": "itplabrr1cl1", "instance_type": "8", "node_count": "2", "sla_tier": "Basic"},
         "storage": {"datastore_name": "research", "container_name": "box", "account_name": "acct", "account_key": CANARY, "sas_token": format!("https://acct.blob.core.windows.net/box?sv=1&sig={CANARY}")},

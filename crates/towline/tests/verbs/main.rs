@@ -24,6 +24,7 @@ mod query;
 mod resubmit;
 mod run;
 mod scratch;
+mod seeds;
 mod show;
 mod ssh;
 mod submit;

@@ -1,6 +1,7 @@
 //! Conversions as a whole, on texts.
 
 mod act;
+mod amlt;
 mod existing;
 mod sbatch;
 mod toolkit;
@@ -11,7 +12,7 @@ use super::*;
 fn import_texts(kind: Kind, texts: &[(&str, &str)], given: &[&str], existing: Option<&str>, force: bool) -> Result<Imported> {
     let text = |file: &Path| texts.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_owned());
     let read = |file: &Path| text(file).ok_or_else(|| io::ErrorKind::NotFound.into());
-    import(kind, &given.iter().map(PathBuf::from).collect::<Vec<_>>(), &read, existing, force)
+    import(kind, &given.iter().map(PathBuf::from).collect::<Vec<_>>(), &read, &There { existing, force, keyring: true })
 }
 
 /// Imports all of the texts.
@@ -96,6 +97,6 @@ fn json_may_have_comments_and_its_mistakes_have_their_place() {
 
 #[test]
 fn what_is_no_plain_file_is_not_read() {
-    let wrong = import(Kind::Act, &["/dev/zero".into()], &read_plain, None, false).expect_err("refused");
+    let wrong = import(Kind::Act, &["/dev/zero".into()], &read_plain, &There::default()).expect_err("refused");
     assert_eq!(wrong.to_string(), "/dev/zero is not a plain file");
 }

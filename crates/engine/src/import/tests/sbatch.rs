@@ -65,3 +65,20 @@ fn a_secret_has_the_line_of_its_file() {
     assert!(warns(report, "line 5 of x.sh held a secret"), "{report:#?}");
     assert!(report.commands[0].ends_with("the value from line 5 of x.sh"), "{report:#?}");
 }
+
+#[test]
+fn gpus_of_the_whole_job_are_shared_out_and_parts_of_a_job_are_named() {
+    let gpus = |lines: &[&str]| {
+        let all = script(lines, "srun x");
+        (value(&all, "x.tow.yaml", "resources/nodes"), value(&all, "x.tow.yaml", "resources/gpus_per_node"), warns(&all.reports[0], "on one node"))
+    };
+    assert_eq!(gpus(&["--gpus=16 --gpus-per-task=1"]), ("(none)".into(), "16".into(), true));
+    assert_eq!(gpus(&["--gpus=16"]), ("(none)".into(), "16".into(), true));
+    assert_eq!(gpus(&["-N 2 --gpus=16 --gpus-per-task=1"]), ("2".into(), "8".into(), false));
+    assert_eq!(gpus(&["-N 2 --gpus-per-task=1 --ntasks=16"]), ("2".into(), "8".into(), false));
+    assert_eq!(gpus(&["--gpus=1"]), ("(none)".into(), "1".into(), false));
+    let all = script(&["-N 1 --gres=gpu:4", "hetjob", "-N 2 --partition=cpu"], "srun x");
+    assert_values(&all, "x.tow.yaml", &[("resources/nodes", "1"), ("resources/gpus_per_node", "4"), ("resources/native", "(none)")]);
+    assert!(says(&all.reports[0].not_mapped, "hetjob").contains("one kind of node"), "{:#?}", all.reports);
+    assert!(warns(&all.reports[0], "only the first was imported"), "{:#?}", all.reports);
+}

@@ -83,3 +83,42 @@ fn every_field_has_its_line() {
     assert_eq!(says(&report.not_needed, "storage"), "nothing is said");
     assert!(says(&report.not_mapped, "experiment.managed_ids").ends_with("did you mean `managed_id`?"), "{report:#?}");
 }
+
+#[test]
+fn a_sweep_may_have_its_values_on_lines_of_their_own() {
+    let sweep = |entries: serde_json::Value| {
+        let form = serde_json::json!({"experiment": {"job_name": "a", "script": ["x ${{lr_G}} ${{lr_D}} ${{seed}}"], "arg_sweep": entries}});
+        imported(Kind::Toolkit, &[("a.json", &form.to_string())])
+    };
+    let expected = [("sweep/(lr_G, lr_D)", "[[1e-4, 1e-4], [2e-4, 1e-4]]"), ("sweep/seed", "[1, 2, 3]")];
+    for entries in [
+        serde_json::json!(["(lr_G, lr_D):", "(1e-4, 1e-4)", "(2e-4, 1e-4)", "seed:", "1", "2", "3"]),
+        serde_json::json!(["(lr_G, lr_D):\n(1e-4, 1e-4)\n(2e-4, 1e-4)", "seed: 1-2, 3"]),
+        serde_json::json!("(lr_G, lr_D):\n(1e-4, 1e-4),\n(2e-4, 1e-4)\n\nseed: 1,\n2\n3"),
+        serde_json::json!(["(lr_G, lr_D): (1e-4, 1e-4), (2e-4, 1e-4)", "seed: 1-3"]),
+    ] {
+        assert_values(&sweep(entries.clone()), "a.tow.yaml", &expected);
+    }
+    let form = serde_json::json!({"experiment": {"job_name": "a", "script": ["x"], "arg_sweep": ["lr:", "seed: 1"]}}).to_string();
+    assert!(refused(Kind::Toolkit, "a.json", &form).to_string().contains("`lr:` has no value"));
+}
+
+#[test]
+fn an_identity_that_is_not_used_is_none() {
+    for (word, made) in [(serde_json::json!(false), "(none)"), ("Not used".into(), "(none)"), ("my-uami".into(), "managed:my-uami")] {
+        let form = serde_json::json!({"experiment": {"job_name": "a", "script": ["x"], "managed_id": word}}).to_string();
+        assert_eq!(value(&imported(Kind::Toolkit, &[("a.json", &form)]), "a.tow.yaml", "identity"), made, "{word}");
+    }
+}
+
+#[test]
+fn without_a_keyring_credentials_are_variables() {
+    let text = form("a", "w", "box").replace("datastore=research", "export HF_TOKEN=hf_0123456789abcdef");
+    let read = |_: &Path| Ok(text.clone());
+    let all = import(Kind::Toolkit, &["a.json".into()], &read, &There::default()).expect("converts");
+    assert_eq!(value(&all, "towline.yaml", "datastores/research/credential"), "{account_key: \"env:RESEARCH_ACCOUNT_KEY\"}");
+    let report = &all.reports[0];
+    assert_eq!(report.commands[0], "export RESEARCH_ACCOUNT_KEY=…    # paste the value of `storage.account_key`", "{report:#?}");
+    assert!(report.commands[1].starts_with("export HF_TOKEN=…    # paste the value from line 1"), "{report:#?}");
+    assert!(warns(report, "`secret-tool` is not installed") && !report.text().contains("secret-tool store"), "{report:#?}");
+}

@@ -71,7 +71,7 @@ impl Cloud for AzureCloud {
     fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>> {
         let access = match &place.access {
             BlobAccess::Key(key) => Access::Credential(AzureCredential::Key(key.clone())),
-            BlobAccess::Sas(sas) => Access::Credential(AzureCredential::Sas(sas.clone())),
+            BlobAccess::Sas(sas) => Access::Credential(AzureCredential::Sas(sas.clone(), None)),
             BlobAccess::Token => Access::SignedIn(Arc::clone(&self.cloud)),
         };
         let root = place.root.trim_matches('/');

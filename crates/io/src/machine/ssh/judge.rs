@@ -102,12 +102,6 @@ impl Case<'_> {
         let ways = said.lines().filter(|line| line.contains("Permission denied (")).find_map(|line| line.rsplit_once('(')).map_or("", |(_, ways)| ways);
         let ways = ways.trim_end_matches(['.', ')', '\r']);
         let asks = ["password", "keyboard-interactive"].iter().any(|way| ways.contains(way));
-        if asks && !self.may_ask {
-            let error = Error::refused(format!("`{}`{} wants to ask for a password or a second factor, and nobody can be asked here", self.host, self.at()));
-            return error
-                .hint("run `tow clusters`, or for a tunnel `tow tunnel open`, on a terminal once: the connection is then kept for a day")
-                .hint("or let a key in that needs no question");
-        }
         let missing: Vec<&str> = said
             .lines()
             .filter_map(|line| line.split_once("no such identity: "))
@@ -115,8 +109,24 @@ impl Case<'_> {
             .map(|(file, _)| file)
             .collect();
         let tried = self.resolved.keys_tried(self.home, self.has_agent);
-        let tried = format!("keys tried: {}", tried.join(", "));
-        if self.resolved.keys_tried(self.home, self.has_agent).is_empty() {
+        if let Some(file) = missing.first().filter(|_| asks && !self.may_ask) {
+            let others = if tried.is_empty() { String::new() } else { format!(" (other keys were tried: {})", tried.join(", ")) };
+            let error = Error::config(format!(
+                "the key {file} that your ssh configuration names is not there{others}, and without it `{}`{} asks for a password or a second factor",
+                self.host,
+                self.at()
+            ));
+            return error
+                .hint(format!("put the key there, or make one: ssh-keygen -t ed25519 -f {}", super::super::quote::word(file)))
+                .hint(format!("then have the public half of it (the file that ends in .pub) let in at `{}`", self.host));
+        }
+        if asks && !self.may_ask {
+            let error = Error::refused(format!("`{}`{} wants to ask for a password or a second factor, and nobody can be asked here", self.host, self.at()));
+            return error
+                .hint("run `tow clusters`, or for a tunnel `tow tunnel open`, on a terminal once: the connection is then kept for a day")
+                .hint("or let a key in that needs no question");
+        }
+        if tried.is_empty() {
             let what = missing.first().map_or_else(|| "you have no key for ssh".to_owned(), |file| format!("the key {file} is not there"));
             let error = Error::config(format!("{what}, and `{}`{} wants one", self.host, self.at()));
             return error
@@ -126,7 +136,7 @@ impl Case<'_> {
                 ))
                 .hint(format!("then have the public half of it (the file that ends in .pub) let in at `{}`", self.host));
         }
-        let error = Error::refused(format!("`{}`{} does not let you in ({tried})", self.host, self.at()));
+        let error = Error::refused(format!("`{}`{} does not let you in (keys tried: {})", self.host, self.at(), tried.join(", ")));
         if said.contains("Too many authentication failures") {
             return error
                 .hint(format!("too many keys were tried: write `IdentityFile` and `IdentitiesOnly yes` for `Host {}` into your ssh configuration", self.host));
@@ -218,6 +228,10 @@ mod tests {
         assert_eq!(error.to_string(), "the key /nowhere/key is not there, and `login` (h port 22) wants one");
         assert_eq!(error.hints()[0], "make one: ssh-keygen -t ed25519 -f /nowhere/key");
         assert!(case.judge("me@h: Permission denied (publickey).").to_string().starts_with("you have no key for ssh"));
+        // Also where the server would ask a person for something else then.
+        let error = case.judge("no such identity: /nowhere/key: No such file or directory\nme@h: Permission denied (publickey,keyboard-interactive).\n");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().starts_with("the key /nowhere/key that your ssh configuration names is not there, and without it `login`"), "{error}");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use super::super::Report;
 use super::{described, json, moved};
 use crate::context::Context;
 use crate::scratch::{self, Known};
-use towline_core::Result;
 use towline_core::workspace::Workspace;
+use towline_core::{Error, ErrorKind, Result};
 use towline_wire::workspace::{Act, Outcome};
 
 /// Bring a workspace back, onto a fresh node or beside what is there. Never over anything.
@@ -41,9 +41,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let setup = if args.setup { known.workspace.setup.clone() } else { Vec::new() };
     let target = Workspace { path, ..known.workspace.clone() };
     let task = scratch::task(context, &known.name, &target, Act::Restore { backup: args.backup.clone(), only: args.only.clone(), setup })?;
-    let (path, backup) = match scratch::perform(context, &task)? {
-        Outcome::Restored { path, backup } => (path, backup),
-        other => return super::unexpected(&known.name, &other),
+    let (path, backup) = match scratch::perform(context, &task) {
+        Ok(Outcome::Restored { path, backup }) => (path, backup),
+        Ok(other) => return super::unexpected(&known.name, &other),
+        // A node that has the workspace still: who only wants to work there has what they want.
+        Err(error) if is_there_still(&error) && args.path.is_none() && args.backup.is_none() => return Ok(kept(&known, &target)),
+        Err(error) => return Err(error),
     };
     let mut hints = Vec::new();
     if args.on.is_some() && args.path.is_none() {
@@ -53,6 +56,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let text = format!("restored to {path}{place}: backup {}\n", described(&backup));
     let json = serde_json::json!({ "workspace": known.name, "path": path, "on": known.workspace.on, "backup": json::Backup::from(&backup) });
     Ok(hints.into_iter().fold(Report::new(text, &json), Report::hint))
+}
+
+/// Whether a restore found the workspace with something in it.
+fn is_there_still(error: &Error) -> bool {
+    error.kind() == ErrorKind::Refused && error.message().ends_with("is not empty; nothing was changed")
+}
+
+fn kept(known: &Known, target: &Workspace) -> Report {
+    let on = known.workspace.on.as_deref().map_or_else(String::new, |on| format!(" on {on}"));
+    let json = serde_json::json!({ "workspace": known.name, "path": target.path, "on": known.workspace.on, "backup": null });
+    let report = Report::new(format!("`{}` is still there: {}{on}; nothing was changed\n", known.name, target.path), &json);
+    report.hint("go on working there; a backup beside it: `tow scratch restore --path FOLDER`")
 }
 
 /// The workspace is on another machine from now on, also for automatic backups.

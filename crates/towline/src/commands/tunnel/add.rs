@@ -14,12 +14,17 @@ use towline_core::{Error, Result};
   tow tunnel add inner --to c1 --via bastion,login --user alice --open
   tow tunnel add notebook --to box:8888 --probe http
   tow tunnel add vm --az-bastion BASTION --resource-group GROUP --target RESOURCE_ID
+  tow tunnel add --sandbox 1234                by the table `bastions` of the configuration
   tow tunnel add vm --to vm1 --via-command -- my-bastion --listen {port}")]
 pub(crate) struct Args {
-    #[arg(value_name = "NAME")]
-    name: String,
+    /// What it is called [with --sandbox: gcr1234].
+    #[arg(value_name = "NAME", required_unless_present = "sandbox")]
+    name: Option<String>,
+    /// The sandbox of this number; `bastions` of the configuration says which bastion leads there.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["to", "via", "via_command", "az_bastion"])]
+    sandbox: Option<String>,
     /// Where it leads, as the last hop sees it [port: 22].
-    #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "az_bastion")]
+    #[arg(long, value_name = "HOST[:PORT]", required_unless_present_any = ["az_bastion", "sandbox"])]
     to: Option<String>,
     /// Hosts on the way, as ssh knows them, in their order.
     #[arg(long, value_name = "HOP[,HOP…]")]
@@ -60,28 +65,52 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    check_name(&args.name)?;
-    if let Some(known) = tunnels::all(context)?.get(&args.name) {
-        return Err(tunnels::exists(&args.name, &known.origin));
+    let name = args.name.clone().or_else(|| args.sandbox.as_ref().map(|number| format!("gcr{number}"))).unwrap_or_default();
+    let mut tunnel = match &args.sandbox {
+        Some(number) => to_sandbox(context, number, args)?,
+        None => tunnel(args)?,
+    };
+    check_name(&name)?;
+    if let Some(known) = tunnels::all(context)?.get(&name) {
+        return Err(tunnels::exists(&name, &known.origin));
     }
-    let mut tunnel = tunnel(args)?;
     let port = match tunnel.port {
         Some(port) => port,
-        None => tunnels::free_port(context, &args.name)?,
+        None => tunnels::free_port(context, &name)?,
     };
     tunnel.port = Some(port);
-    let definition = Definition::new(&args.name, &tunnel, port)?;
+    let definition = Definition::new(&name, &tunnel, port)?;
     if let Some(taken) = tunnels::all(context)?.values().find(|named| named.tunnel.port == Some(port)) {
         return Err(Error::refused(format!("port {port} is that of tunnel `{}` ({})", taken.name, taken.origin)).hint("another --port, or none"));
     }
-    let file = tunnels::add(context, &args.name, &tunnel)?;
-    let json = serde_json::json!({ "name": args.name, "port": port, "to": definition.to.to_string(), "via": definition.shown_way(), "file": file });
+    let file = tunnels::add(context, &name, &tunnel)?;
+    let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_way(), "file": file });
     if args.open {
-        let named = Named { name: args.name.clone(), tunnel, origin: file.display().to_string(), file: Some(file) };
+        let named = Named { name, tunnel, origin: file.display().to_string(), file: Some(file) };
         return open::open_all(context, &[named], true);
     }
-    let report = Report::new(format!("{}  127.0.0.1:{port} to {}\n", args.name, definition.to), &json).hint(format!("tow tunnel open {}", args.name));
-    next_steps(context, report, &args.name, &definition)
+    let report = Report::new(format!("{name}  127.0.0.1:{port} to {}\n", definition.to), &json).hint(format!("tow tunnel open {name}"));
+    next_steps(context, report, &name, &definition)
+}
+
+/// By the table of the configuration; what is given beside the number counts more.
+fn to_sandbox(context: &Context, number: &str, args: &Args) -> Result<Tunnel> {
+    let found = towline_core::bastion::tunnel_to(number, &context.layers()?.config.bastions)?;
+    Ok(Tunnel {
+        port: args.port,
+        user: args.user.clone().or(found.user),
+        probe: args.probe.as_deref().map(Probe::parse).transpose()?,
+        ssh_config: ssh_config(args)?,
+        ..found
+    })
+}
+
+fn ssh_config(args: &Args) -> Result<Option<String>> {
+    match &args.ssh_config {
+        Some(file) if file.starts_with("~/") => Ok(Some(file.clone())),
+        Some(file) => absolute(file).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn tunnel(args: &Args) -> Result<Tunnel> {
@@ -103,11 +132,7 @@ fn tunnel(args: &Args) -> Result<Tunnel> {
         }
         None => Some(args.command.clone()).filter(|words| !words.is_empty()),
     };
-    let ssh_config = match &args.ssh_config {
-        Some(file) if file.starts_with("~/") => Some(file.clone()),
-        Some(file) => Some(absolute(file)?),
-        None => None,
-    };
+    let ssh_config = ssh_config(args)?;
     Ok(Tunnel {
         to,
         via: args.via.clone(),
