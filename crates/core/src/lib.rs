@@ -28,6 +28,7 @@ pub mod template;
 pub mod time;
 pub mod transport;
 pub mod tunnel;
+pub mod visible;
 pub mod why;
 pub mod workspace;
 pub mod yaml;

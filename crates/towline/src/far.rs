@@ -171,15 +171,29 @@ fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, t
             _ => Ok(()),
         };
     }
-    let mut file = std::fs::File::create(target).map_err(failed)?;
-    let mut offset = 0;
-    loop {
-        let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
-        if bytes.is_empty() {
-            break;
+    whole(target, |part| {
+        let mut file = std::fs::File::create(part).map_err(failed)?;
+        let mut offset = 0;
+        loop {
+            let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
+            if bytes.is_empty() {
+                break;
+            }
+            file.write_all(&bytes).map_err(failed)?;
+            offset += bytes.len() as u64;
         }
-        file.write_all(&bytes).map_err(failed)?;
-        offset += bytes.len() as u64;
-    }
-    file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+        file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+    })
+}
+
+/// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut short leaves nothing.
+pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let renamed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+    make(&part).and_then(|()| std::fs::rename(&part, target).map_err(renamed)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&part);
+    })
 }

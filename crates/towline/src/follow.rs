@@ -75,7 +75,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         let over = follower.attempt_is_over();
         follower.drain()?;
         if over {
-            follower.flush_partial_lines();
+            follower.flush_partial_lines()?;
             let last = follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
             if last || view.one_attempt {
                 return Ok(Followed::Ended(follower.state));
@@ -89,7 +89,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             }
         }
         if !view.follow {
-            follower.flush_partial_lines();
+            follower.flush_partial_lines()?;
             return Ok(Followed::Shown);
         }
         follower.tell_that_it_waits();
@@ -223,14 +223,14 @@ impl Follower<'_> {
                     break;
                 }
                 self.offsets.insert((self.attempt, source), offset + chunk.bytes.len() as u64);
-                self.show(source, &chunk.bytes);
+                self.show(source, &chunk.bytes)?;
             }
         }
         Ok(())
     }
 
     /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
-    fn show(&mut self, source: LogSource, bytes: &[u8]) {
+    fn show(&mut self, source: LogSource, bytes: &[u8]) -> Result<()> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
@@ -242,8 +242,8 @@ impl Follower<'_> {
         for line in pending.split_inclusive(|byte| *byte == b'\n') {
             self.line(source, line, &mut shown);
         }
-        output::data(&shown);
         self.partial.insert(source, rest);
+        output::data(&shown)
     }
 
     fn line(&self, source: LogSource, line: &[u8], shown: &mut Vec<u8>) {
@@ -270,7 +270,7 @@ impl Follower<'_> {
         shown.extend_from_slice(line);
     }
 
-    fn flush_partial_lines(&mut self) {
+    fn flush_partial_lines(&mut self) -> Result<()> {
         for (source, rest) in std::mem::take(&mut self.partial) {
             if !rest.is_empty() {
                 let mut shown = Vec::new();
@@ -278,9 +278,10 @@ impl Follower<'_> {
                 if !shown.is_empty() && !shown.ends_with(b"\n") {
                     shown.push(b'\n');
                 }
-                output::data(&shown);
+                output::data(&shown)?;
             }
         }
+        Ok(())
     }
 
     /// Sleeps until something may be new. `true` when the user wants to leave.

@@ -49,7 +49,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some(first) = runs.first() {
         far::carried_over(context, &name, first)?;
     }
-    let report = Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs }));
+    let report =
+        Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs })).done(format!("{submission} is adopted all the same"));
     Ok(report.hint(format!("it is yours here too: tow logs -f {}", submission.short())))
 }
 

@@ -97,7 +97,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
         return Err(Error::refused(format!("{} is that file already", to.display())).hint("choose another folder with --to"));
     }
-    fs::copy(from, to).map_err(failed)?;
+    crate::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
     copied.push(to.to_owned());
     Ok(())
 }

@@ -61,9 +61,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         && !context.json
     {
         let tail = logfiles::tail_lines(path, args.lines).unwrap_or_default();
-        output::data(&tail);
+        output::data(&tail)?;
         if !tail.is_empty() && !tail.ends_with(b"\n") {
-            output::data(b"\n");
+            output::data(b"\n")?;
         }
     }
     let mut text = String::new();

@@ -18,6 +18,7 @@ mod import;
 mod import_jobs;
 mod logs;
 mod nodes;
+mod output;
 mod prune;
 mod ps;
 mod query;

@@ -78,7 +78,7 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
     let text = lines.concat();
     if let Some(error) = failed {
         if !opened.is_empty() && !context.json {
-            output::data(text.as_bytes());
+            output::text(&text)?;
         }
         return Err(error);
     }
