@@ -39,7 +39,9 @@ impl Sources {
     /// The files and variables of this user in this folder.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
         Self {
-            user_file: user_folder(environment).map(|folder| folder.join("config.yaml")).filter(|file| file.exists()),
+            user_file: user_folder(environment)
+                .map(|folder| folder.join("config.yaml"))
+                .filter(|file| !matches!(towline_host::filesystem::look(file), Ok(None))),
             act: ActLayout::find(folder, environment),
             project_file: folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.exists()),
             variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),

@@ -115,7 +115,7 @@ fn known(state: &StateFolder, config: &AzureConfig) -> Option<AzureSite> {
 /// Where a run's logs and what it left lie, as an address that Azure's tools know.
 pub(crate) fn folder(state: &StateFolder, record: &RunRecord) -> String {
     let known = std::fs::read(state.cluster(&record.cluster, "facts")).ok().and_then(|bytes| serde_json::from_slice::<KnownSite>(&bytes).ok());
-    let named = std::fs::read(state.cluster(&record.cluster, "definition")).ok().and_then(|bytes| serde_json::from_slice::<NamedCluster>(&bytes).ok());
+    let named = NamedCluster::read(&state.cluster(&record.cluster, "definition")).ok().flatten();
     let store = known.map_or_else(|| "workspaceblobstore".to_owned(), |known| known.site.store.name);
     let stage = named.and_then(|named| AzureConfig::new(&named.name, &named.cluster, None, &user()).ok()).map(|config| config.stage).unwrap_or_default();
     format!("azureml://datastores/{store}/paths/{stage}/runs/{}", record.id)

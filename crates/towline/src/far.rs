@@ -45,7 +45,14 @@ pub(crate) fn places(state: &StateFolder, history: &History, record: &RunRecord)
 
 /// What is shown of a far run is as old as what was last heard of its cluster.
 pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
-    let Some(status) = ClusterStatus::read(&state.cluster(&record.cluster, "status")) else { return };
+    let status = match ClusterStatus::read(&state.cluster(&record.cluster, "status")) {
+        Ok(Some(status)) => status,
+        Ok(None) => return,
+        Err(error) => {
+            record.freshness = Freshness::Stale { since: record.created, why: format!("when it was last heard of cannot be read: {error}") };
+            return;
+        }
+    };
     let seen = status.seen.unwrap_or(record.created);
     let age = towline_host::clock::now().since(seen);
     let why = status.trouble.or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
@@ -87,7 +94,7 @@ pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Res
             next = loop {
                 match conversation.next_reply() {
                     Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                        let status = ClusterStatus::read(&context.state()?.cluster(cluster, "status"));
+                        let status = ClusterStatus::read(&context.state()?.cluster(cluster, "status")).ok().flatten();
                         if let Some(why) = status.and_then(|status| status.trouble).filter(|_| begun.elapsed() >= ANSWERS) {
                             output::status(&format!("warning: `{cluster}` does not answer: {why}\n  {run} is written down and will be sent when it does"));
                             return Ok(());

@@ -6,39 +6,49 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
 use towline_host::{crash, lock, process};
 use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
 use towline_wire::layout::StateFolder;
 
+/// Before a journal that could not be read is tried again.
+const UNREAD_PAUSE: Duration = Duration::from_secs(1);
+
 impl Daemon {
     /// Takes up every runner there is. Live ones are called; what dead ones wrote is final.
-    pub(super) fn adopt_all(&mut self) {
+    /// What cannot be read could be a run that lives: nobody may take its place.
+    pub(super) fn adopt_all(&mut self) -> Result<()> {
         crash::pass("daemon.adopt.begun");
+        let unread = |path: &Path| {
+            let text = format!("{} cannot be read, and says which runs are alive", path.display());
+            move |error: std::io::Error| Error::refused(text).source_error(error)
+        };
+        let folder = self.state.runners();
         let mut seen = BTreeSet::new();
-        for entry in std::fs::read_dir(self.state.runners()).into_iter().flatten().flatten() {
+        for entry in towline_host::filesystem::entries(&folder).map_err(unread(&folder))? {
             let file = entry.file_name().to_string_lossy().into_owned();
             let Some(name) = file.strip_suffix(".journal") else { continue };
             seen.insert(name.to_owned());
             let path = entry.path();
-            let records = journal::read(&path).unwrap_or_default();
+            let records = journal::read(&path).map_err(unread(&path))?;
             self.replay_claims(name, &records);
             if lock::is_held(&path).unwrap_or(true) {
                 tokio::spawn(call(self.state.clone(), name.to_owned(), self.inbox.clone()));
             } else {
                 // Read again: it may have ended between the two looks.
-                let records = journal::read(&path).unwrap_or_default();
+                let records = journal::read(&path).map_err(unread(&path))?;
                 self.settled(name, &records);
             }
         }
         self.settle_runs_of_missing_runners(&seen);
         self.finish_cancelled();
         crash::pass("daemon.adopt.done");
+        Ok(())
     }
 
     /// A power cut may have lost the intents that were not synced yet; a claim proves one.
@@ -85,13 +95,19 @@ impl Daemon {
         match carrying {
             Some((run, carried)) if self.queue.key(&run) == Some(key) && carried == attempt => {
                 self.runners.assign(name, key, attempt);
-                self.take_up(name, key, attempt);
+                match journal::read(&self.state.runner_journal(name)) {
+                    Ok(records) => self.take_up(&records, key, attempt),
+                    Err(error) => self.hear_again(name, Some((run, carried)), &error),
+                }
             }
             // It is ours and has not read its assignment yet.
             None if self.runners.is_own(name) => {}
             // It never got its assignment, and now never will: the old line is cut.
-            _ => {
-                let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
+            carrying => {
+                let records = match journal::read(&self.state.runner_journal(name)) {
+                    Ok(records) => records,
+                    Err(error) => return self.hear_again(name, carrying, &error),
+                };
                 if let Some(id) = self.run_of(key).map(|run| run.id.clone()) {
                     self.settle_attempt(key, &id, attempt, &records);
                 }
@@ -100,11 +116,21 @@ impl Daemon {
         }
     }
 
+    /// Its journal cannot be read now: what it introduced itself with is taken up again in a while.
+    fn hear_again(&self, name: &str, carrying: Option<(RunId, u32)>, error: &std::io::Error) {
+        log(&format!("the journal of runner {name} cannot be read: {error}"));
+        let (inbox, name) = (self.inbox.clone(), name.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(UNREAD_PAUSE).await;
+            let message = towline_wire::runner::FromRunner::Hello { runner: name.clone(), carrying };
+            let _ = inbox.send(Message::Runner { name, message });
+        });
+    }
+
     /// An attempt that runs under a runner from before: learn what happened meanwhile.
-    fn take_up(&mut self, name: &str, key: RunKey, attempt: u32) {
+    fn take_up(&mut self, records: &[JournalRecord], key: RunKey, attempt: u32) {
         let Some(id) = self.run_of(key).map(|run| run.id.clone()) else { return };
-        let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
-        let trace = journal::trace(&records, &id, attempt);
+        let trace = journal::trace(records, &id, attempt);
         if let Some(at) = trace.started {
             self.attempt_started(key, attempt, at);
         }
@@ -194,7 +220,7 @@ impl Daemon {
 /// Connects to a live runner; one that dies meanwhile settles by its journal.
 async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
     let journal = state.runner_journal(&name);
-    while lock::is_held(&journal).unwrap_or(false) {
+    while lock::is_held(&journal).unwrap_or(true) {
         if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock")) {
             match runners::serve(&name, stream, inbox.clone()) {
                 Ok(control) => {
@@ -213,11 +239,18 @@ async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::Unboun
 async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
     let journal = state.runner_journal(&name);
     let mut pause = 1;
-    while lock::is_held(&journal).unwrap_or(false) {
+    let records = loop {
+        // Whoever cannot look does not know: only a lock that is seen to be free, and a journal that was read, end it.
+        match lock::is_held(&journal).and_then(|is_held| if is_held { Ok(None) } else { journal::read(&journal).map(Some) }) {
+            Ok(Some(records)) => break records,
+            Ok(None) => pause = (pause * 2).min(50),
+            Err(error) => {
+                log(&format!("the journal of runner {name} cannot be read: {error}"));
+                pause = 1000;
+            }
+        }
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        pause = (pause * 2).min(50);
-    }
-    let records = journal::read(&journal).unwrap_or_default();
+    };
     let _ = inbox.send(Message::Settled { name, records });
 }
 

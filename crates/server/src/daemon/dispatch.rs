@@ -114,7 +114,7 @@ impl Daemon {
             attempt: run.state.attempt,
             parameters: &run.parameters,
             resolved,
-            secrets: &self.secrets(&run.submission),
+            secrets: &self.secrets(&run.submission)?,
             grounds: &grounds,
             gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
             gpu_make: self.gpu_make(),

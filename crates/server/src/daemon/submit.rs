@@ -207,8 +207,14 @@ impl Daemon {
         file.sync_data()
     }
 
-    pub(super) fn secrets(&self, submission: &RunId) -> SecretSet {
-        fs::read(self.state.secret(submission)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default()
+    /// What was kept; that it cannot be read does not mean that there was nothing.
+    pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
+        let path = self.state.secret(submission);
+        let unread = || Error::refused(format!("the secrets in {} cannot be read", path.display()));
+        match towline_host::filesystem::read_if_there(&path).map_err(|error| unread().source_error(error))? {
+            Some(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(unread),
+            None => Ok(SecretSet::default()),
+        }
     }
 
     pub(super) fn drop_secrets(&self, submission: &RunId) {

@@ -127,7 +127,11 @@ fn datastores(context: &Context) -> Vec<Check> {
 /// Each tunnel that is to be open says whether it is.
 fn tunnels(context: &Context) -> Vec<Check> {
     let Ok(state) = context.state() else { return Vec::new() };
-    let told = crate::tunnels::wanted(state).into_iter().map(|(name, wanted)| {
+    let wanted = match crate::tunnels::wanted(state) {
+        Ok(wanted) => wanted,
+        Err(error) => return vec![check("tunnels", Err(error))],
+    };
+    let told = wanted.into_iter().map(|(name, wanted)| {
         let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
         let answer = match crate::tunnels::status(state, &name) {
             Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", status.since)),

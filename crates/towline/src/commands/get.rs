@@ -58,11 +58,17 @@ fn find(roots: &[PathBuf], path: &Path) -> Result<PathBuf> {
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Error::refused(format!("{} is not a path below the run's folder", path.display())).hint("give it relative to where the run started"));
     }
-    roots
-        .iter()
-        .map(|root| root.join(path))
-        .find(|from| from.exists())
-        .ok_or_else(|| Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
+    for from in roots.iter().map(|root| root.join(path)) {
+        // A link of the run's own that leads nowhere is not a file of it.
+        let dead = || from.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        match towline_host::filesystem::look(&from) {
+            Ok(Some(_)) => return Ok(from),
+            Ok(None) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && dead() => {}
+            Err(error) => return Err(Error::refused(format!("{} cannot be looked at", from.display())).source_error(error)),
+        }
+    }
+    Err(Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
 }
 
 /// Never into itself: `within` is where everything goes.

@@ -29,6 +29,7 @@ mod show;
 mod ssh;
 mod submit;
 mod sweep;
+mod unreadable;
 mod wait;
 mod why;
 

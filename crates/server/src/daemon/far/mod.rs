@@ -147,10 +147,9 @@ impl Daemon {
             Some(plan) => Ok(Some(plan.clone())),
             None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
         };
-        match plan {
-            Ok(Some(plan)) => {
+        match plan.and_then(|plan| Ok(plan.zip(Some(self.secrets(submission)?)))) {
+            Ok(Some((plan, secrets))) => {
                 let plan = self.with_runs(plan, submission);
-                let secrets = self.secrets(submission);
                 self.order(cluster, Order::Submit { plan, secrets, again });
             }
             Ok(None) => log(&format!("{submission}: its plan is not in the history")),

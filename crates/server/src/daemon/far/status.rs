@@ -60,7 +60,7 @@ impl Status {
 
 impl Inner {
     fn trouble(&mut self, why: &str, hints: &[String]) {
-        let seen = ClusterStatus::read(&self.path).and_then(|status| status.seen);
+        let seen = ClusterStatus::read(&self.path).ok().flatten().and_then(|status| status.seen);
         self.write(&ClusterStatus { seen, trouble: Some(why.to_owned()), hints: hints.to_vec() }, false);
     }
 
