@@ -13,6 +13,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod job;
+pub mod network;
 pub mod plan;
 pub mod quantity;
 pub mod rank;

@@ -2,12 +2,12 @@
 
 use crate::context::{AnyCluster, Context};
 use crate::output;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
-use towline_backends::local::client;
+use towline_backends::local::client::{self, Heard};
 use towline_core::reason::Cause;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
@@ -67,7 +67,7 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     if !is_far(history, run)? {
         return Ok(());
     }
-    match client::ask_within(context.state()?, Request::BringLogs { run: run.clone() }, PATIENCE) {
+    match client::ask_within(context.state()?, &|| Request::BringLogs { run: run.clone() }, PATIENCE) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
             output::status(&format!("warning: {error}; what follows was brought before"));
@@ -84,7 +84,6 @@ pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Res
     let begun = Instant::now();
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: false })?;
-        let _ = conversation.stream().set_read_timeout(Some(LOOK));
         let mut next = Some(first);
         while let Some(reply) = next {
             match &reply {
@@ -92,8 +91,8 @@ pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Res
                 _ => {}
             }
             next = loop {
-                match conversation.next_reply() {
-                    Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                match conversation.hear(Some(Instant::now() + LOOK))? {
+                    Heard::NotYet => {
                         let status = ClusterStatus::read(&context.state()?.cluster(cluster, "status")).ok().flatten();
                         if let Some(why) = status.and_then(|status| status.trouble).filter(|_| begun.elapsed() >= ANSWERS) {
                             output::status(&format!("warning: `{cluster}` does not answer: {why}\n  {run} is written down and will be sent when it does"));
@@ -101,7 +100,8 @@ pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Res
                         }
                     }
                     // A daemon that leaves is followed by the next.
-                    reply => break reply.unwrap_or(None),
+                    Heard::HungUp => break None,
+                    Heard::Reply(reply) => break Some(*reply),
                 }
             };
         }

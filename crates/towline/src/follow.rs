@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Conversation};
+use towline_backends::local::client::{self, Conversation, Heard};
 use towline_backends::local::read_log;
 use towline_core::backend::{Cursor, LogSource};
 use towline_core::event::Recorded;
@@ -155,6 +155,7 @@ impl Follower<'_> {
             let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
             let none = Timespec { tv_sec: 0, tv_nsec: 0 };
             if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
+                conversation.check().map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
                 while let Some(reply) = conversation.waiting().map_err(lost)? {
                     self.note(reply);
                 }
@@ -331,11 +332,27 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
     wait_while(context, runs, None, check).map(drop)
 }
 
+/// The states of runs that have all ended: the history knows, and nobody else need be asked.
+fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<Vec<RunState>>> {
+    let Some(history) = context.maybe_history()? else { return Ok(None) };
+    let records = runs.iter().map(|run| history.run(run)).collect::<Result<Option<Vec<_>>>>()?;
+    let states = records.map(|records| records.into_iter().map(|record| record.state).collect::<Vec<_>>());
+    Ok(states.filter(|states| states.iter().all(|state| state.phase.is_ended())))
+}
+
 fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, check: impl Fn(&RunId, &RunState) -> Result<()>) -> Result<Vec<RunState>> {
+    if let Some(states) = ended_before(context, runs)? {
+        return Ok(states);
+    }
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
+    let late = || Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them");
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec(), logs: false })?;
+        let watch = || Request::Watch { runs: runs.to_vec(), logs: false };
+        let (first, mut conversation) = match client::ask_until(context.state()?, &watch, deadline) {
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
+            answer => answer?,
+        };
         let mut next = Some(first);
         while let Some(reply) = next {
             match reply {
@@ -346,15 +363,10 @@ fn wait_while(context: &Context, runs: &[RunId], timeout: Option<Duration>, chec
                 Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
                 _ => {}
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
-            }
-            let _ = conversation.stream().set_read_timeout(left);
-            next = match conversation.next_reply() {
-                Ok(reply) => reply,
-                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),
-                Err(_) => None,
+            next = match conversation.hear(deadline)? {
+                Heard::Reply(reply) => Some(*reply),
+                Heard::HungUp => None,
+                Heard::NotYet => return Err(late()),
             };
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRe
         }
     }
     if !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
-        let _ = towline_backends::local::client::start(state);
+        towline_backends::local::client::nudge(state);
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
                     _ => {}
                 }
             }
-            next = conversation.next_reply().unwrap_or(None);
+            next = conversation.next_reply()?;
         }
     }
 }

@@ -39,8 +39,9 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
         check("state folder", state_folder(context)),
         check("history", history(context)),
         check("daemon", daemon(context)),
-        check("this machine", machine(context)),
     ];
+    let daemon_answers = checks.last().is_some_and(|daemon| daemon.ok);
+    checks.push(check("this machine", machine(context, daemon_answers)));
     checks.extend(clusters(context));
     checks.extend(datastores(context));
     checks.extend(tunnels(context));
@@ -167,7 +168,10 @@ fn history(context: &Context) -> Result<String> {
 }
 
 fn daemon(context: &Context) -> Result<String> {
-    match client::ask(context.state()?, &|| Request::Status)?.0 {
+    // One that is there and does not answer is not waited for as long as one that has work to do.
+    let there = client::status(context.state()?)?.map(Reply::Status);
+    let reply = there.map_or_else(|| client::ask(context.state()?, &|| Request::Status).map(|(reply, _)| reply), Ok)?;
+    match reply {
         Reply::Status(status) => {
             // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own queue.
             let history = context.maybe_history()?;
@@ -179,8 +183,9 @@ fn daemon(context: &Context) -> Result<String> {
     }
 }
 
-fn machine(context: &Context) -> Result<String> {
-    let facts = context.cluster("local")?.facts(context)?;
+fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
+    let cluster = context.cluster("local")?;
+    let facts = if daemon_answers { cluster.facts(context)? } else { cluster.quick_facts(context)? };
     let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
     let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };

@@ -106,6 +106,7 @@ impl Report {
 }
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+    towline_backends::local::client::tell_waits_to(output::status);
     let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let (words, notes) = arguments::normalise(words);
     for note in &notes {

@@ -175,10 +175,9 @@ fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool)
         // What was wrong before it was asked for again does not count.
         loop {
             let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
-            let _ = conversation.stream().set_read_timeout(Some(left));
-            match conversation.next_reply() {
-                Ok(Some(reply)) => {
-                    let status = state_of(reply)?;
+            match conversation.hear(Some(Instant::now() + left))? {
+                Heard::Reply(reply) => {
+                    let status = state_of(*reply)?;
                     if status.state == TunnelState::Open {
                         return Ok(status.state);
                     }
@@ -190,8 +189,7 @@ fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool)
                         }
                     }
                 }
-                Ok(None) => break,
-                Err(_) => break,
+                Heard::HungUp | Heard::NotYet => break,
             }
         }
         if begun.elapsed() >= limit || trouble.as_ref().is_some_and(is_lasting) {
