@@ -35,6 +35,7 @@ mod stores;
 mod table;
 mod transfers;
 mod tunnels;
+mod waiting;
 mod withheld;
 
 use std::ffi::OsString;

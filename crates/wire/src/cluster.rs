@@ -35,8 +35,9 @@ impl NamedCluster {
     /// What may be kept on disk after its runs: no secret of the user's.
     #[must_use]
     pub fn lasting(&self) -> Self {
-        let stays = |name: &str| OF_THE_PLATFORM.contains(&name) || !looks_like_credential(name);
-        let variables = self.variables.0.iter().filter(|(name, _)| stays(name)).map(|(name, value)| (name.clone(), value.clone()));
+        let is_secret = |name: &str, value: &str| looks_like_credential(name) || (network::VARIABLES.contains(&name) && network::holds_password(value));
+        let stays = |name: &str, value: &str| OF_THE_PLATFORM.contains(&name) || !is_secret(name, value);
+        let variables = self.variables.0.iter().filter(|(name, value)| stays(name, value)).map(|(name, value)| (name.clone(), value.clone()));
         Self { name: self.name.clone(), cluster: self.cluster.clone(), variables: Variables(variables.collect()) }
     }
 }
@@ -50,6 +51,9 @@ pub struct ClusterStatus {
     pub trouble: Option<String>,
     #[serde(default)]
     pub hints: Vec<String>,
+    /// When that was found.
+    #[serde(default)]
+    pub at: Option<Moment>,
 }
 
 impl ClusterStatus {

@@ -1,10 +1,12 @@
 //! `tow doctor`: looks at everything once and says what is wrong.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::{AnyCluster, AzureCluster, Context};
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
+use std::sync::Arc;
+use towline_backends::far::FarCluster;
 use towline_backends::local::client;
 use towline_core::state::Phase;
 use towline_core::{Error, Result};
@@ -89,21 +91,38 @@ fn clusters(context: &Context) -> Vec<Check> {
             Some(check(format!("cluster {name}"), answer))
         }
         Ok(AnyCluster::Azure(cluster)) => {
-            let answer = crate::azure::site(context, &cluster.backend, true).map(|site| {
-                format!(
+            let cluster = Arc::new(*cluster);
+            let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
+                storage_answers(&cluster)?;
+                Ok(format!(
                     "{} in workspace {} ({}), {} kind(s) of machines; stage {}",
                     site.flavour.word(),
                     site.scope.workspace,
                     site.location,
                     site.instances.len(),
                     cluster.backend.config().stage
-                )
+                ))
             });
             Some(check(format!("cluster {name}"), answer))
         }
         Err(error) => Some(check(format!("cluster {name}"), Err(error))),
     });
     asked.collect()
+}
+
+/// Without its storage a workspace takes nothing: the stage is asked, too.
+fn storage_answers(cluster: &Arc<AzureCluster>) -> Result<()> {
+    let (told, answers) = std::sync::mpsc::channel();
+    let asked = cluster.clone();
+    let ask = move || drop(told.send(asked.backend.missing(vec!["doctor".to_owned()])));
+    std::thread::Builder::new().spawn(ask).map_err(|error| Error::refused("no thread can be made").source_error(error))?;
+    let silent = || Error::unreachable(format!("the workspace's storage did not answer in {} s", PATIENCE.as_secs()));
+    let answer = answers.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
+    answer.map(drop).map_err(|error| {
+        error
+            .while_doing("the workspace answers, its storage does not")
+            .hint("is the VPN on? storage behind a private endpoint or a firewall answers only from inside")
+    })
 }
 
 /// Each store answers one question, within a few seconds.

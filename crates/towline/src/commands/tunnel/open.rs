@@ -6,10 +6,10 @@ use crate::tunnels::{self, Named};
 use crate::{aliases, machines, output};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use towline_backends::local::client;
+use towline_backends::local::client::{self, Heard};
 use towline_core::transport::Transport;
 use towline_core::tunnel::{Definition, Way};
-use towline_core::{Error, ErrorKind, Result};
+use towline_core::{Error, ErrorKind, Result, network};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
 
@@ -151,7 +151,10 @@ fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Opt
 }
 
 fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
-    let environment = context.environment().iter().filter(|(name, _)| Wanted::VARIABLES.contains(&name.as_str())).cloned().collect();
+    // It is kept on disk, where a password of a proxy has no place.
+    let is_way = |name: &str, value: &str| network::VARIABLES.contains(&name) && !network::holds_password(value);
+    let is_wanted = |(name, value): &&(String, String)| Wanted::VARIABLES.contains(&name.as_str()) || is_way(name, value);
+    let environment = context.environment().iter().filter(is_wanted).cloned().collect();
     let way = if definition.is_for_ssh() {
         machines::ssh_to(&definition.to.host, definition.ssh_config.as_deref(), context.state()?).and_then(|far| far.way_in()).ok()
     } else {
