@@ -1,8 +1,8 @@
 //! The seam to Azure's services: calls, as whoever is signed in, and objects of a blob container.
 //! No runtime is named: calls block, and whoever must not wait calls from a thread of their own.
 
-use crate::Result;
 use crate::redact::Secret;
+use crate::{Error, Result};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -113,6 +113,10 @@ impl Reply {
 pub trait Cloud: Send + Sync + Debug {
     /// The resource manager, without a slash at its end.
     fn endpoint(&self) -> &str;
+    /// What keeps a service from answering that is being asked again and again just now, told by another thread than the one that waits.
+    fn trouble(&self) -> Option<Error> {
+        None
+    }
     /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
     fn sign_in(&self, may_ask: bool) -> Result<()>;
     fn call(&self, call: &Call) -> Result<Reply>;

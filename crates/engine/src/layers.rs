@@ -73,7 +73,9 @@ impl Sources {
         let project_file = folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.symlink_metadata().is_ok() && is_ours(file));
         let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
         Self {
-            user_file: user_folder(environment).map(|folder| folder.join("config.yaml")).filter(|file| file.exists()),
+            user_file: user_folder(environment)
+                .map(|folder| folder.join("config.yaml"))
+                .filter(|file| !matches!(towline_host::filesystem::look(file), Ok(None))),
             act,
             project_file,
             variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),

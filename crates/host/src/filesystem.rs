@@ -77,6 +77,59 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// What is at `path`; `None` where it is certain that nothing is. A link on the way that leads nowhere, a file where a folder should
+/// be and a folder that cannot be searched leave that open, and are errors.
+pub fn look(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    if_there(path, || fs::metadata(path))
+}
+
+/// The bytes of a file; `None` where it is certain that there is none.
+pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(path, || fs::read(path))
+}
+
+/// What a folder holds. One that is certainly not there holds nothing.
+pub fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    Ok(if_there(folder, || fs::read_dir(folder)?.collect())?.unwrap_or_default())
+}
+
+fn if_there<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
+    match open() {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match dead_link(path)? {
+            Some(dead) => Err(io::Error::new(io::ErrorKind::NotFound, dead)),
+            None => Ok(None),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// The link on the way to `path` that leads nowhere, in words.
+fn dead_link(path: &Path) -> io::Result<Option<String>> {
+    for place in path.ancestors().filter(|place| !place.as_os_str().is_empty()) {
+        match fs::symlink_metadata(place) {
+            Ok(found) if found.is_symlink() && fs::metadata(place).is_err() => {
+                return Ok(Some(format!("{} is a link to {}, which is not there", place.display(), fs::read_link(place)?.display())));
+            }
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Whose folder a state folder is, where there is one: another's is neither read nor written.
+pub fn check_own(folder: &Path) -> io::Result<()> {
+    match look(folder)? {
+        Some(found) if !found.is_dir() => Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", folder.display()))),
+        Some(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to somebody else", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Removes a folder with all below it, also what its owner may not write. Links are not followed,
 /// and what is mounted below is let go of first: its content is somebody else's.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
@@ -106,6 +159,28 @@ fn open_up(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_certainly_not_there_is_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        assert!(look(&at("none/at/all")).expect("nothing, for certain").is_none());
+        assert!(entries(&at("none")).expect("nothing, for certain").is_empty());
+        assert_eq!(read_if_there(&at("none")).expect("nothing, for certain"), None);
+        fs::write(at("file"), "x").expect("written");
+        assert_eq!(read_if_there(&at("file")).expect("read").as_deref(), Some(b"x".as_slice()));
+        std::os::unix::fs::symlink(at("unmounted"), at("dead")).expect("a link");
+        std::os::unix::fs::symlink(at("circle"), at("circle")).expect("a link");
+        for odd in ["dead", "dead/below/it", "circle", "circle/below", "file/below"] {
+            assert!(look(&at(odd)).is_err() && entries(&at(odd)).is_err() && read_if_there(&at(odd)).is_err(), "{odd}");
+        }
+        assert!(look(&at("dead/below")).expect_err("a dead link").to_string().contains("unmounted"));
+        std::os::unix::fs::symlink(at("file"), at("good")).expect("a link");
+        assert!(look(&at("good")).expect("followed").is_some_and(|found| found.is_file()));
+        assert!(check_own(folder.path()).is_ok() && check_own(&at("none")).is_ok() && check_own(&at("file")).is_err());
+    }
+
     #[test]
     fn network_file_systems_are_known_by_their_magic() {
         assert_eq!(super::name_of(0x6969), Some("nfs"));

@@ -1,14 +1,34 @@
 //! Unix sockets in folders whose path may be longer than a socket address can hold: they are
 //! reached through the folder's descriptor.
 
+use rustix::net::sockopt::Timeout;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn through(folder: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
+
+/// Connects where nothing, neither connecting nor a later write or read, takes longer than `limit` without any progress. A
+/// program that has stopped still has a queue of connections, which may be full.
+pub fn connect_within(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
+    let folder = File::open(folder)?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        rustix::net::sockopt::set_socket_timeout(&socket, timeout, Some(limit))?;
+    }
+    rustix::net::connect(&socket, &SocketAddrUnix::new(through(&folder, name))?)?;
+    Ok(socket.into())
+}
+
+/// Whether an operation ended because its time was over.
+pub fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {

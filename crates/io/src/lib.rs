@@ -11,6 +11,7 @@ pub mod far_folder;
 pub mod folder;
 pub mod listed;
 pub mod machine;
+pub mod network;
 pub mod open;
 pub mod patience;
 pub mod s3;

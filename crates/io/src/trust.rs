@@ -1,6 +1,7 @@
 //! Whom a client trusts: `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set, else the system's bundle, else
 //! the bundled roots. One file is read, not a folder of hundreds: that alone would take longer than most verbs.
 
+use crate::network::Network;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -22,8 +23,8 @@ const BUNDLES: [&str; 5] = [
 const FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
 /// Also trusts the authorities of the PEM `more`.
-pub(crate) fn client(more: &[u8]) -> Result<ClientConfig> {
-    let mut roots = authorities(&|name| std::env::var_os(name), &BUNDLES.map(Path::new), &FOLDERS.map(Path::new))?;
+pub(crate) fn client(network: &Network, more: &[u8]) -> Result<ClientConfig> {
+    let mut roots = authorities(&|name| network.variable(name), &BUNDLES.map(Path::new), &FOLDERS.map(Path::new))?;
     for authority in CertificateDer::pem_slice_iter(more) {
         let added = authority.ok().and_then(|authority| roots.add(authority).ok());
         added.ok_or_else(|| Error::config("the authorities to trust are not PEM"))?;
@@ -42,6 +43,11 @@ fn authorities(variable: &dyn Fn(&str) -> Option<OsString>, bundles: &[&Path], f
     if file.is_some() || places.is_some() {
         let mut roots = RootCertStore::empty();
         if let Some(file) = file {
+            // What is named and cannot be read is a slip; elsewhere it would only show as somebody who is not trusted.
+            let unread = |error| {
+                Error::config(format!("`SSL_CERT_FILE` names {}, which cannot be read", file.display())).source_error(error).hint("unset it, or correct it")
+            };
+            fs::File::open(&file).map_err(unread)?;
             add_file(&mut roots, &file);
         }
         for folder in places.iter().flat_map(std::env::split_paths) {

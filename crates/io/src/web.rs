@@ -2,6 +2,7 @@
 //! pauses, what cannot help is not.
 
 use crate::buffer::Buffer;
+use crate::network::Network;
 use crate::patience::{Patience, Tried};
 use crate::trust;
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody, HttpService};
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -24,6 +26,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(60);
 /// Memory is set aside at once for a body of up to so many bytes.
 const LARGEST: usize = 64 << 20;
+
+/// Characters of a service's words that are shown.
+const LONGEST_WORDS: usize = 500;
 
 /// A whole answer.
 #[derive(Debug)]
@@ -84,20 +89,32 @@ pub struct Web {
 
 /// A client that is made when it is first needed: whom to trust is read then, which many a call can do without.
 #[derive(Debug, Default)]
-pub struct WebWhenNeeded(OnceLock<Web>);
+pub struct WebWhenNeeded {
+    web: OnceLock<Web>,
+    network: Network,
+}
 
 impl WebWhenNeeded {
+    pub fn over(network: Network) -> Self {
+        Self { web: OnceLock::new(), network }
+    }
+
     pub fn get(&self) -> Result<&Web> {
-        if self.0.get().is_none() {
-            let _ = self.0.set(Web::new()?);
+        if self.web.get().is_none() {
+            let _ = self.web.set(Web::over(&self.network, &[])?);
         }
-        Ok(self.0.get().expect("set above"))
+        Ok(self.web.get().expect("set above"))
+    }
+
+    /// What keeps a service from answering that is being asked again and again.
+    pub fn trouble(&self) -> Option<Error> {
+        self.web.get().and_then(Web::trouble)
     }
 }
 
 impl From<Web> for WebWhenNeeded {
     fn from(web: Web) -> Self {
-        Self(web.into())
+        Self { web: web.into(), network: Network::default() }
     }
 }
 
@@ -108,6 +125,8 @@ struct State {
     last_answer: Mutex<Instant>,
     /// When it was last said that there is trouble.
     last_told: Mutex<Option<Instant>>,
+    /// What the last try at a host came to, for as long as it is tried again.
+    trouble: Mutex<BTreeMap<String, NoAnswer>>,
 }
 
 impl Web {
@@ -118,7 +137,14 @@ impl Web {
 
     /// Trusts the authorities of a PEM as well.
     pub fn trusting(authorities: &[u8]) -> Result<Self> {
-        let client = reqwest::Client::builder()
+        Self::over(&Network::default(), authorities)
+    }
+
+    /// By the way that these variables tell.
+    pub fn over(network: &Network, authorities: &[u8]) -> Result<Self> {
+        let client = reqwest::Client::builder().no_proxy();
+        let client = network.proxies()?.into_iter().fold(client, reqwest::ClientBuilder::proxy);
+        let client = client
             .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10))
             .read_timeout(SILENCE)
@@ -126,16 +152,35 @@ impl Web {
             .pool_idle_timeout(Duration::from_secs(20))
             .redirect(reqwest::redirect::Policy::none())
             .http1_only()
-            .tls_backend_preconfigured(trust::client(authorities)?)
+            .tls_backend_preconfigured(trust::client(network, authorities)?)
             .build();
         let client = client.map_err(|error| Error::bug("the HTTP client cannot be made").source_error(error.without_url()))?;
-        let state =
-            State { throttled: AtomicU64::new(0), has_answered: AtomicBool::new(false), last_answer: Mutex::new(Instant::now()), last_told: Mutex::new(None) };
+        let state = State {
+            throttled: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
+            last_answer: Mutex::new(Instant::now()),
+            last_told: Mutex::new(None),
+            trouble: Mutex::default(),
+        };
         Ok(Self { client, state: Arc::new(state) })
     }
 
     pub fn throttled(&self) -> u64 {
         self.state.throttled.load(Ordering::Relaxed)
+    }
+
+    /// What keeps a host from answering that is being asked again and again, in its own words where it has some.
+    pub fn trouble(&self) -> Option<Error> {
+        let trouble = self.state.trouble.lock().expect("no panic while held");
+        trouble.iter().next().map(|(host, problem)| problem.explain(host, host))
+    }
+
+    fn note(&self, host: &str, problem: Option<&NoAnswer>) {
+        let mut trouble = self.state.trouble.lock().expect("no panic while held");
+        match problem {
+            Some(problem) => drop(trouble.insert(host.to_owned(), problem.clone())),
+            None => drop(trouble.remove(host)),
+        }
     }
 
     /// Asks until there is an answer worth having. `make` is called for each try, so that
@@ -157,12 +202,13 @@ impl Web {
         loop {
             tries += 1;
             let request = make().map_err(AskError::Unmade)?;
-            let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+            let host = request.uri().authority().map_or_else(String::new, |authority| authority.as_str().rsplit('@').next().unwrap_or_default().to_owned());
             let outcome = self.once(request).await;
             let problem = match outcome {
                 Ok(answer) if patience.takes(&answer) => {
                     self.state.has_answered.store(true, Ordering::Relaxed);
                     *self.state.last_answer.lock().expect("no panic while held") = Instant::now();
+                    self.note(&host, None);
                     return Ok(Answer { tries, ..answer });
                 }
                 Ok(answer) => {
@@ -178,9 +224,11 @@ impl Web {
             let pause = problem.after.unwrap_or_else(|| pause(tries, random()));
             let is_known = self.state.has_answered.load(Ordering::Relaxed);
             if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: problem.after.is_some() }, pause) {
+                self.note(&host, None);
                 return Err(AskError::Unanswered(problem));
             }
             self.tell(&host, &problem, tries, begun.elapsed(), pause.min(patience.throttling));
+            self.note(&host, Some(&problem));
             tokio::time::sleep(pause.min(patience.throttling)).await;
         }
     }
@@ -267,8 +315,10 @@ fn random() -> f64 {
 
 /// `503 ServerBusy: The server is busy.`, from whatever the body holds.
 pub fn said(answer: &Answer) -> String {
-    let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| element(&answer.body, "Code"));
-    let message = element(&answer.body, "Message").map(|text| text.lines().next().unwrap_or_default().to_owned());
+    let json: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let of_json = |key: &str| json.get("error").unwrap_or(&json)[key].as_str().map(plain);
+    let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| element(&answer.body, "Code")).or_else(|| of_json("code"));
+    let message = element(&answer.body, "Message").or_else(|| of_json("message")).map(|text| text.lines().next().unwrap_or_default().to_owned());
     let words: Vec<String> = [Some(answer.status.as_u16().to_string()), code].into_iter().flatten().collect();
     match message {
         Some(message) if !message.is_empty() => format!("{}: {message}", words.join(" ")),
@@ -286,7 +336,12 @@ pub fn element(body: &[u8], name: &str) -> Option<String> {
     let end = begin + text[begin..].find(&format!("</{name}>"))?;
     let inner = text[begin..end].trim();
     let inner = inner.strip_prefix("<![CDATA[").and_then(|inner| inner.strip_suffix("]]>")).unwrap_or(inner);
-    Some(inner.chars().filter(|c| !c.is_control() || *c == '\n').collect())
+    Some(plain(inner))
+}
+
+/// A service's words: so many, and nothing that commands a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || *c == '\n').take(LONGEST_WORDS).collect()
 }
 
 fn describe(error: &reqwest::Error) -> NoAnswer {
@@ -300,7 +355,9 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     if lower.contains("no record") || lower.contains("nxdomain") {
         return NoAnswer { said: "no host has that name".to_owned(), cause: Cause::Name, after: None };
     }
-    let cause = if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
+    let cause = if error.is_timeout() && error.is_connect() {
+        Cause::Connect
+    } else if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
         Cause::Name
     } else if lower.contains("eof") || lower.contains("reset") || lower.contains("closed") || error.is_timeout() {
         // A handshake that breaks off says nothing of what is spoken there.
@@ -323,8 +380,8 @@ impl NoAnswer {
     pub fn explain(&self, place: &str, host: &str) -> Error {
         let error = Error::unreachable(format!("{place} cannot be reached: {}", self.said)).retry(towline_core::Retry::Exhausted);
         match self.cause {
-            Cause::Name => error.hint(format!("there is no network, or no host is called {host}: look at `account` and `endpoint`")),
-            Cause::Connect => error.hint(format!("nothing listens at {host}, or a firewall is in between")),
+            Cause::Name => error.hint(format!("there is no network, or no host is called {host}: look at `account` and `endpoint`; is the VPN on?")),
+            Cause::Connect => error.hint(format!("nothing listens at {host}, or a firewall is in between: is the VPN on?")),
             Cause::Tls if self.said.contains("UnknownIssuer") => {
                 error.hint(format!("who vouches for {host} is not known here: SSL_CERT_FILE names a file of authorities to trust"))
             }

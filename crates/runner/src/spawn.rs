@@ -9,21 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use towline_wire::layout::StateFolder;
 
-/// Variables a runner needs of its own, or for the daemon it may start. Everything else of the
+/// Variables a runner needs of its own, or for the daemon it may start, beside how the network is reached. Everything else of the
 /// daemon's stays with the daemon.
-const OWN_VARIABLES: [&str; 11] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "TOW_CRASH_AT",
-    "TOW_CRASH_ONCE",
-    "TOW_GRACE_MILLIS",
-    "TOW_COLLECT_SECONDS",
-    "TOW_DAEMON_IDLE_SECONDS",
-    "TOW_HISTORY_JOURNAL",
-];
+const OWN_VARIABLES: [&str; 9] =
+    ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_ONCE", "TOW_GRACE_MILLIS", "TOW_COLLECT_SECONDS", "TOW_DAEMON_IDLE_SECONDS", "TOW_HISTORY_JOURNAL"];
 
 /// Starts a guard and through it a runner named `name`; returns our end of its control socket and
 /// the guard. The caller's folder is the runners' and is inherited. The journal exists and is
@@ -40,7 +29,7 @@ pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, 
         .stdout(Stdio::from(journal))
         .stderr(Stdio::from(log))
         .env_clear();
-    for variable in OWN_VARIABLES {
+    for variable in OWN_VARIABLES.into_iter().chain(towline_core::network::VARIABLES) {
         if let Some(value) = std::env::var_os(variable) {
             command.env(variable, value);
         }

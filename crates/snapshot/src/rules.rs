@@ -151,8 +151,12 @@ impl Rules {
     }
 
     /// The rules in force inside `folder`, which has an ignore file.
-    pub(crate) fn enter(&self, folder: &Path, above: Option<&Arc<Chain>>) -> Option<Arc<Chain>> {
-        read(folder, self.file).map(|rules| Arc::new(Chain { rules, above: above.cloned() }))
+    /// One that cannot be read is an error: what it leaves out would travel.
+    pub(crate) fn enter(&self, folder: &Path, above: Option<&Arc<Chain>>) -> std::io::Result<Option<Arc<Chain>>> {
+        match std::fs::File::open(folder.join(self.file)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(read(folder, self.file).map(|rules| Arc::new(Chain { rules, above: above.cloned() }))),
+        }
     }
 
     /// Whether an entry is left out. `path` is absolute, below the root.

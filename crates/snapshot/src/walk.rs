@@ -236,7 +236,9 @@ impl Walk<'_> {
             }
         }
         let own = names.iter().any(|(name, _)| name == self.rules.file_name().as_bytes());
-        let chain = if own { self.rules.enter(&job.path, job.chain.as_ref()).or_else(|| job.chain.clone()) } else { job.chain.clone() };
+        let entered = if own { self.rules.enter(&job.path, job.chain.as_ref()) } else { Ok(None) };
+        let entered = entered.map_err(|error| Problem::file(&job.path.join(self.rules.file_name()), "read", error))?;
+        let chain = entered.or_else(|| job.chain.clone());
         let mut jobs = Vec::new();
         for (name, kind) in names {
             let path = job.path.join(OsStr::from_bytes(&name));

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
@@ -22,8 +23,15 @@ pub(crate) struct Ahead<'s> {
 enum Sending {
     /// Nothing was new so far: nobody is bothered.
     Not(Option<Start>),
-    Begun(Sender<Blob>, JoinHandle<()>),
+    Begun(Sender<Blob>, JoinHandle<()>, Way),
 }
+
+/// The way to the cluster, once it is there.
+type Way = Arc<OnceLock<Box<dyn FarCluster>>>;
+
+/// How long a way that is in trouble is waited for, and how often that is looked at.
+const TROUBLE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(5);
 
 impl<'s> Ahead<'s> {
     /// `start` makes a way to the cluster of our own.
@@ -31,12 +39,20 @@ impl<'s> Ahead<'s> {
         Self { store, sender: Mutex::new(Sending::Not(Some(start))) }
     }
 
-    /// Waits until what was begun is over there, or has failed.
+    /// Waits until what was begun is over there, or has failed, or comes to nothing for a while.
     pub(crate) fn finish(self) {
-        if let Sending::Begun(sender, thread) = self.sender.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            drop(sender);
-            let _ = thread.join();
+        let Sending::Begun(sender, thread, way) = self.sender.into_inner().unwrap_or_else(PoisonError::into_inner) else { return };
+        drop(sender);
+        let mut troubled: Option<Instant> = None;
+        while !thread.is_finished() {
+            if way.get().is_none_or(|way| way.trouble().is_none()) {
+                troubled = None;
+            } else if troubled.get_or_insert_with(Instant::now).elapsed() > TROUBLE {
+                return;
+            }
+            std::thread::sleep(LOOK);
         }
+        let _ = thread.join();
     }
 
     fn send(&self, blob: Blob) {
@@ -46,21 +62,24 @@ impl<'s> Ahead<'s> {
         {
             let (sender, blobs) = channel();
             let folder = self.store.root().to_owned();
+            let way = Way::default();
+            let found = way.clone();
             let thread = std::thread::Builder::new().spawn(move || {
-                let _ = carry(start, folder, &blobs);
+                let _ = carry(start, folder, &blobs, &found);
             });
             if let Ok(thread) = thread {
-                *sending = Sending::Begun(sender, thread);
+                *sending = Sending::Begun(sender, thread, way);
             }
         }
-        if let Sending::Begun(sender, _) = &*sending {
+        if let Sending::Begun(sender, ..) = &*sending {
             let _ = sender.send(blob);
         }
     }
 }
 
-fn carry(start: Start, folder: PathBuf, blobs: &Receiver<Blob>) -> Result<()> {
-    let backend = start()?;
+fn carry(start: Start, folder: PathBuf, blobs: &Receiver<Blob>, way: &OnceLock<Box<dyn FarCluster>>) -> Result<()> {
+    let made = start()?;
+    let backend = way.get_or_init(|| made);
     let store = FolderStore::new(folder);
     let gone = || Error::bug("a pack that was just made is gone");
     backend.keep(&mut blobs.iter().map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))))

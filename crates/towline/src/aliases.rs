@@ -75,7 +75,7 @@ pub(crate) fn write(context: &Context) -> Result<()> {
         }
         text += &entry(context, &names, way)?;
     }
-    for (name, wanted) in crate::tunnels::wanted(context.state()?) {
+    for (name, wanted) in crate::tunnels::wanted(context.state()?)? {
         text += &tunnel_entry(context, &name, &wanted).unwrap_or_default();
     }
     if std::fs::read_to_string(file(context)?).is_ok_and(|written| written == text) {

@@ -14,7 +14,7 @@ use towline_core::config::{Cluster, ClusterKind, Config, Credential, Datastore};
 use towline_core::job::{Io, IoMode, Job};
 use towline_core::record::RunRecord;
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, network};
 use towline_engine::surroundings;
 use towline_io::azure::seam::AzureCloud;
 use towline_wire::cluster::NamedCluster;
@@ -65,8 +65,16 @@ pub(crate) fn settled(name: &str, cluster: Cluster, folder: &Path, environment: 
     };
     // Where `az` is, for whoever has another shell.
     let wanted = OF_SIGN_IN.into_iter().chain(referred).chain(by_cli.then_some("PATH"));
-    let variables = wanted.filter_map(|name| Some((name.to_owned(), value(name)?))).collect();
+    let mut variables: BTreeMap<String, String> = wanted.filter_map(|name| Some((name.to_owned(), value(name)?))).collect();
+    // The way to the services is this shell's, also where it says that there is no proxy.
+    variables.extend(network::VARIABLES.map(|name| (name.to_owned(), value(name).map(|value| absolute(folder, name, value)).unwrap_or_default())));
     Ok(NamedCluster { name: name.to_owned(), variables: Variables(variables), cluster })
+}
+
+/// A file that is named from a folder, for whoever is in another.
+fn absolute(folder: &Path, name: &str, value: String) -> String {
+    let is_file = matches!(name, "SSL_CERT_FILE" | "REQUESTS_CA_BUNDLE" | "CURL_CA_BUNDLE") && !value.is_empty();
+    if is_file { folder.join(&value).display().to_string() } else { value }
 }
 
 /// Nothing is said, or nothing but whose login of the Azure CLI it is.
@@ -115,7 +123,7 @@ fn known(state: &StateFolder, config: &AzureConfig) -> Option<AzureSite> {
 /// Where a run's logs and what it left lie, as an address that Azure's tools know.
 pub(crate) fn folder(state: &StateFolder, record: &RunRecord) -> String {
     let known = std::fs::read(state.cluster(&record.cluster, "facts")).ok().and_then(|bytes| serde_json::from_slice::<KnownSite>(&bytes).ok());
-    let named = std::fs::read(state.cluster(&record.cluster, "definition")).ok().and_then(|bytes| serde_json::from_slice::<NamedCluster>(&bytes).ok());
+    let named = NamedCluster::read(&state.cluster(&record.cluster, "definition")).ok().flatten();
     let store = known.map_or_else(|| "workspaceblobstore".to_owned(), |known| known.site.store.name);
     let stage = named.and_then(|named| AzureConfig::new(&named.name, &named.cluster, None, &user()).ok()).map(|config| config.stage).unwrap_or_default();
     format!("azureml://datastores/{store}/paths/{stage}/runs/{}", record.id)
@@ -132,7 +140,7 @@ pub(crate) fn site(context: &Context, backend: &AzureBackend, anew: bool) -> Res
         return backend.site();
     }
     crate::machines::connect(backend)?;
-    let site = backend.look()?;
+    let site = crate::machines::waited_for(backend, || backend.look())?;
     let known = KnownSite { of: mark(backend.config()), site: site.clone() };
     let _ = towline_host::filesystem::private_folder(&state.clusters())
         .and_then(|()| serde_json::to_vec(&known).map_err(std::io::Error::other))

@@ -7,11 +7,14 @@ use towline_engine::surroundings;
 use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
 use towline_io::azure::seam::AzureCloud;
+use towline_io::network::Network;
 use towline_wire::layout::StateFolder;
 
 /// `variables` are where references such as `env:NAME` lead, and identities of the platform are found.
 pub(crate) fn open(name: &str, cluster: &Cluster, state: &StateFolder, variables: Vec<(String, String)>) -> Result<AzureCloud> {
+    let network = Network::new(variables.iter().map(|(name, value)| (name, value)));
     let surroundings = Surroundings {
+        network,
         variable: Arc::new(move |name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())),
         keyring: Arc::new(|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name)),
         home: surroundings::home(),

@@ -115,7 +115,7 @@ impl Context {
         let cluster = match layers.cluster(name) {
             Ok(cluster) => cluster.clone(),
             // A run knows its cluster also from where the configuration does not name it.
-            Err(error) => self.known_cluster(name).ok_or(error)?,
+            Err(error) => self.known_cluster(name)?.ok_or(error)?,
         };
         match cluster.kind {
             ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine()))),
@@ -141,7 +141,7 @@ impl Context {
     /// Refuses a name that is no cluster's: not in the configuration, and no run was ever there.
     pub(crate) fn check_cluster(&self, name: &str) -> Result<()> {
         let layers = self.layers()?;
-        if layers.has_cluster(name) || self.known_cluster(name).is_some() {
+        if layers.has_cluster(name) || self.known_cluster(name)?.is_some() {
             return Ok(());
         }
         let filter = Filter { cluster: Some(name.to_owned()), limit: Some(1), ..Filter::default() };
@@ -150,9 +150,10 @@ impl Context {
     }
 
     /// A far cluster as it was when something was last submitted to it.
-    fn known_cluster(&self, name: &str) -> Option<Cluster> {
-        let bytes = std::fs::read(self.state().ok()?.cluster(name, "definition")).ok()?;
-        serde_json::from_slice::<NamedCluster>(&bytes).ok().map(|named| named.cluster)
+    fn known_cluster(&self, name: &str) -> Result<Option<Cluster>> {
+        let known = NamedCluster::read(&self.state()?.cluster(name, "definition"));
+        let known = known.map_err(|error| Error::refused(format!("what is known of cluster `{name}` cannot be read")).source_error(error))?;
+        Ok(known.map(|named| named.cluster))
     }
 }
 

@@ -33,16 +33,17 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => {
             output::status(&format!("data: {error}"));
             error.hints().iter().for_each(|hint| output::status(&format!("data: hint: {hint}")));
-            say(&DataWord::Failed { why: error.to_string() });
+            // The runner, which is not there to hear it, hears of our end in any case.
+            let _ = say(&DataWord::Failed { why: error.to_string() });
             ExitCode::FAILURE
         }
     }
 }
 
-fn say(word: &DataWord) {
-    let mut line = serde_json::to_vec(word).unwrap_or_default();
+fn say(word: &DataWord) -> Result<()> {
+    let mut line = serde_json::to_vec(word).map_err(|error| Error::bug("a word cannot be written").source_error(error))?;
     line.push(b'\n');
-    output::data(&line);
+    output::data(&line)
 }
 
 fn read_order() -> Result<DataOrder> {
@@ -64,12 +65,11 @@ impl Carrier {
     async fn carry(mut self) -> Result<()> {
         let ranks_ended = wait_for_end()?;
         if !self.order.only_collect {
-            let prepared = self.prepare().await;
+            let prepared = self.prepare().await.and_then(|()| say(&DataWord::Ready));
             if prepared.is_err() {
                 self.release();
             }
             prepared?;
-            say(&DataWord::Ready);
         }
         self.collect_until(ranks_ended).await;
         let mut collected = self.collect().await;

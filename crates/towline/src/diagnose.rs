@@ -9,7 +9,7 @@ pub(crate) fn report(error: &Error, json: bool) -> u8 {
     let code = error.kind().exit_code();
     if json {
         let failure = Failure { error: error.kind().word(), message: error.to_string(), hints: error.hints().to_vec(), exit_code: code };
-        output::status(&serde_json::to_string(&failure).unwrap_or_default());
+        output::status_json(&serde_json::to_string(&failure).unwrap_or_default());
         return code;
     }
     let colour = stderr_has_colour();

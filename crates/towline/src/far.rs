@@ -2,15 +2,16 @@
 
 use crate::context::{AnyCluster, Context};
 use crate::output;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
-use towline_backends::local::client;
+use towline_backends::local::client::{self, Heard};
 use towline_core::reason::Cause;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
+use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_engine::history::History;
 use towline_wire::cluster::ClusterStatus;
@@ -20,8 +21,8 @@ use towline_wire::site::{FarRun, Listed};
 
 /// How long logs may take to come before what is here is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a cluster may take to say yes or no while there is trouble with it, and how often that is looked at.
-const ANSWERS: Duration = Duration::from_secs(30);
+/// How long a cluster may take to say yes or no once there is trouble with it, and how often that is looked at.
+const ANSWERS: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(500);
 /// An active cluster is looked at every few seconds; one that was not for this long does not answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
@@ -45,7 +46,14 @@ pub(crate) fn places(state: &StateFolder, history: &History, record: &RunRecord)
 
 /// What is shown of a far run is as old as what was last heard of its cluster.
 pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
-    let Some(status) = ClusterStatus::read(&state.cluster(&record.cluster, "status")) else { return };
+    let status = match ClusterStatus::read(&state.cluster(&record.cluster, "status")) {
+        Ok(Some(status)) => status,
+        Ok(None) => return,
+        Err(error) => {
+            record.freshness = Freshness::Stale { since: record.created, why: format!("when it was last heard of cannot be read: {error}") };
+            return;
+        }
+    };
     let seen = status.seen.unwrap_or(record.created);
     let age = towline_host::clock::now().since(seen);
     let why = status.trouble.or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
@@ -60,7 +68,8 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     if !is_far(history, run)? {
         return Ok(());
     }
-    match client::ask_within(context.state()?, Request::BringLogs { run: run.clone() }, PATIENCE) {
+    let cluster = history.run(run)?.map(|record| record.cluster).unwrap_or_default();
+    match ask_cluster(context, &cluster, &|| Request::BringLogs { run: run.clone() }, PATIENCE) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
             output::status(&format!("warning: {error}; what follows was brought before"));
@@ -70,33 +79,96 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     }
 }
 
+/// Asks something that only the cluster of a run knows. What keeps it from answering is told after a moment; it is not waited for
+/// longer than `limit`.
+pub(crate) fn ask_cluster(context: &Context, cluster: &str, make: &dyn Fn() -> Request, limit: Duration) -> Result<Reply> {
+    let state = context.state()?;
+    let begun = towline_host::clock::now();
+    let line = || match trouble(state, cluster, begun) {
+        Some(why) => format!("waiting for `{cluster}`: {why}"),
+        None => format!("waiting for `{cluster}`"),
+    };
+    let answer = crate::waiting::told(line, || client::ask_within(state, make, limit));
+    answer.map_err(|error| match trouble(state, cluster, begun) {
+        Some(why) if error.kind() == ErrorKind::Unreachable => error.while_doing(format!("`{cluster}` does not answer: {why}")),
+        _ => error,
+    })
+}
+
+/// What has kept a cluster from answering since then.
+fn trouble(state: &StateFolder, cluster: &str, since: Moment) -> Option<String> {
+    let status = ClusterStatus::read(&state.cluster(cluster, "status")).ok().flatten()?;
+    status.trouble.filter(|_| status.at.is_some_and(|at| at >= since))
+}
+
 /// Waits until the cluster has said yes or no to a submission. One that does not answer is not waited for: what is written down is
 /// sent when it does.
-pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
+pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId, submitted: Moment) -> Result<()> {
     let decided = |state: &RunState| !matches!(state.phase, Phase::Drafted | Phase::Staging | Phase::Submitting);
-    let begun = Instant::now();
+    let mut wait = Wait { cluster, begun: Instant::now(), submitted, troubled: None, said: String::new() };
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: false })?;
-        let _ = conversation.stream().set_read_timeout(Some(LOOK));
-        let mut next = Some(first);
-        while let Some(reply) = next {
-            match &reply {
-                Reply::State { state, .. } | Reply::Event { state, .. } if decided(state) => return judged(state),
-                _ => {}
-            }
-            next = loop {
-                match conversation.next_reply() {
-                    Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                        let status = ClusterStatus::read(&context.state()?.cluster(cluster, "status"));
-                        if let Some(why) = status.and_then(|status| status.trouble).filter(|_| begun.elapsed() >= ANSWERS) {
-                            output::status(&format!("warning: `{cluster}` does not answer: {why}\n  {run} is written down and will be sent when it does"));
-                            return Ok(());
-                        }
+        let mut next = Heard::Reply(Box::new(first));
+        loop {
+            match next {
+                Heard::Reply(reply) => match *reply {
+                    Reply::State { state, .. } | Reply::Event { state, .. } if decided(&state) => return judged(&state),
+                    _ => {}
+                },
+                Heard::NotYet => {
+                    if let Some(why) = wait.has_no_end(context.state()?) {
+                        let lines = why.hints.iter().fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
+                        output::status(&format!("warning: `{cluster}` does not answer: {lines}\n  {run} is written down and will be sent when it does"));
+                        return Ok(());
                     }
-                    // A daemon that leaves is followed by the next.
-                    reply => break reply.unwrap_or(None),
                 }
-            };
+                // A daemon that leaves is followed by the next.
+                Heard::HungUp => break,
+            }
+            next = conversation.hear(Some(Instant::now() + LOOK))?;
+        }
+    }
+}
+
+/// A cluster that has not said yes or no yet.
+struct Wait<'c> {
+    cluster: &'c str,
+    begun: Instant,
+    submitted: Moment,
+    /// Since when there is trouble with it.
+    troubled: Option<Instant>,
+    said: String,
+}
+
+struct Why {
+    text: String,
+    hints: Vec<String>,
+}
+
+impl Wait<'_> {
+    /// Tells what is waited for; why it is not waited for any longer, when it is time.
+    fn has_no_end(&mut self, state: &StateFolder) -> Option<Why> {
+        let status = ClusterStatus::read(&state.cluster(self.cluster, "status")).ok().flatten().unwrap_or_default();
+        let why = status.trouble.filter(|_| status.at.is_some_and(|at| at >= self.submitted));
+        let Some(text) = why else {
+            self.troubled = None;
+            if self.said.is_empty() && self.begun.elapsed() > crate::waiting::SOON {
+                self.say(format!("waiting for `{}` to take it", self.cluster));
+            }
+            return None;
+        };
+        if self.troubled.get_or_insert_with(Instant::now).elapsed() >= ANSWERS {
+            return Some(Why { text, hints: status.hints });
+        }
+        self.say(format!("waiting for `{}`: {text}", self.cluster));
+        None
+    }
+
+    /// Each thing once.
+    fn say(&mut self, line: String) {
+        if self.said != line {
+            output::status(&line);
+            self.said = line;
         }
     }
 }
@@ -171,23 +243,29 @@ fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, t
             _ => Ok(()),
         };
     }
-    let part = crate::commands::get::part_of(target);
-    let brought = bring_bytes(backend, run, source, entry, &part).map_err(|error| error.while_doing(target.display().to_string()));
-    // Whoever finds the name finds the whole file.
-    brought.and_then(|()| std::fs::rename(&part, target).map_err(failed)).inspect_err(|_| drop(std::fs::remove_file(&part)))
+    whole(target, |part| {
+        let mut file = std::fs::File::create(part).map_err(failed)?;
+        let mut offset = 0;
+        loop {
+            let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
+            if bytes.is_empty() {
+                break;
+            }
+            file.write_all(&bytes).map_err(failed)?;
+            offset += bytes.len() as u64;
+        }
+        file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+    })
 }
 
-fn bring_bytes(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, part: &Path) -> Result<()> {
-    let failed = |error| Error::refused(format!("{} cannot be written", part.display())).source_error(error);
-    let mut file = std::fs::File::create(part).map_err(failed)?;
-    let mut offset = 0;
-    loop {
-        let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
-        if bytes.is_empty() {
-            break;
-        }
-        file.write_all(&bytes).map_err(failed)?;
-        offset += bytes.len() as u64;
-    }
-    file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+/// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut short leaves nothing.
+pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let renamed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+    make(&part).and_then(|()| std::fs::rename(&part, target).map_err(renamed)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&part);
+    })
 }

@@ -14,7 +14,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Conversation};
+use towline_backends::local::client::{self, Conversation, Heard};
 use towline_backends::local::read_log;
 use towline_core::backend::{Cursor, LogSource};
 use towline_core::event::Recorded;
@@ -78,7 +78,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         let over = follower.attempt_is_over();
         follower.drain()?;
         if over {
-            follower.flush_partial_lines();
+            follower.flush_partial_lines()?;
             let last = follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
             if last || view.one_attempt {
                 return Ok(Followed::Ended(follower.state));
@@ -92,7 +92,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             }
         }
         if !view.follow {
-            follower.flush_partial_lines();
+            follower.flush_partial_lines()?;
             return Ok(Followed::Shown);
         }
         follower.tell_that_it_waits();
@@ -153,7 +153,7 @@ impl Trouble {
         }
         self.looked = Instant::now();
         let Ok(state) = context.state() else { return };
-        let Ok(Some((Reply::Status(status), _))) = client::ask_if_there(state, Request::Status) else { return };
+        let Ok(Some(status)) = client::status(state) else { return };
         if status.trouble != self.told {
             match &status.trouble {
                 Some(why) => output::status(&format!("waiting: {why}")),
@@ -199,6 +199,7 @@ impl Follower<'_> {
             let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
             let none = Timespec { tv_sec: 0, tv_nsec: 0 };
             if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
+                conversation.check().map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
                 while let Some(reply) = conversation.waiting().map_err(lost)? {
                     self.note(reply);
                 }
@@ -267,22 +268,22 @@ impl Follower<'_> {
                     break;
                 }
                 self.offsets.insert((self.attempt, source), offset + chunk.bytes.len() as u64);
-                self.show(source, &chunk.bytes);
+                self.show(source, &chunk.bytes)?;
             }
         }
         Ok(())
     }
 
     /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
-    fn show(&mut self, source: LogSource, bytes: &[u8]) {
+    fn show(&mut self, source: LogSource, bytes: &[u8]) -> Result<()> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
         let mut lines = self.partial.remove(&source).unwrap_or_else(|| Lines::new(self.draws_over));
         let mut shown = Vec::with_capacity(bytes.len());
         lines.feed(bytes, |body, end| self.line(source, body, Some(end), &mut shown));
-        output::data(&shown);
         self.partial.insert(source, lines);
+        output::data(&shown)
     }
 
     fn line(&self, source: LogSource, body: &[u8], end: Option<End>, shown: &mut Vec<u8>) {
@@ -314,15 +315,16 @@ impl Follower<'_> {
         shown.push(if end == Some(End::Return) { b'\r' } else { b'\n' });
     }
 
-    fn flush_partial_lines(&mut self) {
+    fn flush_partial_lines(&mut self) -> Result<()> {
         for (source, lines) in std::mem::take(&mut self.partial) {
             let rest = lines.rest();
             if !rest.is_empty() {
                 let mut shown = Vec::new();
                 self.line(source, &rest, None, &mut shown);
-                output::data(&shown);
+                output::data(&shown)?;
             }
         }
+        Ok(())
     }
 
     /// Sleeps until something may be new. `true` when the user wants to leave.
@@ -384,6 +386,14 @@ fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
     }
 }
 
+/// The states of runs that have all ended: the history knows, and nobody else need be asked.
+fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<Vec<RunState>>> {
+    let Some(history) = context.maybe_history()? else { return Ok(None) };
+    let records = runs.iter().map(|run| history.run(run)).collect::<Result<Option<Vec<_>>>>()?;
+    let states = records.map(|records| records.into_iter().map(|record| record.state).collect::<Vec<_>>());
+    Ok(states.filter(|states| states.iter().all(|state| state.phase.is_ended())))
+}
+
 /// `explain_at`: when whoever waits hears what is waited for.
 fn wait_while(
     context: &Context,
@@ -392,11 +402,19 @@ fn wait_while(
     mut explain_at: Option<Instant>,
     check: impl Fn(&RunId, &RunState) -> Result<()>,
 ) -> Result<Vec<RunState>> {
+    if let Some(states) = ended_before(context, runs)? {
+        return Ok(states);
+    }
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     let mut trouble = Trouble::default();
+    let late = || Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them");
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: runs.to_vec(), logs: false })?;
+        let watch = || Request::Watch { runs: runs.to_vec(), logs: false };
+        let (first, mut conversation) = match client::ask_until(context.state()?, &watch, deadline) {
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
+            answer => answer?,
+        };
         let mut next = Some(first);
         while let Some(reply) = next {
             match reply {
@@ -408,20 +426,17 @@ fn wait_while(
                 _ => {}
             }
             let now = Instant::now();
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                return Err(Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them"));
-            }
             trouble.look(context);
             if explain_at.is_some_and(|moment| moment <= now) {
                 explain_at = None;
                 explain(runs, &states);
             }
-            let left = [deadline, explain_at, Some(now + TROUBLE_EVERY)].into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now));
-            let _ = conversation.stream().set_read_timeout(left);
-            next = match conversation.next_reply() {
-                Ok(reply) => reply,
-                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => Some(Reply::Stopping),
-                Err(_) => None,
+            let wake = [deadline, explain_at, Some(now + TROUBLE_EVERY)].into_iter().flatten().min();
+            next = match conversation.hear(wake)? {
+                Heard::Reply(reply) => Some(*reply),
+                Heard::HungUp => None,
+                Heard::NotYet if deadline.is_some_and(|deadline| deadline <= Instant::now()) => return Err(late()),
+                Heard::NotYet => Some(Reply::Stopping),
             };
         }
     }

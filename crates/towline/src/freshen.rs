@@ -26,7 +26,7 @@ pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRe
         }
     }
     if !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
-        let _ = towline_backends::local::client::start(state);
+        towline_backends::local::client::nudge(state);
     }
     Ok(())
 }
@@ -34,8 +34,15 @@ pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRe
 fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -> Result<()> {
     let Some(runner) = record.state.runner.clone() else { return Ok(()) };
     let path = state.runner_journal(&runner);
-    let alive = towline_host::lock::is_held(&path).unwrap_or(false);
-    let trace = journal::trace(&journal::read_end(&path).unwrap_or_default(), &record.id, record.state.attempt);
+    let (alive, records) = match towline_host::lock::is_held(&path).and_then(|alive| Ok((alive, journal::read_end(&path)?))) {
+        Ok(seen) => seen,
+        Err(error) => {
+            let why = format!("the journal of its runner, {}, cannot be read: {error}", path.display());
+            record.freshness = Freshness::Stale { since: record.started.unwrap_or(record.created), why };
+            return Ok(());
+        }
+    };
+    let trace = journal::trace(&records, &record.id, record.state.attempt);
     let attempt = record.state.attempt;
     if let Some(at) = trace.started {
         step(record, &RunEvent::AttemptStarted { attempt });

@@ -18,19 +18,19 @@ pub(crate) struct LogFile {
 }
 
 /// Every log of a run, by attempt, set-up before ranks.
-pub(crate) fn list(state: &StateFolder, run: &RunId) -> Vec<LogFile> {
+pub(crate) fn list(state: &StateFolder, run: &RunId) -> Result<Vec<LogFile>> {
     let folder = state.run(run);
-    let mut files: Vec<LogFile> = fs::read_dir(&folder)
+    let entries = towline_host::filesystem::entries(&folder);
+    let mut files: Vec<LogFile> = entries
+        .map_err(|error| Error::refused(format!("the folder of {run}, {}, cannot be read", folder.display())).source_error(error))?
         .into_iter()
-        .flatten()
-        .flatten()
         .filter_map(|entry| {
             let (attempt, source) = parse_log_name(entry.file_name().to_str()?)?;
             Some(LogFile { attempt, source, path: entry.path() })
         })
         .collect();
     files.sort_by_key(|file| (file.attempt, matches!(file.source, LogSource::Rank(_)), file.source));
-    files
+    Ok(files)
 }
 
 /// The last `lines` lines of a file, reading from its end.
@@ -81,7 +81,8 @@ pub(crate) fn before_it_began(state: &StateFolder, run: &RunId, attempt: u32, en
     }
     let detail = ending.detail.as_deref().unwrap_or_default();
     let failed = detail.split_once("node ").and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
-    let logs = list(state, run).into_iter().filter(|log| log.attempt == attempt);
+    // The ending itself is told in any case.
+    let logs = list(state, run).unwrap_or_default().into_iter().filter(|log| log.attempt == attempt);
     let mut nodes: Vec<LogFile> = logs.filter(|log| matches!(log.source, LogSource::SetUp(_))).collect();
     // The node that failed, where that is known; else the first that said something.
     nodes.sort_by_key(|log| failed.is_some_and(|node| log.source != LogSource::SetUp(node)));

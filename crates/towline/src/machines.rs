@@ -153,14 +153,27 @@ pub(crate) fn keep_facts(state: &StateFolder, backend: &SlurmBackend, site: &Sit
 
 /// Signs in where that is needed, asking the user if there is a terminal.
 pub(crate) fn connect(backend: &dyn FarCluster) -> Result<()> {
-    backend.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
+    // Whoever is asked something on the terminal is not to be talked over.
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        return backend.connect(true);
+    }
+    waited_for(backend, || backend.connect(false))
+}
+
+/// Asks a cluster something itself; what keeps it from answering is told after a moment.
+pub(crate) fn waited_for<T>(backend: &dyn FarCluster, ask: impl FnOnce() -> T) -> T {
+    let line = || match backend.trouble() {
+        Some(error) => format!("waiting for `{}`: {error}", backend.name()),
+        None => format!("waiting for `{}`", backend.name()),
+    };
+    crate::waiting::told(line, ask)
 }
 
 /// What the site has: known, or asked now.
 pub(crate) fn facts(context: &Context, backend: &SlurmBackend, anew: bool) -> Result<SiteFacts> {
     if anew {
         connect(backend)?;
-        let site = backend.look()?;
+        let site = waited_for(backend, || backend.look())?;
         keep_facts(context.state()?, backend, &site);
         return Ok(site);
     }

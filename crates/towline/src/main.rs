@@ -40,6 +40,7 @@ mod threads;
 mod transfers;
 mod trusting;
 mod tunnels;
+mod waiting;
 mod withheld;
 
 use std::ffi::OsString;
@@ -77,8 +78,15 @@ fn main() -> ExitCode {
 }
 
 fn version() -> ExitCode {
-    output::data(format!("tow {}\n", towline_wire::version::version()).as_bytes());
-    ExitCode::SUCCESS
+    written(output::text(&format!("tow {}\n", towline_wire::version::version())))
+}
+
+/// The code to leave with when all that was to do was to print.
+fn written(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => ExitCode::from(diagnose::report(&error, false)),
+    }
 }
 
 fn plainly(result: std::io::Result<()>) -> ExitCode {
@@ -116,10 +124,7 @@ fn connect(state: &str, words: &[OsString]) -> Result<std::convert::Infallible> 
 fn host_key(state: &str, words: &[OsString]) -> ExitCode {
     let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
     match aliases::host_keys(&context::Context::of(state), word(3), word(4)) {
-        Ok(keys) => {
-            output::data(keys.as_bytes());
-            ExitCode::SUCCESS
-        }
+        Ok(keys) => written(output::data(keys.as_bytes())),
         Err(error) => ExitCode::from(diagnose::report(&error, false)),
     }
 }

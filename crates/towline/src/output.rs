@@ -1,19 +1,24 @@
-//! The only place that prints. stdout is data, stderr is status; colours only on a terminal.
-
-#![expect(clippy::print_stderr, reason = "this is the owner of both streams")]
+//! The only place that prints. stdout is data, stderr is status; colours only on a terminal. Text for people goes out with all that
+//! could command a terminal written out; only bytes of jobs and files go out as they are.
 
 use anstyle::{AnsiColor, Style};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+use towline_core::visible::{visible, visible_json};
+use towline_core::{Error, Result};
 
-/// Writes to stdout. A reader that went away (`tow ps | head`) ends us quietly.
-pub(crate) fn data(bytes: &[u8]) {
+/// Writes bytes to stdout as they are. A reader that went away (`tow ps | head`) ends us quietly; anything else that keeps
+/// them from arriving is an error.
+pub(crate) fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
-        say_parting_words();
-        #[expect(clippy::exit, reason = "nobody reads any more")]
-        std::process::exit(0);
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            say_parting_words();
+            #[expect(clippy::exit, reason = "nobody reads any more")]
+            std::process::exit(0);
+        }
+        written => written.map_err(|error| Error::refused("the output could not be written to stdout").source_error(error)),
     }
 }
 
@@ -30,9 +35,35 @@ fn say_parting_words() {
     }
 }
 
-/// A line for people on stderr.
+/// Writes text for people to stdout.
+pub(crate) fn text(text: &str) -> Result<()> {
+    data(shown(text).as_bytes())
+}
+
+/// Writes one value for programs to stdout.
+pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
+    data(format!("{}\n", visible_json(&value.to_string())).as_bytes())
+}
+
+/// A line for people on stderr. Where that cannot be written there is nobody left to tell.
 pub(crate) fn status(line: &str) {
-    eprintln!("{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown(line));
+}
+
+/// A value for programs on stderr.
+pub(crate) fn status_json(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible_json(text));
+}
+
+/// Help and complaints of the parser of arguments, with its own colours. A word of the user in it loses the colours.
+pub(crate) fn styled(error: &clap::Error, colour: bool) -> String {
+    let plain = error.render().to_string();
+    if colour && matches!(visible(&plain), std::borrow::Cow::Borrowed(_)) { error.render().ansi().to_string() } else { visible(&plain).into_owned() }
+}
+
+/// What [`styled`] gave, on stderr.
+pub(crate) fn status_styled(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// A warning on stderr; the same words only once in a call.
@@ -53,8 +84,8 @@ pub(crate) fn trouble(line: &str) {
 
 /// Draws one line over the last one on stderr; an empty one leaves nothing.
 pub(crate) fn redraw(line: &str) {
-    eprint!("\r\x1b[2K{line}");
-    let _ = io::stderr().flush();
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[2K{}", shown(line)).and_then(|()| stderr.flush());
 }
 
 /// Whether somebody sits in front of us who can be asked.
@@ -64,8 +95,9 @@ pub(crate) fn can_ask() -> bool {
 
 /// Asks; anything but a yes is a no.
 pub(crate) fn ask(question: &str) -> bool {
-    eprint!("{question} [y/N] ");
-    let _ = io::stderr().flush();
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{} [y/N] ", shown(question)).and_then(|()| stderr.flush());
+    drop(stderr);
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
@@ -86,6 +118,10 @@ pub(crate) enum Paint {
     Bold,
 }
 
+impl Paint {
+    const ALL: [Self; 7] = [Self::Plain, Self::Good, Self::Bad, Self::Busy, Self::Waiting, Self::Quiet, Self::Bold];
+}
+
 pub(crate) fn stdout_has_colour() -> bool {
     io::stdout().is_terminal() && allowed()
 }
@@ -103,12 +139,41 @@ fn allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// Text in a colour. Until it goes out the colour is a mark that no name or message of others can hold.
 pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
     if !colour || paint == Paint::Plain {
         return text.to_owned();
     }
+    let mark = mark();
+    format!("{mark}{}{}{mark}{}", paint as u8, text, Paint::Plain as u8)
+}
+
+/// Begins a change of colour inside this process: random, so that nobody can forge one.
+fn mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| {
+        let mut bytes = [0; 8];
+        // Without chance there is still no name that holds this character by accident.
+        let _ = getrandom::fill(&mut bytes);
+        format!("\u{fdd0}{:016x}", u64::from_le_bytes(bytes))
+    })
+}
+
+/// What goes out: the colours that [`paint`] asked for, and nothing else that a terminal would obey.
+fn shown(text: &str) -> String {
+    let mut parts = text.split(mark());
+    let mut shown = visible(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        let (paint, rest) = part.split_at(part.len().min(1));
+        shown += &Paint::ALL.iter().find(|known| (**known as u8).to_string() == paint).map_or_else(String::new, |paint| style(*paint));
+        shown += &visible(rest);
+    }
+    shown
+}
+
+fn style(paint: Paint) -> String {
     let style = match paint {
-        Paint::Plain => Style::new(),
+        Paint::Plain => return anstyle::Reset.to_string(),
         Paint::Good => AnsiColor::Green.on_default(),
         Paint::Bad => AnsiColor::Red.on_default(),
         Paint::Busy => AnsiColor::Cyan.on_default(),
@@ -116,7 +181,7 @@ pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
         Paint::Quiet => Style::new().dimmed(),
         Paint::Bold => Style::new().bold(),
     };
-    format!("{style}{text}{style:#}")
+    style.to_string()
 }
 
 /// Columns of the terminal, or `None` where there is none.
@@ -135,5 +200,18 @@ pub(crate) fn state_paint(state: &str) -> Paint {
         "running" => Paint::Busy,
         "queued" | "staging" | "submitting" | "drafted" => Paint::Waiting,
         _ => Paint::Quiet,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_colours_reach_a_terminal() {
+        let line = format!("{} {}", paint(Paint::Bad, "error:\x1b[2J", true), "\x1b[31m\u{202e}name\u{fdd0}0000000000000000");
+        assert_eq!(shown(&line), "\x1b[31merror:\\x1b[2J\x1b[0m \\x1b[31m\\u{202e}name\u{fdd0}0000000000000000");
+        assert_eq!(shown(&paint(Paint::Quiet, "9 of 10", true)), "\x1b[2m9 of 10\x1b[0m", "a digit behind a colour is text");
+        assert_eq!(shown(&paint(Paint::Good, "ok", false)), "ok");
     }
 }

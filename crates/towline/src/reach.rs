@@ -2,11 +2,14 @@
 //! that a run that was started again elsewhere is found there.
 
 use crate::context::{AnyCluster, Context, SlurmCluster};
-use towline_backends::local::client;
+use std::time::Duration;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::Request;
+
+/// How long a cluster may take to be looked at.
+const LOOKS: Duration = Duration::from_secs(60);
 
 /// A running run on a far cluster.
 pub(crate) struct Reached {
@@ -49,7 +52,8 @@ pub(crate) fn reach(context: &Context, run: &RunId) -> Result<Reached> {
 
 /// The record after the cluster was looked at once more.
 fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
-    match client::ask(context.state()?, &|| Request::Refresh { run: run.clone() }) {
+    let cluster = context.history()?.run(run)?.map(|record| record.cluster).unwrap_or_default();
+    match crate::far::ask_cluster(context, &cluster, &|| Request::Refresh { run: run.clone() }, LOOKS) {
         // It has ended, and is nobody's any more.
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {}
         answer => drop(answer?),

@@ -50,9 +50,10 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
 fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Result<()> {
     let submit =
         || Submit { plan: prepared.plan.clone(), secrets: PrivateSecrets(prepared.secrets.clone()), limits: Limits::default(), cluster: Some(named.clone()) };
+    let submitted = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, &prepared.plan.cluster, run)
+    crate::far::carried_over(context, &prepared.plan.cluster, run, submitted)
 }
 
 fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {

@@ -2,6 +2,7 @@
 
 use crate::columns::{columns, cut};
 use crate::output::{Paint, paint, stdout_has_colour, width};
+use towline_core::visible::visible;
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -21,8 +22,10 @@ impl Table {
         Self { head: head.to_vec(), rows: Vec::new() }
     }
 
+    /// Cells are kept as they will be shown, so that columns stay aligned.
     pub(crate) fn row(&mut self, cells: Vec<(String, Paint)>) {
-        self.rows.push(cells);
+        let shown = |text: String| visible(&text.replace(['\n', '\r', '\t'], " ")).into_owned();
+        self.rows.push(cells.into_iter().map(|(text, paint)| (shown(text), paint)).collect());
     }
 
     /// Leaves out columns that are empty in every row.
@@ -43,8 +46,7 @@ impl Table {
             for (index, column) in used.iter().enumerate() {
                 let (cell, style) = &row[*column];
                 let last = index + 1 == used.len();
-                let cell = cell.replace(['\n', '\r', '\t'], " ");
-                let shown = cut(&cell, widths[index]);
+                let shown = cut(cell, widths[index]);
                 let pad = if last { 0 } else { widths[index].saturating_sub(columns(&shown)) + GAP };
                 line += &paint(*style, &shown, colour);
                 line += &" ".repeat(pad);

@@ -98,7 +98,7 @@ pub(crate) fn definition(context: &Context, named: &Named) -> Result<Definition>
 /// The first port that nobody has, here or in another definition.
 pub(crate) fn free_port(context: &Context, name: &str) -> Result<u16> {
     let mut taken: Vec<u16> = all(context)?.values().filter(|named| named.name != name).filter_map(|named| named.tunnel.port).collect();
-    taken.extend(wanted(context.state()?).into_iter().filter(|(known, _)| known != name).map(|(_, wanted)| wanted.definition.port));
+    taken.extend(wanted(context.state()?)?.into_iter().filter(|(known, _)| known != name).map(|(_, wanted)| wanted.definition.port));
     let is_free = |port: &u16| !taken.contains(port) && io_tunnel::try_port(*port).is_ok();
     (FIRST_PORT..u16::MAX).find(is_free).ok_or_else(|| Error::refused("no port of this machine is free"))
 }
@@ -114,16 +114,20 @@ pub(crate) fn exists(name: &str, origin: &str) -> Error {
 }
 
 /// Those that are to be open, by name.
-pub(crate) fn wanted(state: &StateFolder) -> Vec<(String, Wanted)> {
-    let entries = std::fs::read_dir(state.tunnels()).into_iter().flatten().flatten();
+pub(crate) fn wanted(state: &StateFolder) -> Result<Vec<(String, Wanted)>> {
+    let folder = state.tunnels();
+    let entries = towline_host::filesystem::entries(&folder);
+    let entries =
+        entries.map_err(|error| Error::refused(format!("{} cannot be read, and says which tunnels are open", folder.display())).source_error(error))?;
     let mut found: Vec<(String, Wanted)> = entries
+        .into_iter()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             Some((name, Wanted::read(&entry.path().join("wanted"))?))
         })
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
+    Ok(found)
 }
 
 /// Whether its supervisor lives.

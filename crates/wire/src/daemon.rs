@@ -18,11 +18,14 @@ pub struct Hello {
     pub protocol: u32,
     pub version: String,
     pub request: Request,
+    /// Whoever asks wants to see every second that the daemon is at work: an empty frame.
+    #[serde(default)]
+    pub signs_of_life: bool,
 }
 
 impl Hello {
     pub fn new(request: Request) -> Self {
-        Self { protocol: PROTOCOL, version: crate::version::version().to_owned(), request }
+        Self { protocol: PROTOCOL, version: crate::version::version().to_owned(), request, signs_of_life: true }
     }
 }
 

@@ -7,6 +7,9 @@ use std::io::{self, Read, Write};
 /// A frame larger than this is not ours.
 pub const LARGEST: usize = 256 << 20;
 
+/// An empty frame: whoever sent it is there and has nothing to say yet.
+pub const SIGN_OF_LIFE: [u8; 4] = [0; 4];
+
 /// The bytes of one frame.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = vec![0; 4];
@@ -32,8 +35,11 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, decoded.
+    /// The next whole frame, decoded. Empty frames, which say only that somebody is there, are passed over.
     pub fn next_frame<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        while self.bytes[self.start..].starts_with(&SIGN_OF_LIFE) {
+            self.start += SIGN_OF_LIFE.len();
+        }
         let waiting = &self.bytes[self.start..];
         let Some(head) = waiting.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;
@@ -123,6 +129,19 @@ mod tests {
             }
             assert_eq!(seen, ["first", "second"]);
         }
+    }
+
+    #[test]
+    fn signs_of_life_are_passed_over() {
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&SIGN_OF_LIFE[..3]);
+        assert_eq!(buffer.next_frame::<String>().expect("no frame yet"), None);
+        buffer.push(&SIGN_OF_LIFE[3..]);
+        buffer.push(&SIGN_OF_LIFE);
+        buffer.push(&encode(&"word"));
+        buffer.push(&SIGN_OF_LIFE);
+        assert_eq!(buffer.next_frame::<String>().expect("a frame").as_deref(), Some("word"));
+        assert_eq!(buffer.next_frame::<String>().expect("nothing more"), None);
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Run {
     pub url: Option<String>,
     /// Absent when fresh.
     pub stale_since: Option<String>,
+    /// Why it is not known how it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
 }
 
 impl From<&RunRecord> for Run {
@@ -77,6 +80,10 @@ impl From<&RunRecord> for Run {
             stale_since: match &record.freshness {
                 Freshness::Fresh => None,
                 Freshness::Stale { since, .. } => Some(since.to_string()),
+            },
+            stale: match &record.freshness {
+                Freshness::Fresh => None,
+                Freshness::Stale { why, .. } => Some(why.clone()),
             },
         }
     }

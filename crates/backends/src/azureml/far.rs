@@ -26,6 +26,9 @@ impl FarCluster for AzureBackend {
     fn connect(&self, may_ask: bool) -> Result<()> {
         self.cloud.sign_in(may_ask)
     }
+    fn trouble(&self) -> Option<Error> {
+        self.cloud.trouble()
+    }
     /// There is no line: each question is a call of its own.
     fn is_open(&self) -> bool {
         false

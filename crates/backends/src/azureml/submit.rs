@@ -225,6 +225,7 @@ impl AzureBackend {
                 Err(error) => return Err(error),
                 Ok(Some(job)) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
                 // What was put may not be shown yet. A conflict says that something is there, or was in the way.
+                Ok(None) if !matches!(reply.status, 400 | 409 | 412) && self.is_young(&run.id) => return Err(refused.as_unknown()),
                 Ok(None) if reply.status != 400 && self.is_young(&run.id) => {
                     return Err(Error::unreachable(format!("workspace `{}` has a conflict and shows no job {} yet", self.config.workspace, run.id)));
                 }

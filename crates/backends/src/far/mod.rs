@@ -19,6 +19,10 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     /// Makes sure that it can be reached, signing in where that is needed; with `may_ask` the user
     /// may be asked on the terminal.
     fn connect(&self, may_ask: bool) -> Result<()>;
+    /// What keeps it from answering a question that is being asked again and again just now. Told to any thread, while another waits.
+    fn trouble(&self) -> Option<Error> {
+        None
+    }
     /// Whether a line to it is held.
     fn is_open(&self) -> bool;
     /// Lets the line go; the next question opens another.

@@ -13,6 +13,9 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Reply, Request as Ask, Submit};
 use towline_wire::layout::StateFolder;
 
+/// Runs that the daemon forgets in one go; it has others to answer meanwhile.
+const FORGOTTEN_AT_ONCE: usize = 1000;
+
 /// This machine, reached through its daemon. Calls block: the daemon answers in microseconds.
 #[derive(Debug, Clone)]
 pub struct LocalBackend {
@@ -135,18 +138,23 @@ impl Backend for LocalBackend {
 
 /// Strikes ended runs from the history, then removes their folders. Gives those that went.
 pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
-    let (reply, _) = client::ask(state, &|| Ask::Forget { runs: runs.to_vec() })?;
-    let Reply::Forgotten { runs } = reply else { return Err(unexpected(&reply)) };
+    let mut gone = Vec::new();
+    for some in runs.chunks(FORGOTTEN_AT_ONCE) {
+        match client::ask(state, &|| Ask::Forget { runs: some.to_vec() })?.0 {
+            Reply::Forgotten { runs } => gone.extend(runs),
+            other => return Err(unexpected(&other)),
+        }
+    }
     // One that cannot go is no reason to leave the others; a later prune finds it.
     let mut failure = None;
-    for folder in runs.iter().map(|run| state.run(run)) {
+    for folder in gone.iter().map(|run| state.run(run)) {
         if let Err(error) = towline_host::filesystem::remove_tree(&folder) {
             failure = Some(Error::refused(format!("{} cannot be removed", folder.display())).source_error(error));
         }
     }
     match failure {
         Some(error) => Err(error),
-        None => Ok(runs),
+        None => Ok(gone),
     }
 }
 

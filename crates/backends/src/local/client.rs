@@ -1,50 +1,109 @@
-//! Talking to the daemon, and starting it when nobody is there.
+//! Talking to the daemon, and starting it when nobody is there. Nothing waits for it without a limit: it shows signs of life for
+//! as long as it is at work.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use towline_core::{Error, Result};
-use towline_wire::daemon::{Hello, RefusalKind, Reply, Request};
+use towline_core::{Error, ErrorKind, Result};
+use towline_wire::daemon::{Hello, RefusalKind, Reply, Request, Status};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
 /// How long a daemon may take to be there.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What the daemon keeps of the environment it is started from: never a secret.
-const KEPT: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "TZ",
-    "XDG_STATE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_RUNTIME_DIR",
-    "LD_LIBRARY_PATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
+/// A daemon at work shows a sign of life every second. One that shows none for so long is stopped, or hangs.
+const SILENCE: Duration = Duration::from_secs(15);
+/// A wait that is longer than this is told.
+const SOON: Duration = Duration::from_secs(2);
+/// How long a daemon may take to say where it stands when that is all that is asked.
+const STATUS: Duration = Duration::from_secs(5);
+/// What the daemon keeps of the environment it is started from, beside how the network is reached: never a secret of a job.
+const KEPT: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH"];
+
+static TELL: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Who is told what is waited for, when that takes more than a moment.
+pub fn tell_waits_to(tell: fn(&str)) {
+    let _ = TELL.set(tell);
+}
+
+fn tell(line: &str) {
+    if let Some(tell) = TELL.get() {
+        tell(line);
+    }
+}
 
 /// A conversation with the daemon: one request, one or more replies.
 #[derive(Debug)]
 pub struct Conversation {
+    state: StateFolder,
     stream: UnixStream,
     buffer: FrameBuffer,
+    /// When the last byte came, be it a sign of life.
+    heard: Instant,
+    has_told: bool,
+}
+
+/// What a moment of listening gave.
+#[derive(Debug)]
+pub enum Heard {
+    Reply(Box<Reply>),
+    /// The daemon has hung up.
+    HungUp,
+    /// The daemon is at work and has not replied in the time given.
+    NotYet,
 }
 
 impl Conversation {
     fn open(state: &StateFolder, request: &Hello) -> io::Result<Self> {
-        let mut stream = towline_host::socket::connect(state.root(), DAEMON_SOCKET)?;
+        let mut stream = towline_host::socket::connect_within(state.root(), DAEMON_SOCKET, SILENCE)?;
         frame::write(&mut stream, request)?;
-        Ok(Self { stream, buffer: FrameBuffer::default() })
+        Ok(Self { state: state.clone(), stream, buffer: FrameBuffer::default(), heard: Instant::now(), has_told: false })
     }
 
-    /// The next reply; `None` when the daemon has hung up.
-    pub fn next_reply(&mut self) -> io::Result<Option<Reply>> {
-        frame::read(&mut self.stream, &mut self.buffer)
+    /// The next reply, waited for until then, or as long as the daemon shows signs of life.
+    pub fn hear(&mut self, until: Option<Instant>) -> Result<Heard> {
+        loop {
+            if let Some(reply) = self.waiting().map_err(unreadable)? {
+                return Ok(Heard::Reply(Box::new(reply)));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Heard::NotYet);
+            }
+            let most = if self.has_told { SILENCE } else { SOON }.saturating_sub(self.heard.elapsed()).max(Duration::from_millis(1));
+            self.stream.set_read_timeout(Some(left.map_or(most, |left| left.min(most)))).map_err(unreadable)?;
+            match self.fill() {
+                Ok(true) => self.check()?,
+                Ok(false) => return Ok(Heard::HungUp),
+                Err(error) if is_absent(&error) => return Ok(Heard::HungUp),
+                Err(error) => return Err(unreadable(error)),
+            }
+        }
+    }
+
+    /// The next reply, however long it takes; `None` when the daemon has hung up.
+    pub fn next_reply(&mut self) -> Result<Option<Reply>> {
+        Ok(match self.hear(None)? {
+            Heard::Reply(reply) => Some(*reply),
+            Heard::HungUp | Heard::NotYet => None,
+        })
+    }
+
+    /// An error where the daemon was silent for too long. Whatever has come was read before.
+    pub fn check(&mut self) -> Result<()> {
+        let silent = self.heard.elapsed();
+        if silent >= SILENCE {
+            return Err(is_silent(&self.state));
+        }
+        if silent >= SOON && !self.has_told {
+            self.has_told = true;
+            tell(&format!("waiting for {}, which does not answer", daemon_of(&self.state)));
+        }
+        Ok(())
     }
 
     pub fn stream(&self) -> &UnixStream {
@@ -62,79 +121,151 @@ impl Conversation {
         match self.stream.read(&mut chunk) {
             Ok(0) => Ok(false),
             Ok(count) => {
+                self.heard = Instant::now();
                 self.buffer.push(&chunk[..count]);
                 Ok(true)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted || towline_host::socket::is_timeout(&error) => Ok(true),
             Err(error) => Err(error),
         }
     }
 }
 
+fn unreadable(error: io::Error) -> Error {
+    Error::unreachable("the daemon's answer cannot be read").source_error(error)
+}
+
+/// The daemon in words, with its process where that can be told.
+fn daemon_of(state: &StateFolder) -> String {
+    match towline_host::lock::holder(&state.daemon_lock()) {
+        Ok(Some(pid)) => format!("the daemon (process {pid})"),
+        _ => "the daemon".to_owned(),
+    }
+}
+
+fn with_way_out(error: Error, state: &StateFolder) -> Error {
+    error
+        .hint("`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` starts another")
+        .hint(format!("its log is {}", state.daemon_log().display()))
+}
+
+fn is_silent(state: &StateFolder) -> Error {
+    let text = format!("{} has not answered for {} s: it is stopped, or hangs", daemon_of(state), SILENCE.as_secs());
+    with_way_out(Error::unreachable(text), state)
+}
+
+/// There is one that has the lock, and nobody at its socket.
+fn takes_no_questions(state: &StateFolder) -> Error {
+    with_way_out(Error::unreachable(format!("{} is there and takes no questions", daemon_of(state))), state)
+}
+
 /// Sends `request`, starting a daemon if there is none, and returns the first reply. Requests may
 /// be sent twice when a daemon goes away in between; all of them allow it.
 pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Conversation)> {
+    ask_until(state, make, None)
+}
+
+/// The same, given up at that moment: the time the user allowed is over.
+pub fn ask_until(state: &StateFolder, make: &dyn Fn() -> Request, until: Option<Instant>) -> Result<(Reply, Conversation)> {
     let begun = Instant::now();
+    let mut has_told = false;
     loop {
-        match ask_once(state, &Hello::new(make())) {
-            Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state),
-            Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
-            Ok(Some(answer)) => return Ok(answer),
-            // Nobody is there, or it went away before it answered.
-            Ok(None) => start(state)?,
-            Err(error) if is_absent(&error) => start(state)?,
-            Err(error) => return Err(Error::unreachable("the daemon does not answer").source_error(error)),
+        match ask_once(state, &Hello::new(make()), until)? {
+            Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, PATIENCE),
+            Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
+            Some(answer) => return Ok(answer),
+            // One is coming up or going away, or does neither.
+            None if is_there(state)? => {
+                if begun.elapsed() > SOON && !std::mem::replace(&mut has_told, true) {
+                    tell(&format!("waiting for {}, which takes no questions", daemon_of(state)));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            None => start(state)?,
+        }
+        if until.is_some_and(|until| until <= Instant::now()) {
+            return Err(too_late());
         }
         if begun.elapsed() > PATIENCE {
-            return Err(Error::unreachable("the daemon could not be started")
-                .hint(format!("its log is {}", state.daemon_log().display()))
-                .hint("`tow doctor` looks closer"));
+            return Err(if is_there(state)? {
+                takes_no_questions(state)
+            } else {
+                Error::unreachable("the daemon could not be started")
+                    .hint(format!("its log is {}", state.daemon_log().display()))
+                    .hint("`tow doctor` looks closer")
+            });
         }
     }
+}
+
+fn too_late() -> Error {
+    Error::new(ErrorKind::Timeout, "the daemon has not answered in time")
 }
 
 /// As [`ask`], but waits for the answer no longer than `limit`: it may depend on somebody far away.
-pub fn ask_within(state: &StateFolder, request: Request, limit: Duration) -> Result<Reply> {
-    let failed = |error| Error::unreachable("the daemon does not answer").source_error(error);
-    let hello = Hello::new(request);
-    let mut conversation = match Conversation::open(state, &hello) {
-        Err(error) if is_absent(&error) => {
-            start(state)?;
-            Conversation::open(state, &hello).map_err(failed)?
+pub fn ask_within(state: &StateFolder, make: &dyn Fn() -> Request, limit: Duration) -> Result<Reply> {
+    match ask_until(state, make, Some(Instant::now() + limit)) {
+        Err(error) if error.kind() == ErrorKind::Timeout => Err(Error::unreachable(format!("there was no answer within {} s", limit.as_secs()))),
+        answer => answer.map(|(reply, _)| reply),
+    }
+}
+
+/// Where the daemon stands; `None` when none is there. Starts none.
+pub fn status(state: &StateFolder) -> Result<Option<Status>> {
+    let until = Instant::now() + STATUS;
+    while is_there(state)? {
+        match ask_once(state, &Hello::new(Request::Status), Some(until)) {
+            Ok(Some((Reply::Status(status), _))) => return Ok(Some(status)),
+            Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, STATUS),
+            Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
+            Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) => return Err(takes_no_questions(state)),
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                let text = format!("{} has not answered for {} s: it is stopped, or hangs", daemon_of(state), STATUS.as_secs());
+                return Err(with_way_out(Error::unreachable(text), state));
+            }
+            Err(error) => return Err(error),
         }
-        other => other.map_err(failed)?,
+    }
+    Ok(None)
+}
+
+/// Asks a daemon to leave. `true` once it has left.
+pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
+    // Whatever it answers, and where it does not answer at all, its lock tells whether it has gone.
+    let _ = ask_once(state, &Hello::new(Request::Stop), Some(Instant::now() + STATUS)).map(|answer| answer.map(|_| wait_until_gone(state, STATUS)));
+    !is_there(state).unwrap_or(true)
+}
+
+/// Whether a daemon is there, by its lock.
+pub fn is_there(state: &StateFolder) -> Result<bool> {
+    let lock = state.daemon_lock();
+    towline_host::lock::is_held(&lock).map_err(|error| Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error))
+}
+
+/// One try; `None` when nobody is there, or it went away before it answered.
+fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>) -> Result<Option<(Reply, Conversation)>> {
+    let mut conversation = match Conversation::open(state, hello) {
+        Ok(conversation) => conversation,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) if towline_host::socket::is_timeout(&error) => return Err(is_silent(state)),
+        Err(error) => return Err(Error::unreachable("the daemon cannot be asked").source_error(error)),
     };
-    conversation.stream.set_read_timeout(Some(limit)).map_err(failed)?;
-    match conversation.next_reply() {
-        Ok(Some(Reply::Refused(refusal))) => Err(refusal.into()),
-        Ok(Some(reply)) => Ok(reply),
-        Ok(None) => Err(Error::unreachable("the daemon left before it answered").hint("try again")),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Err(Error::unreachable(format!("there was no answer within {} s", limit.as_secs())))
-        }
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Sends `request` only if a daemon is there; `None` if not.
-pub fn ask_if_there(state: &StateFolder, request: Request) -> Result<Option<(Reply, Conversation)>> {
-    match ask_once(state, &Hello::new(request)) {
-        Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => Ok(None),
-        Ok(Some((Reply::Refused(refusal), _))) => Err(refusal.into()),
-        Ok(answer) => Ok(answer),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(Error::unreachable("the daemon does not answer").source_error(error)),
-    }
-}
-
-fn ask_once(state: &StateFolder, hello: &Hello) -> io::Result<Option<(Reply, Conversation)>> {
-    let mut conversation = Conversation::open(state, hello)?;
     match &hello.request {
         Request::Submit(_) => towline_host::crash::pass("client.submit.sent"),
         Request::Cancel { .. } => towline_host::crash::pass("client.cancel.sent"),
         _ => {}
     }
-    Ok(conversation.next_reply()?.map(|reply| (reply, conversation)))
+    let heard = conversation.hear(until).map_err(|error| match &hello.request {
+        Request::Submit(_) => error.hint("whether it took the submission is not known: look at `tow ps` before you submit again"),
+        _ => error,
+    });
+    match heard? {
+        Heard::Reply(reply) => Ok(Some((*reply, conversation))),
+        Heard::HungUp => Ok(None),
+        Heard::NotYet => Err(too_late()),
+    }
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -142,8 +273,17 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof)
 }
 
+/// Starts a daemon for whoever comes next: one that does not come up at once is not waited for.
+pub fn nudge(state: &StateFolder) {
+    let _ = start_within(state, SOON);
+}
+
 /// Starts a daemon and waits until it listens or has found that another does.
 pub fn start(state: &StateFolder) -> Result<()> {
+    start_within(state, PATIENCE)
+}
+
+fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
     let failed = |error| Error::unreachable("the daemon cannot be started").source_error(error);
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
         Error::refused(format!("the state folder {} cannot be used", state.root().display()))
@@ -155,7 +295,9 @@ pub fn start(state: &StateFolder) -> Result<()> {
     command.arg0("tow").args(["daemon", "run", "--state"]).arg(state.root()).current_dir("/").env_clear();
     for (name, value) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if KEPT.contains(&text.as_ref()) || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text)) {
+        // A proxy may have a password; what is in the environment of a process of ours nobody else reads.
+        let is_kept = KEPT.contains(&text.as_ref()) || towline_core::network::VARIABLES.contains(&text.as_ref());
+        if is_kept || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text)) {
             command.env(&name, value);
         }
     }
@@ -163,8 +305,7 @@ pub fn start(state: &StateFolder) -> Result<()> {
     drop(command);
     // The daemon closes its end when it listens; one that lost the race leaves, which closes it too;
     // one that cannot come up says why.
-    let mut words = Vec::new();
-    let _ = ready.read_to_end(&mut words);
+    let words = read_until_end(&mut ready, limit).map_err(failed)?;
     let _ = child.try_wait();
     match serde_json::from_slice::<towline_wire::daemon::Refusal>(&words) {
         Ok(refusal) => Err(refusal.into()),
@@ -172,10 +313,34 @@ pub fn start(state: &StateFolder) -> Result<()> {
     }
 }
 
-/// Waits until a daemon that is leaving has left. Its runs are not touched.
-pub fn wait_until_gone(state: &StateFolder) {
+/// What comes until the other end is closed. One that does not close it in time is an error.
+fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<u8>> {
     let begun = Instant::now();
-    while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) && begun.elapsed() < PATIENCE {
+    let (mut words, mut chunk, mut has_told) = (Vec::new(), [0; 4096], false);
+    loop {
+        let left = if has_told { limit } else { SOON.min(limit) }.saturating_sub(begun.elapsed());
+        let timeout = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
+        let mut ready = [rustix::event::PollFd::new(&*from, rustix::event::PollFlags::IN)];
+        match rustix::event::poll(&mut ready, Some(&timeout)) {
+            Ok(0) if begun.elapsed() >= limit => return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it has not come up in {} s", limit.as_secs()))),
+            Ok(0) => {
+                has_told = true;
+                tell("waiting for the daemon, which is coming up");
+            }
+            Ok(_) => match from.read(&mut chunk)? {
+                0 => return Ok(words),
+                count => words.extend_from_slice(&chunk[..count]),
+            },
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits until a daemon that is leaving has left. Its runs are not touched.
+fn wait_until_gone(state: &StateFolder, limit: Duration) {
+    let begun = Instant::now();
+    while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) && begun.elapsed() < limit {
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -5,5 +5,6 @@ mod backend;
 pub mod client;
 pub mod gpus;
 pub mod render;
+pub mod stop;
 
 pub use backend::{LocalBackend, forget, machine_size, read_log};

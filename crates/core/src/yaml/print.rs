@@ -1,5 +1,6 @@
 //! Writing a value as YAML that reads back the same: for job files made from the history.
 
+use crate::visible::{is_hidden, visible_json};
 use serde_json::Value;
 
 /// Block style; every text that YAML could take for something else is quoted.
@@ -50,11 +51,7 @@ fn nested(value: &Value, indent: usize, text: &mut String) {
 
 /// Several lines, whole, without anything a literal block cannot hold.
 fn is_literal(text: &str) -> bool {
-    text.ends_with('\n')
-        && !text.ends_with("\n\n")
-        && text.len() > 1
-        && !text.starts_with([' ', '\n', '\t'])
-        && text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control())
+    text.ends_with('\n') && !text.ends_with("\n\n") && text.len() > 1 && !text.starts_with([' ', '\n', '\t']) && !text.contains(is_hidden)
 }
 
 fn flow(value: &Value) -> String {
@@ -73,7 +70,7 @@ fn scalar(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
     let plain =
         !text.is_empty() && text.chars().all(safe) && !text.starts_with(['-', '.', '+']) && !matches!(text, "null" | "true" | "false" | "Null" | "NULL");
-    if plain { text.to_owned() } else { Value::from(text).to_string() }
+    if plain { text.to_owned() } else { visible_json(&Value::from(text).to_string()).into_owned() }
 }
 
 #[cfg(test)]

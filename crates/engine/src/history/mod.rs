@@ -79,7 +79,15 @@ impl History {
 
     /// Opens for reading. `None` when there is no history yet.
     pub fn open_reader(path: &Path) -> Result<Option<Self>> {
-        if !path.exists() {
+        let unseen = |error| {
+            Error::refused(format!("the history {} cannot be read", path.display()))
+                .source_error(error)
+                .hint("whether there are runs is not known; check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
+        };
+        if let Some(folder) = path.parent() {
+            towline_host::filesystem::check_own(folder).map_err(unseen)?;
+        }
+        if towline_host::filesystem::look(path).map_err(unseen)?.is_none() {
             return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

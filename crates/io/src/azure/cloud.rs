@@ -88,7 +88,8 @@ impl Cloud {
             return Err(Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
-        let (web, endpoints, quiet, sent) = (WebWhenNeeded::default(), OnceCell::new(), Quiet::default(), AtomicU64::new(0));
+        let web = WebWhenNeeded::over(sign_in.network().clone());
+        let (endpoints, quiet, sent) = (OnceCell::new(), Quiet::default(), AtomicU64::new(0));
         Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web, endpoints, quiet, sent })
     }
 
@@ -110,6 +111,11 @@ impl Cloud {
 
     pub fn web(&self) -> Result<&Web> {
         self.web.get()
+    }
+
+    /// What keeps a service from answering that is being asked again and again.
+    pub fn trouble(&self) -> Option<Error> {
+        self.web.trouble().map(|error| error.while_doing(&self.at))
     }
 
     pub async fn endpoints(&self) -> Result<&Endpoints> {
@@ -158,7 +164,9 @@ impl Cloud {
             Some(refused) if first.status == StatusCode::UNAUTHORIZED => {
                 let another = self.token_instead(call.audience, Some(&refused)).await?;
                 let second = self.send(call, another.as_ref()).await?;
-                Ok(Answer { tries: first.tries + second.tries, ..second })
+                // Whoever is not let in has changed nothing: that try does not count.
+                let before = first.tries - 1;
+                Ok(Answer { tries: before + second.tries, ..second })
             }
             _ => Ok(first),
         }

@@ -36,8 +36,14 @@ fn a_second_process_does_not_ask_again() {
 #[ignore = "another test runs it as a process of its own"]
 fn second() {
     let variable = |name: &str| std::env::var(name).unwrap();
-    let surroundings =
-        Surroundings { variable: Arc::new(|_| None), keyring: Arc::new(|_| None), home: None, tell: Arc::new(|line| panic!("{line}")), command: String::new() };
+    let surroundings = Surroundings {
+        variable: Arc::new(|_| None),
+        keyring: Arc::new(|_| None),
+        home: None,
+        tell: Arc::new(|line| panic!("{line}")),
+        command: String::new(),
+        network: towline_io::network::Network::default(),
+    };
     let (folder, credential) = (variable(FOLDER), Credential::Word("managed_identity".to_owned()));
     let sign_in = SignIn::new("second", Some(&credential), None, surroundings, folder.as_ref()).unwrap();
     let cloud = Cloud::new("second", Some(&variable(ENDPOINT)), sign_in, folder.as_ref()).unwrap();

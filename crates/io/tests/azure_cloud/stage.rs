@@ -45,6 +45,7 @@ impl Stage {
     fn surroundings(&self) -> Surroundings {
         let (variables, told) = (Arc::clone(&self.variables), Arc::clone(&self.told));
         Surroundings {
+            network: towline_io::network::Network::default(),
             variable: Arc::new(move |name| variables.lock().unwrap().get(name).cloned()),
             keyring: Arc::new(|_| None),
             home: None,

@@ -16,6 +16,9 @@ use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
 use towline_wire::layout::StateFolder;
 
+/// Before a journal that could not be read is tried again.
+const UNREAD_PAUSE: Duration = Duration::from_secs(1);
+
 impl Daemon {
     /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A journal that cannot be
     /// read proves nothing: it is asked again until it can be, and its run stays as it is.
@@ -105,7 +108,10 @@ impl Daemon {
         match carrying {
             Some((run, carried)) if self.queue.key(&run) == Some(key) && carried == attempt => {
                 self.runners.assign(name, key, attempt);
-                self.take_up(name, key, attempt);
+                match journal::read(&self.state.runner_journal(name)) {
+                    Ok(records) => self.take_up(&records, key, attempt),
+                    Err(error) => self.hear_again(name, Some((run, carried)), &error),
+                }
             }
             // It is ours and has not read its assignment yet.
             None if self.runners.is_own(name) => {}
@@ -121,11 +127,21 @@ impl Daemon {
         }
     }
 
+    /// Its journal cannot be read now: what it introduced itself with is taken up again in a while.
+    fn hear_again(&self, name: &str, carrying: Option<(RunId, u32)>, error: &std::io::Error) {
+        log(&format!("the journal of runner {name} cannot be read: {error}"));
+        let (inbox, name) = (self.inbox.clone(), name.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(UNREAD_PAUSE).await;
+            let message = towline_wire::runner::FromRunner::Hello { runner: name.clone(), carrying };
+            let _ = inbox.send(Message::Runner { name, message });
+        });
+    }
+
     /// An attempt that runs under a runner from before: learn what happened meanwhile.
-    fn take_up(&mut self, name: &str, key: RunKey, attempt: u32) {
+    fn take_up(&mut self, records: &[JournalRecord], key: RunKey, attempt: u32) {
         let Some(id) = self.run_of(key).map(|run| run.id.clone()) else { return };
-        let records = journal::read(&self.state.runner_journal(name)).unwrap_or_default();
-        let trace = journal::trace(&records, &id, attempt);
+        let trace = journal::trace(records, &id, attempt);
         if let Some(at) = trace.started {
             self.attempt_started(key, attempt, at);
         }

@@ -1,10 +1,12 @@
 //! Conversations with `tow`.
 
-use super::{Daemon, Message, Replies};
+use super::{Daemon, Message, Replies, log};
 use std::os::unix::net::UnixListener as StdListener;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 use towline_core::RunId;
 use towline_core::backend::Observation;
 use towline_core::state::RunState;
@@ -18,14 +20,41 @@ pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message
     }
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut connection = 0;
-    while let Ok((stream, _)) = listener.accept().await {
+    let mut spare = spare();
+    loop {
         connection += 1;
-        tokio::spawn(converse(connection, stream, inbox.clone()));
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(converse(connection, stream, inbox.clone(), None))),
+            Err(error) => {
+                log(&format!("a connection cannot be taken: {error}"));
+                // With the one that was kept back, one after the other is told so, and heard where it wants us to leave.
+                drop(spare.take());
+                match tokio::time::timeout(A_MOMENT, listener.accept()).await {
+                    Ok(Ok((stream, _))) => drop(tokio::time::timeout(A_MOMENT, converse(connection, stream, inbox.clone(), Some(error.to_string()))).await),
+                    Ok(Err(_)) => tokio::time::sleep(A_MOMENT).await,
+                    Err(_) => {}
+                }
+            }
+        }
+        if spare.is_none() {
+            spare = self::spare();
+        }
     }
 }
 
-/// One request, then replies until either side hangs up.
-async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSender<Message>) {
+/// How often the daemon shows that it is at work.
+const SIGN_EVERY: Duration = Duration::from_secs(1);
+/// How long one that cannot be served may take to be told.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+/// A file descriptor that is kept back for the day when there is no other left.
+fn spare() -> Option<std::fs::File> {
+    std::fs::File::open("/dev/null").ok()
+}
+
+/// One request, then replies until either side hangs up. Where we are `short` of what a connection needs, only the request to leave
+/// is heard.
+async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSender<Message>, short: Option<String>) {
     let mut buffer = FrameBuffer::default();
     let mut chunk = vec![0; 64 << 10];
     let hello: Hello = loop {
@@ -39,6 +68,16 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
             Ok(count) => buffer.push(&chunk[..count]),
         }
     };
+    // It was written when we were stopped, and given up since: its user was told that nothing is known of it.
+    if matches!(hello.request, Request::Submit(_)) && has_hung_up(&stream) {
+        return;
+    }
+    if let Some(why) = short.filter(|_| !matches!(hello.request, Request::Stop)) {
+        let _ = stream.write_all(&frame::encode(&cannot_serve(&why))).await;
+        return;
+    }
+    let mut signs = tokio::time::interval_at(Instant::now() + SIGN_EVERY, SIGN_EVERY);
+    let has_signs = hello.signs_of_life;
     let (replies, mut answers) = unbounded_channel();
     if inbox.send(Message::Asked { connection, hello: Box::new(hello), replies }).is_err() {
         return;
@@ -49,10 +88,24 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
                 Some(reply) => if stream.write_all(&frame::encode(&reply)).await.is_err() { break },
                 None => break,
             },
+            _ = signs.tick(), if has_signs => if stream.write_all(&frame::SIGN_OF_LIFE).await.is_err() { break },
             read = stream.read(&mut chunk) => if !matches!(read, Ok(count) if count > 0) { break },
         }
     }
     let _ = inbox.send(Message::HungUp { connection });
+}
+
+fn has_hung_up(stream: &UnixStream) -> bool {
+    matches!(rustix::net::recv(stream, &mut [0; 1], rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT), Ok((_, 0)))
+}
+
+fn cannot_serve(why: &str) -> Reply {
+    let message = format!("the daemon (process {}) cannot take another connection: {why}", std::process::id());
+    let hints = vec![
+        "it has the limits of the shell that it was started from: `tow daemon stop`, then again from one with a larger `ulimit -n`".to_owned(),
+        "runs go on without it".to_owned(),
+    ];
+    Reply::Refused(Refusal { kind: RefusalKind::Unreachable, message, hints })
 }
 
 pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<String>) {

@@ -42,6 +42,9 @@ impl Daemon {
         let busy = self.machine.gpus.iter().filter(|gpu| gpu.busy_with.is_some()).count();
         let mut text = match (run.state.runner.is_some(), waits_for.is_empty(), ahead) {
             (true, ..) => "it is being started".to_owned(),
+            (false, true, _) if self.runners.trouble().is_some() => {
+                format!("no runner can be started, which is tried again: {}", self.runners.trouble().unwrap_or_default())
+            }
             (false, true, 0) => "it starts in a moment".to_owned(),
             (false, true, ahead) => format!("there is room, but starting it now could delay one of the {ahead} run(s) before it"),
             (false, false, ahead) => {

@@ -4,6 +4,7 @@ mod adopt;
 mod cancel;
 mod clients;
 mod dispatch;
+mod echo;
 mod ended;
 mod explain;
 mod far;
@@ -355,8 +356,12 @@ fn now() -> Moment {
     towline_host::clock::now()
 }
 
-/// A line in the daemon's log. Never holds a job's variables.
+/// A line in the daemon's log. Never holds a job's variables. What is said again and again is said ever more rarely.
 fn log(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{} {text}", now());
+    static ECHO: std::sync::Mutex<echo::Echo> = std::sync::Mutex::new(echo::Echo::new());
+    let line = ECHO.lock().map_or_else(|_| Some(text.to_owned()), |mut echo| echo.line(text, Instant::now()));
+    if let Some(line) = line {
+        let _ = writeln!(std::io::stderr(), "{} {line}", now());
+    }
 }

@@ -36,11 +36,13 @@ pub(super) struct Runners {
     /// Dead runners whose journal can go once the history is safely on disk.
     buried: Vec<String>,
     next_name: u32,
+    /// Why the last one could not be started.
+    trouble: Option<String>,
 }
 
 impl Runners {
     pub(super) fn new(state: StateFolder, inbox: UnboundedSender<Message>) -> Self {
-        Self { guards: Vec::new(), state, inbox, runners: HashMap::new(), idle: Vec::new(), buried: Vec::new(), next_name: 0 }
+        Self { guards: Vec::new(), state, inbox, runners: HashMap::new(), idle: Vec::new(), buried: Vec::new(), next_name: 0, trouble: None }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -60,9 +62,20 @@ impl Runners {
         }
     }
 
-    /// Names are never used twice: they carry the machine's boot, the moment and the daemon's pid.
     fn start(&mut self) -> io::Result<String> {
+        let started = self.start_one();
+        self.trouble = started.as_ref().err().map(ToString::to_string);
+        started
+    }
+
+    /// Why no run can be started now.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    fn start_one(&mut self) -> io::Result<String> {
         self.next_name += 1;
+        // Never used twice: it carries the machine's boot, the moment and the daemon's pid.
         let name = format!("{}-{}-{}-{}", towline_host::process::boot(), super::now().0, std::process::id(), self.next_name);
         let (stream, guard) = towline_runner::spawn::spawn_runner(&self.state, &name)?;
         self.guards.push(guard);

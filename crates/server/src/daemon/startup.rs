@@ -44,7 +44,7 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         move |error: io::Error| Error::refused(what).source_error(error)
     };
     for folder in [state.root().to_owned(), state.runners(), state.runs(), state.secrets()] {
-        towline_host::filesystem::private_folder(&folder).map_err(failed("the state folder cannot be used"))?;
+        towline_host::filesystem::private_folder(&folder).map_err(failed(&format!("{} cannot be used", folder.display())))?;
     }
     let lock = File::options().create(true).append(true).mode(0o600).open(state.daemon_lock()).map_err(failed("the daemon's lock cannot be opened"))?;
     if !towline_host::lock::try_lock_patiently(&lock).map_err(failed("the daemon's lock cannot be taken"))? {

@@ -211,14 +211,13 @@ impl Daemon {
         towline_host::once::replace(&self.state.secret(submission), &secrets.to_private_bytes())
     }
 
-    /// The secrets of a submission; most have none. Those that cannot be read are an error: no run starts without them.
+    /// What was kept; that it cannot be read does not mean that there was nothing.
     pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
         let path = self.state.secret(submission);
-        let failed = || Error::refused(format!("its secrets in {} cannot be read", path.display()));
-        match fs::read(&path) {
-            Ok(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(failed),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SecretSet::default()),
-            Err(error) => Err(failed().source_error(error)),
+        let unread = || Error::refused(format!("the secrets in {} cannot be read", path.display()));
+        match towline_host::filesystem::read_if_there(&path).map_err(|error| unread().source_error(error))? {
+            Some(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(unread),
+            None => Ok(SecretSet::default()),
         }
     }
 

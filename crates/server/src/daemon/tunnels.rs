@@ -65,8 +65,11 @@ impl Tunnels {
 
     /// Sees to all that are wanted.
     pub(super) fn take_up_all(&mut self) {
-        let found = std::fs::read_dir(self.state.tunnels()).into_iter().flatten().flatten();
-        for name in found.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>() {
+        let found = towline_host::filesystem::entries(&self.state.tunnels()).unwrap_or_else(|error| {
+            log(&format!("which tunnels are wanted cannot be read: {error}"));
+            Vec::new()
+        });
+        for name in found.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>() {
             self.see_to(&name);
         }
     }

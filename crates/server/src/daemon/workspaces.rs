@@ -42,8 +42,12 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> Option<T> {
 
 impl Workspaces {
     pub(super) fn load(&mut self, state: &StateFolder) {
-        let entries = std::fs::read_dir(state.workspaces()).into_iter().flatten().flatten();
-        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let entries = match towline_host::filesystem::entries(&state.workspaces()) {
+            Ok(entries) => entries,
+            // What was wanted before still is.
+            Err(error) => return log(&format!("which workspaces are backed up cannot be read: {error}")),
+        };
+        let names: Vec<String> = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         let mut before = std::mem::take(&mut self.wanted);
         for name in names {
             let Some(auto) = read::<Auto>(&state.workspace(&name, "auto")) else { continue };

@@ -45,11 +45,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     plan.cluster.clone_from(&name);
     let runs: Vec<RunId> = plan.runs.iter().map(|run| run.id.clone()).collect();
     let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets::default(), limits: Limits::default(), cluster: Some(named.clone()) };
+    let asked = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
-        far::carried_over(context, &name, first)?;
+        far::carried_over(context, &name, first, asked)?;
     }
-    let report = Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs }));
+    let report =
+        Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs })).done(format!("{submission} is adopted all the same"));
     Ok(report.hint(format!("it is yours here too: tow logs -f {}", submission.short())))
 }
 

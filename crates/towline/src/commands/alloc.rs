@@ -73,7 +73,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     aliases::write(context)?;
     let alias = aliases::NODE;
     let shown = if hosts.is_empty() { String::new() } else { format!(" on {}", hosts.join(", ")) };
-    let report = Report::new(format!("{id}{shown}\n"), &Allocated { cluster: prepared.plan.cluster.clone(), hosts, alias, id: id.clone() });
+    let report = Report::new(format!("{id}{shown}\n"), &Allocated { cluster: prepared.plan.cluster.clone(), hosts, alias, id: id.clone() })
+        .done(format!("{id} holds its nodes all the same"));
     let report = if prepared.cluster.is_here() { report } else { report.hint(format!("ssh {alias}, once ~/.ssh/config has: {}", aliases::include(context)?)) };
     Ok(report.hint(format!("a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}", id.short())))
 }
@@ -107,7 +108,7 @@ fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
                     _ => {}
                 }
             }
-            next = conversation.next_reply().unwrap_or(None);
+            next = conversation.next_reply()?;
         }
     }
 }

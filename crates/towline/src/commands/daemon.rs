@@ -4,10 +4,10 @@ use super::Report;
 use crate::context::Context;
 use std::path::PathBuf;
 use towline_backends::local::client;
+use towline_backends::local::stop::{Stopped, stop};
+use towline_core::Result;
 use towline_core::quantity::Memory;
 use towline_core::time::human_millis;
-use towline_core::{Error, Result};
-use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
 
 /// Look after the daemon. It starts by itself and leaves when idle; runs do not need it.
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum What {
     /// Whether it is there, and what it keeps.
     Status,
-    /// Make it leave; runs go on.
+    /// Make it leave, also when it hangs; runs go on.
     Stop,
     /// Be the daemon, here.
     #[command(hide = true)]
@@ -46,15 +46,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             towline_server::daemon_main(&state, opener)?;
             Ok(Report::default())
         }
-        What::Stop => match client::ask_if_there(context.state()?, Request::Stop)? {
-            Some(_) => {
-                client::wait_until_gone(context.state()?);
-                Ok(Report::new("stopped; runs go on\n", &serde_json::json!({ "stopped": true })))
+        What::Stop => Ok(match stop(context.state()?)? {
+            Stopped::Left => Report::new("stopped; runs go on\n", &serde_json::json!({ "stopped": true })),
+            Stopped::Ended(pid) => {
+                let text = format!("process {pid} did not answer and was ended; runs go on\n");
+                Report::new(text, &serde_json::json!({ "stopped": true, "ended": pid }))
             }
-            None => Ok(Report::new("no daemon is running\n", &serde_json::json!({ "stopped": false }))),
-        },
-        What::Status => match client::ask_if_there(context.state()?, Request::Status)? {
-            Some((Reply::Status(status), _)) => {
+            Stopped::NotThere => Report::new("no daemon is running\n", &serde_json::json!({ "stopped": false })),
+        }),
+        What::Status => match client::status(context.state()?)? {
+            Some(status) => {
                 let age = human_millis(towline_host::clock::now().since(status.started));
                 let text = format!(
                     "running: version {}, process {}, for {age}\n{} queued, {} running, {} runner(s), {} memory\n",
@@ -67,7 +68,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 );
                 Ok(Report::new(text, &serde_json::json!({ "running": true, "status": status })))
             }
-            Some(_) => Err(Error::bug("the daemon gave an answer to another question")),
             None => Ok(Report::new("no daemon is running; it starts when needed\n", &serde_json::json!({ "running": false }))),
         },
     }

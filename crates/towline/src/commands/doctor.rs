@@ -1,10 +1,12 @@
 //! `tow doctor`: looks at everything once and says what is wrong.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::{AnyCluster, AzureCluster, Context};
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
+use std::sync::Arc;
+use towline_backends::far::FarCluster;
 use towline_backends::local::client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
@@ -40,8 +42,9 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
         check("state folder", state_folder(context)),
         check("history", history(context)),
         check("daemon", daemon(context)),
-        check("this machine", machine(context)),
     ];
+    let daemon_answers = checks.last().is_some_and(|daemon| daemon.ok);
+    checks.push(check("this machine", machine(context, daemon_answers)));
     checks.extend(clusters(context));
     checks.extend(datastores(context));
     checks.extend(tunnels(context));
@@ -93,21 +96,38 @@ fn clusters(context: &Context) -> Vec<Check> {
             Some(check(format!("cluster {name}"), answer))
         }
         Ok(AnyCluster::Azure(cluster)) => {
-            let answer = crate::azure::site(context, &cluster.backend, true).map(|site| {
-                format!(
+            let cluster = Arc::new(*cluster);
+            let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
+                storage_answers(&cluster)?;
+                Ok(format!(
                     "{} in workspace {} ({}), {} kind(s) of machines; stage {}",
                     site.flavour.word(),
                     site.scope.workspace,
                     site.location,
                     site.instances.len(),
                     cluster.backend.config().stage
-                )
+                ))
             });
             Some(check(format!("cluster {name}"), answer))
         }
         Err(error) => Some(check(format!("cluster {name}"), Err(error))),
     });
     asked.collect()
+}
+
+/// Without its storage a workspace takes nothing: the stage is asked, too.
+fn storage_answers(cluster: &Arc<AzureCluster>) -> Result<()> {
+    let (told, answers) = std::sync::mpsc::channel();
+    let asked = cluster.clone();
+    let ask = move || drop(told.send(asked.backend.missing(vec!["doctor".to_owned()])));
+    std::thread::Builder::new().spawn(ask).map_err(|error| Error::refused("no thread can be made").source_error(error))?;
+    let silent = || Error::unreachable(format!("the workspace's storage did not answer in {} s", PATIENCE.as_secs()));
+    let answer = answers.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
+    answer.map(drop).map_err(|error| {
+        error
+            .while_doing("the workspace answers, its storage does not")
+            .hint("is the VPN on? storage behind a private endpoint or a firewall answers only from inside")
+    })
 }
 
 /// Each store answers one question, within a few seconds.
@@ -132,7 +152,11 @@ fn datastores(context: &Context) -> Vec<Check> {
 /// Each tunnel that is to be open says whether it is.
 fn tunnels(context: &Context) -> Vec<Check> {
     let Ok(state) = context.state() else { return Vec::new() };
-    let told = crate::tunnels::wanted(state).into_iter().map(|(name, wanted)| {
+    let wanted = match crate::tunnels::wanted(state) {
+        Ok(wanted) => wanted,
+        Err(error) => return vec![check("tunnels", Err(error))],
+    };
+    let told = wanted.into_iter().map(|(name, wanted)| {
         let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
         let answer = match crate::tunnels::status(state, &name) {
             Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", crate::local_time::shown(status.since))),
@@ -190,7 +214,10 @@ fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Err
 }
 
 fn daemon(context: &Context) -> Result<String> {
-    match client::ask(context.state()?, &|| Request::Status)?.0 {
+    // One that is there and does not answer is not waited for as long as one that has work to do.
+    let there = client::status(context.state()?)?.map(Reply::Status);
+    let reply = there.map_or_else(|| client::ask(context.state()?, &|| Request::Status).map(|(reply, _)| reply), Ok)?;
+    match reply {
         Reply::Status(Status { trouble: Some(trouble), .. }) => {
             Err(Error::refused(format!("it cannot write down what happens: {trouble}"))
                 .hint("runs go on; their starts and ends are written once that is mended"))
@@ -206,8 +233,9 @@ fn daemon(context: &Context) -> Result<String> {
     }
 }
 
-fn machine(context: &Context) -> Result<String> {
-    let facts = context.cluster("local")?.facts(context)?;
+fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
+    let cluster = context.cluster("local")?;
+    let facts = if daemon_answers { cluster.facts(context)? } else { cluster.quick_facts(context)? };
     let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
     let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };

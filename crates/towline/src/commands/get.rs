@@ -61,10 +61,22 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Error::refused(format!("{} is not a path below the run's folder", path.display())).hint("give it relative to where the run started"));
     }
-    let Some(from) = roots.iter().map(|root| root.join(path)).find(|from| from.symlink_metadata().is_ok()) else {
-        return Err(Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())));
-    };
-    let real = from.canonicalize().map_err(|error| Error::refused(format!("{} is a link that leads nowhere", path.display())).source_error(error))?;
+    for from in roots.iter().map(|root| root.join(path)) {
+        match towline_host::filesystem::look(&from) {
+            Ok(Some(_)) => return inside(from, roots, linked, path),
+            Ok(None) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::refused(format!("{} is a link that leads nowhere", path.display())).source_error(error));
+            }
+            Err(error) => return Err(Error::refused(format!("{} cannot be looked at", from.display())).source_error(error)),
+        }
+    }
+    Err(Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
+}
+
+/// A file of the run, or of what it was given; a link that leads elsewhere is refused.
+fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
+    let real = from.canonicalize().map_err(|error| Error::refused(format!("{} cannot be followed", path.display())).source_error(error))?;
     if !roots.iter().chain(linked).any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root))) {
         let error = Error::refused(format!("{} leads to {}, outside the run's folder", path.display(), real.display()));
         return Err(error.hint("copy it from there"));
@@ -104,20 +116,9 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
         return Err(Error::refused(format!("{} is that file already", to.display())).hint("choose another folder with --to"));
     }
-    let part = part_of(to);
-    // Whoever finds the name finds the whole file.
-    fs::copy(from, &part).and_then(|_| fs::rename(&part, to)).map_err(|error| {
-        let _ = fs::remove_file(&part);
-        failed(error)
-    })?;
+    crate::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
     copied.push(to.to_owned());
     Ok(())
-}
-
-/// What a file is called while it is not whole yet: beside its place.
-pub(crate) fn part_of(to: &Path) -> PathBuf {
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    to.with_file_name(format!(".{}.{}.tow-part", name.chars().take(60).collect::<String>(), std::process::id()))
 }
 
 fn copy_link(from: &Path, to: &Path) -> Result<()> {

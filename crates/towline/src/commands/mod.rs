@@ -59,6 +59,8 @@ pub(crate) struct Report {
     pub(crate) hints: Vec<String>,
     /// The last line on stderr.
     pub(crate) last_words: Option<String>,
+    /// What stays done, should nobody be able to read the report.
+    pub(crate) done: Option<String>,
     pub(crate) code: u8,
 }
 
@@ -74,24 +76,38 @@ impl Report {
         self.hints.push(hint.into());
         self
     }
-    fn print(&self, json: bool) {
-        match (&self.json, json) {
-            (Some(value), true) => output::data(format!("{value}\n").as_bytes()),
-            (None, true) => {}
-            (_, false) => {
-                if !self.text.is_empty() {
-                    output::data(self.text.as_bytes());
-                }
-                self.hints.iter().for_each(|hint| output::hint(hint));
-            }
+    /// What was done and stays done, should nobody be able to read the report.
+    pub(crate) fn done(mut self, done: impl Into<String>) -> Self {
+        self.done = Some(done.into());
+        self
+    }
+
+    /// Prints it; the code to leave with.
+    fn print(&self, json: bool) -> u8 {
+        let printed = match (&self.json, json) {
+            (Some(value), true) => output::json(value),
+            (None, true) => Ok(()),
+            (_, false) if self.text.is_empty() => Ok(()),
+            (_, false) => output::text(&self.text),
+        };
+        if !json {
+            self.hints.iter().for_each(|hint| output::hint(hint));
         }
         if let Some(words) = &self.last_words {
             output::status(words);
+        }
+        match printed {
+            Err(error) => {
+                let code = diagnose::report(&error.maybe_hint(self.done.clone()), json);
+                if self.code == 0 { code } else { self.code }
+            }
+            Ok(()) => self.code,
         }
     }
 }
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+    towline_backends::local::client::tell_waits_to(output::status);
     let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     threads::without_panics(asked_for_json, move || parse_and_run(words, asked_for_json))
 }
@@ -111,10 +127,7 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
     let context = Context::new(cli.json, cli.verb.reads_only());
     towline_io::web::tell_of_trouble(output::trouble);
     match run(&context, cli.verb) {
-        Ok(report) => {
-            report.print(context.json);
-            ExitCode::from(report.code)
-        }
+        Ok(report) => ExitCode::from(report.print(context.json)),
         Err(error) => ExitCode::from(diagnose::report(&error, context.json)),
     }
 }
@@ -188,12 +201,12 @@ fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
         return diagnose::report(&error, json);
     }
     match error.kind() {
-        ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
-            output::data(rendered(error, output::stdout_has_colour()).as_bytes());
-            0
-        }
+        ClapKind::DisplayHelp | ClapKind::DisplayVersion => match output::data(output::styled(error, output::stdout_has_colour()).as_bytes()) {
+            Ok(()) => 0,
+            Err(error) => diagnose::report(&error, json),
+        },
         ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::status(&rendered(error, output::stderr_has_colour()));
+            output::status_styled(&output::styled(error, output::stderr_has_colour()));
             towline_core::ErrorKind::Usage.exit_code()
         }
         _ if json => {
@@ -202,12 +215,8 @@ fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
             diagnose::report(&Error::usage(first), true)
         }
         _ => {
-            output::status(rendered(error, output::stderr_has_colour()).trim_end());
+            output::status_styled(output::styled(error, output::stderr_has_colour()).trim_end());
             towline_core::ErrorKind::Usage.exit_code()
         }
     }
-}
-
-fn rendered(error: &clap::Error, colour: bool) -> String {
-    if colour { error.render().ansi().to_string() } else { error.render().to_string() }
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     // One look before anything is promised.
     let first = ways.dial(context)?;
     drop(first);
-    output::data(format!("127.0.0.1:{port}\n").as_bytes());
+    output::text(&format!("127.0.0.1:{port}\n"))?;
     output::hint(&format!("port {} of {}; Ctrl-C ends it", args.port, ways.record.id));
     let interrupts = crate::follow::interrupts()?;
     let ways = Arc::new(ways);

@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     crate::far::bring_logs(context, &history, &record.id)?;
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
     std::fs::create_dir_all(&folder).map_err(|error| Error::refused(format!("{} cannot be made", folder.display())).source_error(error))?;
-    let files = logfiles::list(context.state()?, &record.id);
+    let files = logfiles::list(context.state()?, &record.id)?;
     let mut paths = Vec::new();
     let mut last_of_rank_0 = None;
     for file in &files {
@@ -64,9 +64,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         && !context.json
     {
         let tail = logfiles::tail_lines(path, args.lines).unwrap_or_default();
-        output::data(&tail);
+        output::data(&tail)?;
         if !tail.is_empty() && !tail.ends_with(b"\n") {
-            output::data(b"\n");
+            output::data(b"\n")?;
         }
     }
     let mut text = String::new();

@@ -128,7 +128,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(row) => format!("its output: tow logs -f {}", row.id.short()),
         None => String::new(),
     };
-    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint))
+    let done = format!("submitted all the same: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
+    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint).done(done))
 }
 
 /// Takes out words of its old cluster's own that are only there because all its jobs have them.

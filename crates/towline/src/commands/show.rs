@@ -69,7 +69,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         secrets: resolved.map(|resolved| resolved.secrets.clone()).unwrap_or_default(),
         job: submission.as_ref().map(|submission| submission.plan.job.clone()),
         attempts: history.attempts(record.sequence)?.iter().map(Attempt::from).collect(),
-        logs: logfiles::list(state, &record.id).into_iter().map(|file| file.path.display().to_string()).collect(),
+        logs: logfiles::list(state, &record.id)?.into_iter().map(|file| file.path.display().to_string()).collect(),
         events: history.events(&record.id)?,
     };
     let text = if args.events { events(&shown) } else { page(&shown, &ps::state_text(&record)) };

@@ -149,10 +149,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
 }
 
 fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
-    let records = if context.json { context.history()?.runs_of(&plan.id)? } else { Vec::new() };
+    let mut records = if context.json { context.history()?.runs_of(&plan.id)? } else { Vec::new() };
+    if !plan.is_here() {
+        let state = context.state()?;
+        records.iter_mut().for_each(|record| crate::far::freshness(state, record));
+    }
     let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: records.iter().map(towline_wire::report::Run::from).collect() };
     let short = plan.id.short();
-    let mut report = Report::new(format!("{}\n", plan.id), &summary);
+    let mut report = Report::new(format!("{}\n", plan.id), &summary).done(format!("{} is submitted all the same", plan.id));
     for note in &plan.notes {
         report = report.hint(note.clone());
     }

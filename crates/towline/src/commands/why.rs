@@ -24,6 +24,9 @@ pub(crate) struct Args {
     run: String,
 }
 
+/// How long a far cluster may take to explain.
+const EXPLAINS: std::time::Duration = std::time::Duration::from_secs(10);
+
 #[derive(Serialize, Default)]
 struct Why {
     id: String,
@@ -92,10 +95,18 @@ fn held(context: &Context, record: &RunRecord) -> Result<Why> {
 }
 
 fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
-    let run = record.id.clone();
-    let explanation = match client::ask(context.state()?, &|| Request::Explain { run: run.clone() }) {
-        Ok((Reply::Explained(explanation), _)) => explanation,
-        Ok((Reply::FarExplained(explained), _)) => return Ok(far(record, explained)),
+    let ask = || Request::Explain { run: record.id.clone() };
+    let is_far = crate::far::is_far(&context.history()?, &record.id)?;
+    let answer =
+        if is_far { crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAINS) } else { client::ask(context.state()?, &ask).map(|(reply, _)| reply) };
+    let explanation = match answer {
+        Ok(Reply::Explained(explanation)) => explanation,
+        Ok(Reply::FarExplained(explained)) => return Ok(far(record, explained)),
+        // What was heard of it before is still worth telling.
+        Err(error) if is_far && error.kind() == towline_core::ErrorKind::Unreachable => {
+            let next_step = error.hints().first().cloned();
+            return Ok(Why { summary: format!("what it waits for is not known: {error}"), next_step, ..begin(record) });
+        }
         Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => return Ok(Why { summary: "it has just ended".into(), ..begin(record) }),
         Err(error) => return Err(error),

@@ -57,7 +57,7 @@ pub(crate) fn see_to_autos(state: &StateFolder) {
     let Ok(entries) = fs::read_dir(state.workspaces()) else { return };
     let is_wanted = entries.flatten().any(|entry| entry.path().join("auto").exists());
     if is_wanted && !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
-        let _ = client::start(state);
+        client::nudge(state);
     }
 }
 

@@ -43,6 +43,7 @@ fn threads() -> Result<&'static Runtime> {
 fn cloud(aml: &Aml, folder: &Path) -> AzureCloud {
     let variables: BTreeMap<String, String> = aml.identity().into_iter().collect();
     let surroundings = identity::Surroundings {
+        network: towline_io::network::Network::default(),
         variable: Arc::new(move |name| variables.get(name).cloned()),
         keyring: Arc::new(|_| None),
         home: None,

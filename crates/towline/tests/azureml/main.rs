@@ -20,4 +20,5 @@ mod polite;
 mod sign_in;
 mod ssh;
 mod unheard;
+mod way;
 mod why;

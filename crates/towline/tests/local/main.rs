@@ -5,6 +5,7 @@ mod daemon;
 mod gang;
 mod gpus;
 mod history;
+mod hung;
 mod limits;
 mod orphans;
 mod preempt;

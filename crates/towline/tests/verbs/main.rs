@@ -18,6 +18,7 @@ mod import;
 mod import_jobs;
 mod logs;
 mod nodes;
+mod output;
 mod prune;
 mod ps;
 mod query;
@@ -30,6 +31,7 @@ mod ssh;
 mod submit;
 mod sweep;
 mod trust;
+mod unreadable;
 mod wait;
 mod why;
 

@@ -1,6 +1,7 @@
 //! Tokens of whoever is signed in to the Azure CLI.
 
 use super::token::Token;
+use crate::network::Network;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub(super) struct AzureCli {
     pub(super) path: String,
     pub(super) profile: Option<PathBuf>,
     pub(super) tenant: Option<String>,
+    pub(super) network: Network,
 }
 
 impl AzureCli {
@@ -38,6 +40,12 @@ impl AzureCli {
         command.args(["account", "get-access-token", "--resource", resource, "--output", "json"]);
         command.args(self.tenant.iter().flat_map(|tenant| ["--tenant", tenant]));
         command.env("PATH", &self.path);
+        for (name, value) in self.network.given() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         if let Some(profile) = &self.profile {
             command.env("AZURE_CONFIG_DIR", profile);
         }
@@ -133,7 +141,7 @@ mod tests {
 
     fn cli(path: &Path, profile: Option<&str>) -> AzureCli {
         let path = path.display().to_string();
-        AzureCli { at: "cluster `c`".to_owned(), path, profile: profile.map(PathBuf::from), tenant: None }
+        AzureCli { at: "cluster `c`".to_owned(), path, profile: profile.map(PathBuf::from), tenant: None, network: Network::default() }
     }
 
     #[test]

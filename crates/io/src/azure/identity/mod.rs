@@ -12,6 +12,7 @@ mod token;
 mod way;
 
 use crate::credential::{Lookup, no_way};
+use crate::network::Network;
 use crate::web::{Web, WebWhenNeeded};
 use cache::Cache;
 use cli::AzureCli;
@@ -45,6 +46,8 @@ pub struct Surroundings {
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
     /// The command that signs in, for hints.
     pub command: String,
+    /// The way to the services, also for programs that are started.
+    pub network: Network,
 }
 
 impl Surroundings {
@@ -82,6 +85,10 @@ impl SignIn {
             way => way,
         };
         Ok(Self { at: at.to_owned(), way, surroundings, cache: Cache::new(cache), kept: Mutex::default() })
+    }
+
+    pub(crate) const fn network(&self) -> &Network {
+        &self.surroundings.network
     }
 
     /// A token for a resource, such as `https://management.azure.com`, from the login service at `authority`.
@@ -155,7 +162,9 @@ impl SignIn {
         match &self.way {
             Way::Cli { tenant, profile } => {
                 let path = (self.surroundings.variable)("PATH").unwrap_or_default();
-                AzureCli { at: self.at.clone(), path, profile: profile.clone(), tenant: tenant.clone() }.token(resource.to_owned()).await
+                AzureCli { at: self.at.clone(), path, profile: profile.clone(), tenant: tenant.clone(), network: self.surroundings.network.clone() }
+                    .token(resource.to_owned())
+                    .await
             }
             Way::Managed { client } => managed::token(&self.at, web.get()?, &*self.surroundings.variable, resource, client.as_deref()).await,
             Way::Device { tenant, client } => self.by_device(&login(tenant)?, client, resource, may_ask).await,

@@ -41,6 +41,10 @@ impl Cloud for AzureCloud {
         self.cloud.endpoint()
     }
 
+    fn trouble(&self) -> Option<Error> {
+        self.cloud.trouble()
+    }
+
     fn sign_in(&self, may_ask: bool) -> Result<()> {
         self.wait(self.cloud.sign_in(may_ask))
     }

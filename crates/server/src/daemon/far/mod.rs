@@ -91,15 +91,14 @@ impl Daemon {
     }
 
     fn start_thread(&self, name: &str) -> Result<Sender<Order>> {
-        let stored = || std::fs::read(self.state.cluster(name, "definition")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let named: NamedCluster = self
-            .far
-            .known
-            .get(name)
-            .cloned()
-            .or_else(stored)
-            .ok_or_else(|| Error::not_found(format!("cluster `{name}` is not known here any more")).hint("name it in the configuration again"))?;
-        let backend = (self.far.opener)(&named)?;
+        let named: NamedCluster = match self.far.known.get(name) {
+            Some(named) => Some(named.clone()),
+            None => NamedCluster::read(&self.state.cluster(name, "definition"))
+                .map_err(|error| Error::refused(format!("what is known of cluster `{name}` cannot be read")).source_error(error))?,
+        }
+        .ok_or_else(|| Error::not_found(format!("cluster `{name}` is not known here any more")).hint("name it in the configuration again"))?;
+        let backend: Arc<dyn FarCluster> = (self.far.opener)(&named)?.into();
+        let asked = backend.clone();
         let (orders, received) = channel();
         let worker = worker::Worker {
             cluster: name.to_owned(),
@@ -107,7 +106,7 @@ impl Daemon {
             state: self.state.clone(),
             orders: received,
             inbox: self.inbox.clone(),
-            status: status::Status::new(self.state.cluster(name, "status")),
+            status: status::Status::new(self.state.cluster(name, "status"), move || asked.trouble()),
         };
         let started = std::thread::Builder::new().name(format!("cluster {name}")).spawn(move || worker.serve());
         started.map_err(|error| Error::bug("no thread").source_error(error))?;
@@ -147,12 +146,12 @@ impl Daemon {
             Some(plan) => Ok(Some(plan.clone())),
             None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
         };
-        match plan.and_then(|plan| Ok((plan, self.secrets(submission)?))) {
-            Ok((Some(plan), secrets)) => {
+        match plan.and_then(|plan| Ok(plan.zip(Some(self.secrets(submission)?)))) {
+            Ok(Some((plan, secrets))) => {
                 let plan = self.with_runs(plan, submission);
                 self.order(cluster, Order::Submit { plan, secrets, again });
             }
-            Ok((None, _)) => log(&format!("{submission}: its plan is not in the history")),
+            Ok(None) => log(&format!("{submission}: its plan is not in the history")),
             Err(error) => log(&format!("{submission}: {error}")),
         }
     }

@@ -7,6 +7,7 @@ use super::logs;
 use super::orders::{Order, Word};
 use super::status::Status;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,7 +21,7 @@ use towline_wire::site::{FarRun, RunReport};
 
 pub(super) struct Worker {
     pub(super) cluster: String,
-    pub(super) backend: Box<dyn FarCluster>,
+    pub(super) backend: Arc<dyn FarCluster>,
     pub(super) state: StateFolder,
     pub(super) orders: Receiver<Order>,
     pub(super) inbox: UnboundedSender<Message>,

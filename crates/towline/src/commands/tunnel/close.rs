@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let state = context.state()?;
-    let open: Vec<String> = tunnels::wanted(state).into_iter().map(|(name, _)| name).collect();
+    let open: Vec<String> = tunnels::wanted(state)?.into_iter().map(|(name, _)| name).collect();
     let mut known: Vec<String> = open.clone();
     if !args.all {
         known.extend(tunnels::all(context)?.into_keys());
@@ -88,8 +88,11 @@ fn let_go(context: &Context, name: &str, definition: &Definition) {
     let is_same = |host: &Option<String>, config: &Option<String>| host.as_ref() == Some(last) && *config == definition.ssh_config;
     let of_others = layers.config.clusters.values().any(|cluster| is_same(&cluster.host, &cluster.ssh_config))
         || layers.config.datastores.values().any(|store| is_same(&store.host, &store.ssh_config))
-        || tunnels::wanted(state).iter().any(|(other, wanted)| {
-            other != name && matches!(&wanted.definition.way, Way::Hops(theirs) if theirs == hops) && wanted.definition.ssh_config == definition.ssh_config
+        // Where that is not known it may be.
+        || tunnels::wanted(state).map_or(true, |all| {
+            all.iter().any(|(other, wanted)| {
+                other != name && matches!(&wanted.definition.way, Way::Hops(theirs) if theirs == hops) && wanted.definition.ssh_config == definition.ssh_config
+            })
         });
     // With several hops the connection is this tunnel's alone.
     if (hops.len() > 1 || !of_others)

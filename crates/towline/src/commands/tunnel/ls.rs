@@ -42,10 +42,10 @@ struct Row {
 
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let state = context.state()?;
-    let wanted: BTreeMap<String, Wanted> = tunnels::wanted(state).into_iter().collect();
+    let wanted: BTreeMap<String, Wanted> = tunnels::wanted(state)?.into_iter().collect();
     if wanted.keys().any(|name| !tunnels::is_supervised(state, name)) {
         // After a restart of the machine nobody else may have needed it yet.
-        let _ = client::start(state);
+        client::nudge(state);
     }
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for (name, named) in tunnels::all(context)? {

@@ -6,10 +6,10 @@ use crate::tunnels::{self, Named};
 use crate::{aliases, machines, output};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use towline_backends::local::client;
+use towline_backends::local::client::{self, Heard};
 use towline_core::transport::Transport;
 use towline_core::tunnel::{Definition, Way};
-use towline_core::{Error, ErrorKind, Result};
+use towline_core::{Error, ErrorKind, Result, network};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
 
@@ -78,7 +78,7 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
     let text = lines.concat();
     if let Some(error) = failed {
         if !opened.is_empty() && !context.json {
-            output::data(text.as_bytes());
+            output::text(&text)?;
         }
         return Err(error);
     }
@@ -151,7 +151,10 @@ fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Opt
 }
 
 fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
-    let environment = context.environment().iter().filter(|(name, _)| Wanted::VARIABLES.contains(&name.as_str())).cloned().collect();
+    // It is kept on disk, where a password of a proxy has no place.
+    let is_way = |name: &str, value: &str| network::VARIABLES.contains(&name) && !network::holds_password(value);
+    let is_wanted = |(name, value): &&(String, String)| Wanted::VARIABLES.contains(&name.as_str()) || is_way(name, value);
+    let environment = context.environment().iter().filter(is_wanted).cloned().collect();
     let way = if definition.is_for_ssh() {
         machines::ssh_to(&definition.to.host, definition.ssh_config.as_deref(), context.state()?).and_then(|far| far.way_in()).ok()
     } else {
@@ -175,10 +178,9 @@ fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool)
         // What was wrong before it was asked for again does not count.
         loop {
             let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
-            let _ = conversation.stream().set_read_timeout(Some(left));
-            match conversation.next_reply() {
-                Ok(Some(reply)) => {
-                    let status = state_of(reply)?;
+            match conversation.hear(Some(Instant::now() + left))? {
+                Heard::Reply(reply) => {
+                    let status = state_of(*reply)?;
                     if status.state == TunnelState::Open {
                         return Ok(status.state);
                     }
@@ -190,8 +192,7 @@ fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool)
                         }
                     }
                 }
-                Ok(None) => break,
-                Err(_) => break,
+                Heard::HungUp | Heard::NotYet => break,
             }
         }
         if begun.elapsed() >= limit || trouble.as_ref().is_some_and(is_lasting) {

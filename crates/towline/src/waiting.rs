@@ -1,0 +1,32 @@
+//! What takes more than a moment is told: what is waited for, and what is known to be in the way.
+
+use crate::output;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// After this time somebody wonders.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+
+/// Does `act`. While it lasts, what `line` says is told after a moment, and again when it says something else.
+pub(crate) fn told<T>(line: impl Fn() -> String + Sync, act: impl FnOnce() -> T) -> T {
+    let (over, is_over) = channel::<()>();
+    let line = &line;
+    std::thread::scope(|scope| {
+        let tell = move || {
+            let mut last = String::new();
+            while is_over.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout) {
+                let line = line();
+                if line != last {
+                    output::status(&line);
+                    last = line;
+                }
+            }
+        };
+        // Where no thread can be made it is done in silence.
+        let teller = std::thread::Builder::new().spawn_scoped(scope, tell);
+        let done = act();
+        drop(over);
+        drop(teller);
+        done
+    })
+}
