@@ -1,6 +1,7 @@
 //! What runs: words as they are, a line for a shell, or a script.
 
 use crate::job::{Job, Words};
+use crate::token::hidden;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +67,10 @@ impl Program {
     /// One line for tables: words quoted where a shell would need it.
     pub fn display(&self) -> String {
         match self {
-            Self::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-            Self::Line(line) => line.clone(),
+            Self::Words(words) => words.iter().map(|word| quoted(&hidden(word))).collect::<Vec<_>>().join(" "),
+            Self::Line(line) => hidden(line),
             Self::Script(script) => {
+                let script = hidden(script);
                 let line = script.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
                 format!("script: {}", line.unwrap_or_default())
             }

@@ -29,6 +29,7 @@ pub mod suggest;
 pub mod sweep;
 pub mod template;
 pub mod time;
+pub mod token;
 pub mod transport;
 pub mod tunnel;
 pub mod visible;

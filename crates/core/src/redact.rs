@@ -69,12 +69,21 @@ pub fn looks_like_credential(name: &str) -> bool {
         "AUTHORIZATION",
     ];
     const WORDS: [&str; 5] = ["PAT", "SAS", "AUTH", "PASS", "KEY"];
+    // The standard variables of programs whose names do not say it.
+    const KNOWN: [&str; 2] = ["MYSQL_PWD", "SSHPASS"];
     // Paths and switches whose names only mention a key.
-    const HARMLESS: [&str; 5] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS", "TOKENIZERS_PARALLELISM"];
+    const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS"];
+    // What says where something is, or how it is called, is not the thing itself.
+    const HARMLESS_ENDINGS: [&str; 7] = ["_FILE", "_PATH", "_DIR", "_FOLDER", "_COLUMN", "_NAME", "_PARALLELISM"];
     let upper = name.to_ascii_uppercase();
-    if HARMLESS.contains(&upper.as_str()) {
+    if KNOWN.contains(&upper.as_str()) {
+        return true;
+    }
+    if HARMLESS.contains(&upper.as_str()) || HARMLESS_ENDINGS.iter().any(|ending| upper.ends_with(ending)) {
         return false;
     }
+    // Words of language models, and of offices, only sound like it.
+    let upper = upper.replace("TOKENIZER", "").replace("TOKENS", "").replace("SECRETARY", "");
     PARTS.iter().any(|part| upper.contains(part)) || upper.split('_').any(|word| WORDS.contains(&word))
 }
 
@@ -84,12 +93,36 @@ mod tests {
 
     #[test]
     fn credentials_are_known_by_name() {
-        for name in
-            ["GITHUB_PAT", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "my_password", "RESEARCH_SAS", "DB_PASS", "AZURE_STORAGE_CONNECTION_STRING"]
-        {
+        for name in [
+            "GITHUB_PAT",
+            "WANDB_API_KEY",
+            "AWS_SECRET_ACCESS_KEY",
+            "HF_TOKEN",
+            "my_password",
+            "RESEARCH_SAS",
+            "DB_PASS",
+            "AZURE_STORAGE_CONNECTION_STRING",
+            "MYSQL_PWD",
+            "SSHPASS",
+        ] {
             assert!(looks_like_credential(name), "{name}");
         }
-        for name in ["PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD", "PATIENCE", "CUDA_HOME", "TOKENIZERS_PARALLELISM", "MONKEY"] {
+        for name in [
+            "PATH",
+            "HOME",
+            "PWD",
+            "OLDPWD",
+            "SSH_AUTH_SOCK",
+            "KEYBOARD",
+            "PATIENCE",
+            "CUDA_HOME",
+            "TOKENIZERS_PARALLELISM",
+            "MONKEY",
+            "MAX_TOKENS",
+            "API_KEY_FILE",
+            "PRIMARY_KEY_COLUMN",
+            "SECRETARY",
+        ] {
             assert!(!looks_like_credential(name), "{name}");
         }
     }

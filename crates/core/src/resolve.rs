@@ -10,7 +10,7 @@ use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::template;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MOST_NODES: u32 = 10_000;
 
@@ -249,7 +249,13 @@ pub struct Surroundings {
     pub inherit: bool,
     /// Values the keyring had for names under `secrets`.
     pub keyring: BTreeMap<String, Secret>,
+    /// Variables that the configuration names as credentials, whatever they are called.
+    pub credentials: BTreeSet<String>,
 }
+
+/// Variables of the submitter's shell that a container runtime needs. A run in an image inherits none.
+const RUNTIME_VARIABLES: [&str; 10] =
+    ["PATH", "HOME", "USER", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "DOCKER_HOST", "CONTAINER_HOST"];
 
 /// Makes a job definite for a cluster whose nodes have `gpus_per_node` GPUs.
 /// `total_gpus` is `-n`: nodes = n / GPUs per node, a remainder is an error.
@@ -332,7 +338,8 @@ fn check_variable(name: &str) -> Result<()> {
 
 fn check_templates(job: &Job, program: &Program) -> Result<()> {
     let known: Vec<&str> = job.sweep.names().chain(job.io.keys().map(String::as_str)).collect();
-    let check = |text: &str| template::fill(text, |name| known.contains(&name).then_some(""), &known);
+    let is_known = |name: &str| known.contains(&name) || name.starts_with(crate::token::TOKEN_NAME);
+    let check = |text: &str| template::fill(text, |name| is_known(name).then_some(""), &known);
     program.try_map(check)?;
     for text in job.name.iter().chain(&job.environment.setup).chain(job.environment.env.values()) {
         check(text)?;
@@ -403,7 +410,10 @@ fn split_environment(job: &Job, around: &Surroundings) -> Result<(BTreeMap<Strin
         if name.starts_with("TOW_") || !around.inherit {
             continue;
         }
-        if looks_like_credential(name) {
+        if around.container.is_some() && !RUNTIME_VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
+        if looks_like_credential(name) || around.credentials.contains(name) || crate::token::begins_like_secret(value).is_some() {
             secrets.0.insert(name.clone(), Secret::new(value.clone()));
         } else {
             inherited.insert(name.clone(), value.clone());

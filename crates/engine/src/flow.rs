@@ -33,8 +33,12 @@ pub struct Request {
 pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Result<(Plan, SecretSet)> {
     let Request { mut job, total_gpus, gpus_per_node, around, epoch_seconds, random, resubmits } = request;
     check_caps(&job, backend)?;
+    let tokens = towline_core::token::take_out(&mut job)?;
     let gpus_per_node = gpus_per_node.unwrap_or_else(|| facts.gpus_per_node());
-    let (resolved, secrets) = resolve(&job, total_gpus, gpus_per_node, around)?;
+    let (mut resolved, mut secrets) = resolve(&job, total_gpus, gpus_per_node, around)?;
+    resolved.secrets.extend(tokens.names());
+    let has_tokens = !tokens.is_empty();
+    secrets.0.extend(tokens.0);
     // What the command line said is part of the job: the same again is the same size and place.
     if total_gpus.is_some() {
         job.resources.gpus_per_node = Some(resolved.shape.gpus_per_node);
@@ -48,6 +52,9 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
     let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
     let mut notes = Vec::new();
+    if has_tokens {
+        notes.push("what looks like a token in its command or variables travels as a secret, and is shown as `***`".to_owned());
+    }
     if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() && !backend.caps().whole_nodes {
         notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, `-n 0` says that none is wanted"));
     }

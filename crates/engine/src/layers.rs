@@ -5,10 +5,10 @@ use crate::act_layout::{ActLayer, ActLayout};
 use crate::privilege::{self, Privilege};
 use crate::trust::{self, Holding, Trusted};
 use crate::variables;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, ClusterKind, Config, MOST_LOCAL_GPUS};
+use towline_core::config::{Cluster, ClusterKind, Config, Credential, MOST_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
@@ -252,6 +252,17 @@ pub struct Entry {
 }
 
 impl Layers {
+    /// Variables of the environment that the configuration names as credentials.
+    pub fn credential_variables(&self) -> BTreeSet<String> {
+        let of_stores = self.config.datastores.values().filter_map(|store| store.credential.as_ref());
+        let of_clusters = self.config.clusters.values().filter_map(|cluster| cluster.credential.as_ref());
+        let references = of_stores.chain(of_clusters).flat_map(|credential| match credential {
+            Credential::Word(word) => vec![word.as_str()],
+            Credential::Map(map) => map.values().map(String::as_str).collect(),
+        });
+        references.filter_map(|reference| reference.strip_prefix("env:").map(str::to_owned)).collect()
+    }
+
     /// Every leaf, with where it was written. Credentials are references, so they may be shown.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();

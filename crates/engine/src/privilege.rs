@@ -193,7 +193,7 @@ mod tests {
             ("datastores: {s: {kind: s3, endpoint: http://x}}", "datastores"),
             ("folders: {data: {datastore: nas, path: x}}", "folders"),
             ("tunnels: {t: {to: x}}", "tunnels"),
-            ("clusters: {<<: {local: {host: x}}}", "clusters.<<.local"),
+            ("clusters: {<<: {local: {host: x}}}", "clusters.local.host"),
         ] {
             assert_eq!(keys(text), [expected], "{text}");
             let left = without_privileges(&parse("towline.yaml", text).expect("YAML"));

@@ -9,6 +9,7 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};
 use towline_core::sweep::Parameters;
 use towline_core::template;
+use towline_core::token::TOKEN_NAME;
 use towline_core::{Error, Result, RunId};
 use towline_snapshot::digest::Digest;
 use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Variables};
@@ -70,7 +71,8 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     let given = || resolved.io.iter().filter_map(|io| Some((io, wanted.given.place(&io.name)?)));
     let io = || data.iter().flat_map(|data| &data.io).map(|order| (&order.io, order.place.as_str())).chain(given());
     let places: Vec<(&str, &str)> = io().map(|(io, place)| (io.name.as_str(), place)).collect();
-    let values = || wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied());
+    let tokens = || wanted.secrets.0.iter().filter(|(name, _)| name.starts_with(TOKEN_NAME)).map(|(name, value)| (name.as_str(), value.expose()));
+    let values = || wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied()).chain(tokens());
     let value_of = |wanted: &str| values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
     let known: Vec<&str> = values().map(|(name, _)| name).collect();
     let fill = |text: &str| template::fill(text, value_of, &known);
@@ -121,7 +123,7 @@ fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<St
     if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
         return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
     }
-    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET));
+    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(TOKEN_NAME));
     variables.extend(own.map(|(name, value)| (name.clone(), value.expose().to_owned())));
     Ok(variables)
 }

@@ -119,6 +119,7 @@ pub(crate) fn plan_for(context: &Context, job: Job, cluster: &str, total_gpus: O
         umask: surroundings::umask(),
         limits: Some(towline_host::limits::own()),
         inherit: target.is_here(),
+        credentials: context.layers()?.credential_variables(),
     };
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;

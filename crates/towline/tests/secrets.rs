@@ -109,3 +109,73 @@ fn a_resubmission_reads_them_anew_and_is_refused_without() {
     let again = home.tow(["resubmit", &id]).ok().id();
     home.tow(["wait", &again]).ok();
 }
+
+/// Looks like a token of a service, and is none.
+fn token() -> String {
+    ["github", "pat", "11ABCDEFG0123456789abcdef"].join("_")
+}
+
+/// Somebody pastes a token into a script, a command or a variable: the job has it, exactly as it was written.
+#[test]
+fn a_token_in_a_script_command_or_variable_is_a_secret_of_the_run() {
+    let (token, other) = (token(), "hunter-22-password");
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
+    home.write("seen.sh", "printf '%s|' \"$@\" \"$PAT\" \"$DB_PASSWORD\" | sha256sum\n");
+    let job = format!(
+        "environment: {{env: {{DB_PASSWORD: {other}, MAX_TOKENS: '512'}}}}\nscript: |\n  export PAT={token}\n  sh seen.sh 'https://{token}@example.com/x'\n  echo $MAX_TOKENS\n"
+    );
+    // The file itself is the user's and stays where it is; no code travels from this folder to the state.
+    fs::write(home.path("job.yaml"), &job).unwrap();
+    let file = home.path("job.yaml").display().to_string();
+    let submitted = home.tow(["submit", "-f", &file]).ok();
+    let id = submitted.id();
+    assert!(submitted.stderr.contains("shown as `***`"), "{submitted:?}");
+    home.tow(["wait", &id]).ok();
+    let seen = home.tow(["logs", &id]).ok().stdout;
+    let expected =
+        std::process::Command::new("sh").args(["-c", &format!("printf '%s|' 'https://{token}@example.com/x' {token} {other} | sha256sum")]).output().unwrap();
+    assert_eq!(seen, format!("{}512\n", String::from_utf8_lossy(&expected.stdout)), "the job has all of it");
+    let words = home.tow(["submit", "git", "clone", &format!("https://{token}@127.0.0.1:9/x"), "--password", other]).ok();
+    home.tow(["wait", &words.id()]);
+    let mut said = format!("{submitted:?}{words:?}");
+    for words in [
+        vec!["show", &id],
+        vec!["show", &id, "--json"],
+        vec!["show", &id, "--events"],
+        vec!["ps", "--json"],
+        vec!["ps"],
+        vec!["history", &id],
+        vec!["submit", "-f", &file, "--dry-run"],
+        vec!["submit", "-f", &file, "--dry-run", "--json"],
+    ] {
+        let output = home.tow(words).ok();
+        said += &(output.stdout + &output.stderr);
+    }
+    let ps = home.tow(["ps"]).ok().stdout;
+    assert!(ps.contains("git clone 'https://***@127.0.0.1:9/x' --password '***'"), "{ps}");
+    for canary in [token.as_str(), other] {
+        assert!(!said.contains(canary), "{said}");
+        // Not even in what is kept of the run's own output: it printed a digest. git prints the address it was given.
+        let files: Vec<String> = holding(&home.path("state"), canary).into_iter().filter(|file| !file.contains(&format!("/{}/", words.id()))).collect();
+        assert_eq!(files, Vec::<String>::new());
+    }
+    // The guard is awake: what is no token is found by the same search.
+    assert!(!holding(&home.path("state"), "seen.sh").is_empty());
+    // What was not kept cannot be used again.
+    let again = home.tow(["resubmit", &id]);
+    assert!(again.code == 123 && again.stderr.contains("--secret"), "{again:?}");
+}
+
+/// What the configuration names as a credential is one, whatever it is called; standard names of tools too.
+#[test]
+fn variables_that_the_configuration_or_their_tools_name_are_held_apart() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("AZ_ONE", "canary-of-the-store").with("MYSQL_PWD", "canary-of-mysql").with("PLAIN", "plain-value");
+    home.configure("datastores:\n  s: {kind: azure_blob, account: a, container: c, credential: {account_key: env:AZ_ONE}}\n");
+    let id = home.tow(["submit", "sh", "-c", "test \"$AZ_ONE$MYSQL_PWD\" = canary-of-the-storecanary-of-mysql"]).ok().id();
+    home.tow(["wait", &id]).ok();
+    for canary in ["canary-of-the-store", "canary-of-mysql"] {
+        let files: Vec<String> = holding(&home.path("state"), canary).into_iter().filter(|file| !file.ends_with("-wal") || file.contains(canary)).collect();
+        assert_eq!(files.iter().filter(|file| !file.contains("/runs/")).count(), 0, "{files:?}");
+    }
+    assert!(!holding(&home.path("state"), "plain-value").is_empty(), "the search finds what is kept");
+}

@@ -68,14 +68,11 @@ pub(super) fn check_fits(resolved: &Resolved, config: &AzureConfig, site: &Azure
 
 /// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
 pub(super) fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &AzureSite) -> Result<()> {
-    if let Some(name) = resolved.env.keys().find(|name| towline_core::redact::looks_like_credential(name)) {
-        return Err(Error::refused(format!("`environment.env.{name}` looks like a credential, and would lie in the workspace for others to read"))
-            .hint(format!("name it under `environment.secrets: [{name}]`; its value comes from the keyring or from {name} in your shell")));
-    }
     let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
     let carried =
         stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
     let what = match (resolved.secrets.first(), carried) {
+        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => "what looks like a token in its command or variables".to_owned(),
         (Some(name), _) => format!("the secret `{name}`"),
         (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
         (None, None) => return Ok(()),

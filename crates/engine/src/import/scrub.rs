@@ -1,23 +1,8 @@
 //! Secrets in the lines of a script: found, named and left behind. What stands in their place uses
 //! the variable that `environment.secrets` brings.
 
-use towline_core::redact::looks_like_credential;
-
-/// Beginnings that give a token away, and the name its variable gets when it has none.
-const BEGINNINGS: [(&str, &str); 12] = [
-    ("github_pat_", "GITHUB_PAT"),
-    ("ghp_", "GITHUB_PAT"),
-    ("gho_", "GITHUB_PAT"),
-    ("ghs_", "GITHUB_PAT"),
-    ("glpat-", "GITLAB_TOKEN"),
-    ("hf_", "HF_TOKEN"),
-    ("sk-", "API_KEY"),
-    ("xoxb-", "SLACK_TOKEN"),
-    ("AKIA", "AWS_ACCESS_KEY_ID"),
-    ("eyJ", "ACCESS_TOKEN"),
-    ("AccountKey=", "ACCOUNT_KEY"),
-    ("sig=", "SAS_SIGNATURE"),
-];
+pub(super) use towline_core::token::is_secret;
+use towline_core::token::{LABELS, TOKEN_CHARACTERS, assignment, begins_like_secret};
 
 /// A secret that was left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,29 +22,6 @@ pub(super) fn scrub(text: &str) -> (String, Vec<Found>) {
         lines.push(tokens(&line, &mut note));
     }
     (lines.join("\n"), found)
-}
-
-/// Whether `NAME=VALUE` holds a secret: by its name or by its value. A use of another variable does not,
-/// nor does a number or a switch.
-pub(super) fn is_secret(name: &str, value: &str) -> bool {
-    let value = value.trim_matches(['"', '\'']);
-    let is_use = value.starts_with('$') || value.starts_with('`') || value.starts_with("<(");
-    let is_setting = value.parse::<f64>().is_ok() && value.len() < 10 || matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null");
-    if value.len() <= 3 || is_use || is_setting || value.contains("${{") {
-        return false;
-    }
-    // Words of language models only sound like it.
-    let name = name.to_ascii_uppercase().replace("TOKENIZER", "").replace("TOKENS", "");
-    looks_like_credential(&name) || begins_like_secret(value).is_some()
-}
-
-fn begins_like_secret(value: &str) -> Option<&'static str> {
-    let (beginning, name) = BEGINNINGS.iter().find(|(beginning, _)| value.starts_with(beginning))?;
-    let rest = &value[beginning.len()..];
-    let dots = rest.chars().all(|c| c == '.' || c == '…') && !rest.is_empty();
-    let token: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "_-%+/=.".contains(*c)).collect();
-    let long = token.len() >= 12 && token.contains(|c: char| c.is_ascii_digit());
-    (long || dots && beginning.len() > 3).then_some(*name)
 }
 
 /// `NAME=VALUE` at the beginning of a word becomes `NAME="$NAME"`, wherever the shell allows an assignment.
@@ -86,27 +48,6 @@ fn assignments(line: &str, note: &mut dyn FnMut(&str)) -> String {
     made
 }
 
-/// The name and the value as it is written, quotes included.
-fn assignment(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-    let name = &text[..end];
-    let value = text[end..].strip_prefix('=')?;
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let mut quote = None;
-    let length = value.find(|c: char| {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, _) => return c.is_whitespace() || ";&|)".contains(c),
-            _ => {}
-        }
-        false
-    });
-    Some((name, &value[..length.unwrap_or(value.len())]))
-}
-
 /// A token anywhere else, in an address or behind an option, becomes `${NAME}`.
 fn tokens(line: &str, note: &mut dyn FnMut(&str)) -> String {
     let mut made = String::new();
@@ -117,9 +58,9 @@ fn tokens(line: &str, note: &mut dyn FnMut(&str)) -> String {
             && before != '_'
             && let Some(name) = begins_like_secret(rest)
         {
-            let kept = ["sig=", "AccountKey="].into_iter().find(|kept| rest.starts_with(kept)).unwrap_or_default();
+            let kept = LABELS.into_iter().find(|kept| rest.starts_with(kept)).unwrap_or_default();
             let value = &rest[kept.len()..];
-            let length = value.find(|c: char| !c.is_ascii_alphanumeric() && !"_-%+/=.…".contains(c)).unwrap_or(value.len());
+            let length = value.find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c)).unwrap_or(value.len());
             note(name);
             made += &format!("{kept}${{{name}}}");
             rest = &value[length..];

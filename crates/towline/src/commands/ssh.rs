@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut command = Command::new(&program);
     command.args(words).current_dir(&folder).env_clear().envs(&resolved.inherited).envs(&resolved.env);
     // What a store's credential leads to is not the job's.
-    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET));
+    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(towline_core::token::TOKEN_NAME));
     command.envs(own.map(|(name, value)| (name, value.expose())));
     command.envs(rank_variables(&gang, place).into_iter().filter(|(name, _)| *name != "MASTER_PORT"));
     command.env("TOW_RUN_DIR", context.state()?.run(&record.id));
