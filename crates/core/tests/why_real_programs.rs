@@ -3,7 +3,7 @@
 
 mod why_real {
     use std::process::{Command, Stdio};
-    use towline_core::why::{Class, Finding, classify};
+    use towline_core::why::{Class, Finding, Form, classify, read};
 
     /// What the program prints, both streams in one as in a job's log. It must fail.
     fn log_of(program: &str, arguments: &[&str]) -> String {
@@ -55,7 +55,7 @@ mod why_real {
     #[test]
     fn missing_module() {
         let finding = python("import no_such_module_of_ours", Class::MissingModule, false);
-        assert!(finding.next_step.contains("pip install no_such_module_of_ours"), "{finding:?}");
+        assert!(finding.next_step.contains("`no_such_module_of_ours`") && !finding.next_step.contains("pip install"), "{finding:?}");
         expect("python3", &["-m", "no_such_module_of_ours"], Class::MissingModule, false);
         expect("python3", &["-m", "no_such_package.main"], Class::MissingModule, false);
     }
@@ -183,6 +183,99 @@ mod why_real {
         for (program, code) in quiet {
             let log = log_of(program, &["-c", code]);
             assert_eq!(classify(log.as_bytes()), None, "in:\n{log}");
+        }
+    }
+
+    /// Runs a script of that text with Python and gives what is shown of its failure: message, line and source.
+    #[track_caller]
+    fn shown(name: &str, text: &str) -> (String, Option<u32>, Option<String>, String) {
+        let folder = Folder::new(name);
+        let script = folder.file("train.py", text);
+        let log = log_of("python3", &["-X", "faulthandler", &script]);
+        let error = read(log.as_bytes()).error.unwrap_or_else(|| panic!("no error in:\n{log}"));
+        let place = error.place.unwrap_or_else(|| panic!("no place in:\n{log}"));
+        assert_eq!(place.file, script, "in:\n{log}");
+        (error.message, place.line, place.source, error.ended_as.unwrap_or_default())
+    }
+
+    fn told(message: &str, line: u32, source: &str, ended_as: &str) -> (String, Option<u32>, Option<String>, String) {
+        (message.to_owned(), Some(line), Some(source.to_owned()).filter(|source| !source.is_empty()), ended_as.to_owned())
+    }
+
+    #[test]
+    fn exceptions_that_no_rule_knows() {
+        let key = "def load(c):\n    return c['lr']\n\ndef main():\n    load({})\n\nmain()\n";
+        assert_eq!(shown("key", key), told("KeyError: 'lr'", 2, "return c['lr']", ""));
+        assert_eq!(shown("assert", "def check(n):\n    assert n == 10\n\ncheck(12)\n"), told("AssertionError", 2, "assert n == 10", ""));
+        let inside = "import json\ndef load():\n    return json.loads('{')\nload()\n";
+        let (message, line, source, _) = shown("inside", inside);
+        assert!(message.starts_with("json.decoder.JSONDecodeError: ") && (line, source.as_deref()) == (Some(3), Some("return json.loads('{')")), "{message}");
+        let deep = "import sys\nsys.setrecursionlimit(200)\ndef f(n):\n    return f(n + 1)\nf(0)\n";
+        let (message, line, ..) = shown("deep", deep);
+        assert!(message.starts_with("RecursionError: ") && line == Some(4), "{message}");
+    }
+
+    #[test]
+    fn chains() {
+        let caused = "def load():\n    return {}['lr']\ntry:\n    load()\nexcept KeyError as error:\n    raise RuntimeError('cannot load') from error\n";
+        assert_eq!(shown("caused", caused), told("KeyError: 'lr'", 2, "return {}['lr']", "RuntimeError: cannot load"));
+        let handling = "def main():\n    try:\n        {}['lr']\n    except KeyError:\n        print(undefined)\nmain()\n";
+        assert_eq!(shown("handling", handling), told("KeyError: 'lr'", 3, "{}['lr']", "NameError: name 'undefined' is not defined"));
+        let fallback = "def compute():\n    return 1 / 0\ntry:\n    {}['x']\nexcept KeyError:\n    compute()\n";
+        assert_eq!(shown("fallback", fallback), told("ZeroDivisionError: division by zero", 2, "return 1 / 0", ""));
+    }
+
+    #[test]
+    fn processes_threads_and_groups() {
+        let pool = "import multiprocessing\ndef work(n):\n    raise ValueError('bad shard')\nif __name__ == '__main__':\n    with multiprocessing.Pool(1) as pool:\n        pool.map(work, [1])\n";
+        assert_eq!(shown("pool", pool), told("ValueError: bad shard", 3, "raise ValueError('bad shard')", ""));
+        let executor = pool
+            .replace("import multiprocessing", "from concurrent.futures import ProcessPoolExecutor")
+            .replace("multiprocessing.Pool(1)", "ProcessPoolExecutor(1)")
+            .replace("pool.map(work, [1])", "list(pool.map(work, [1]))");
+        assert_eq!(shown("executor", &executor), told("ValueError: bad shard", 3, "raise ValueError('bad shard')", ""));
+        let process = "import multiprocessing, sys\ndef work():\n    raise ValueError('bad shard')\nif __name__ == '__main__':\n    p = multiprocessing.Process(target=work); p.start(); p.join(); sys.exit(p.exitcode)\n";
+        assert_eq!(shown("process", process), told("ValueError: bad shard", 3, "raise ValueError('bad shard')", ""));
+        let thread =
+            "import threading, sys\ndef work():\n    raise ValueError('bad shard')\nt = threading.Thread(target=work); t.start(); t.join(); sys.exit(1)\n";
+        assert_eq!(shown("thread", thread), told("ValueError: bad shard", 3, "raise ValueError('bad shard')", ""));
+        // Exception groups came with Python 3.11.
+        let group = "import asyncio\nasync def a():\n    raise ValueError('first')\nasync def main():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(a())\nasyncio.run(main())\n";
+        let has_groups = Command::new("python3").args(["-c", "ExceptionGroup"]).stderr(Stdio::null()).status().unwrap().success();
+        if has_groups {
+            assert_eq!(shown("group", group), told("ValueError: first", 3, "raise ValueError('first')", ""));
+        }
+    }
+
+    #[test]
+    fn code_that_cannot_be_read_or_crashes() {
+        let (message, line, source, _) = shown("syntax", "def f(:\n    pass\n");
+        assert!(message.starts_with("SyntaxError: ") && (line, source.as_deref()) == (Some(1), Some("def f(:")), "{message}");
+        let (message, line, ..) = shown("indentation", "def f():\nreturn 1\n");
+        assert!(message.starts_with("IndentationError: ") && line == Some(2), "{message}");
+        let crash = "import ctypes\ndef crash():\n    ctypes.string_at(0)\ncrash()\n";
+        assert_eq!(shown("crash", crash), told("Fatal Python error: Segmentation fault", 3, "", ""));
+        assert_eq!(shown("abort", "import os\ndef stop():\n    os.abort()\nstop()\n"), told("Fatal Python error: Aborted", 3, "", ""));
+    }
+
+    #[test]
+    fn options_and_shells() {
+        let error = |program: &str, arguments: &[&str]| read(log_of(program, arguments).as_bytes()).error.unwrap();
+        let option = error("python3", &["-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args(['--no-such'])"]);
+        assert_eq!((option.form, option.message.as_str()), (Form::Usage, "train.py: error: unrecognized arguments: --no-such"));
+        for shell in ["bash", "sh"] {
+            assert_eq!(error(shell, &["-euc", "echo $NO_SUCH_VARIABLE"]).form, Form::Shell, "{shell}");
+            assert_eq!(error(shell, &["-c", "if true; then echo )"]).form, Form::Shell, "{shell}");
+        }
+    }
+
+    #[test]
+    fn an_end_without_an_error_line() {
+        for (program, code) in [("bash", "exit 3"), ("bash", "echo step 1; exit 3"), ("python3", "import sys; sys.exit('giving up: no such split')")] {
+            let log = log_of(program, &["-c", code]);
+            let reading = read(log.as_bytes());
+            assert_eq!((reading.finding, reading.error), (None, None), "in:\n{log}");
+            assert_eq!(reading.last_lines, log.lines().collect::<Vec<_>>());
         }
     }
 }

@@ -16,6 +16,7 @@ mod crew;
 mod data_process;
 mod diagnose;
 mod discover;
+mod failure;
 mod far;
 mod follow;
 mod freshen;

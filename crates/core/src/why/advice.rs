@@ -26,36 +26,3 @@ pub(super) const NUMBERS: &str = "lower the learning rate or clip gradients, and
 pub(super) const COMMAND: &str = "install `{}` in `environment.setup`, take an image that has it, or correct the name";
 pub(super) const SEGFAULT: &str =
     "run again with `PYTHONFAULTHANDLER=1` in `environment.env` to see where it crashed, and suspect compiled packages that do not fit together";
-
-/// Modules whose package has another name.
-const PACKAGES: [(&str, &str); 12] = [
-    ("Crypto", "pycryptodome"),
-    ("PIL", "pillow"),
-    ("attr", "attrs"),
-    ("bs4", "beautifulsoup4"),
-    ("cv2", "opencv-python-headless"),
-    ("dateutil", "python-dateutil"),
-    ("dotenv", "python-dotenv"),
-    ("git", "gitpython"),
-    ("pkg_resources", "setuptools"),
-    ("skimage", "scikit-image"),
-    ("sklearn", "scikit-learn"),
-    ("yaml", "pyyaml"),
-];
-
-/// Names people give to their own modules; a package of that name would be a stranger's.
-const OWN: [&str; 13] = ["common", "config", "configs", "data", "dataset", "lib", "main", "model", "models", "src", "train", "trainer", "utils"];
-
-/// How to come by a Python module.
-pub(super) fn module(name: &str) -> String {
-    let top = name.split('.').next().unwrap_or(name);
-    if OWN.contains(&top) {
-        return format!("check that `{name}` is under `code.root` and not ignored, and set `PYTHONPATH` or `code.workdir` so that Python finds it");
-    }
-    let package = PACKAGES.iter().find(|(module, _)| *module == top).map_or(top, |(_, package)| package);
-    if top == name {
-        format!("install it: add `pip install {package}` to `environment.setup`")
-    } else {
-        format!("install or upgrade it: add `pip install -U {package}` to `environment.setup`, or correct the name `{name}`")
-    }
-}

@@ -1,7 +1,11 @@
 //! The tail of a log as clean lines, and what a line says about the program still being alive.
 
+use super::SHOWN;
+use super::trace::HEADER;
+use crate::visible::is_hidden;
 use regex::bytes::Regex;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// How much of a log's end is looked at.
@@ -17,35 +21,70 @@ const MOST_BARS_AFTER: usize = 5;
 pub(super) struct Line<'a> {
     shown: Cow<'a, [u8]>,
     start: usize,
-    /// From torch's `[rank3]:`, which it puts before the last words of a rank.
+    /// From torch's `[rank3]:`, which it puts before the last words of a rank, or from `mpirun`.
     pub(super) rank: Option<u32>,
+    /// Part of the drawing of a Python exception group; its margin is left out of the text.
+    pub(super) grouped: bool,
 }
 
 impl Line<'_> {
     pub(super) fn text(&self) -> &[u8] {
         &self.shown[self.start..]
     }
-    /// As evidence for people: the whole line, at most 300 characters.
+    /// As evidence for people: the whole line, cut.
     pub(super) fn evidence(&self) -> String {
-        printable(&self.shown, 300)
+        printable(if self.grouped { self.text() } else { &self.shown }, SHOWN)
     }
     pub(super) fn is_indented(&self) -> bool {
         self.text().first().is_some_and(u8::is_ascii_whitespace)
     }
 }
 
-/// Text fit to be shown: control characters gone, cut after so many characters.
+/// Text fit to be shown: characters that control a terminal or turn the direction of writing are gone,
+/// and it is cut after so many characters.
 pub(super) fn printable(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = text.trim().chars().map(|letter| if letter == '\t' { ' ' } else { letter });
-    shown.filter(|letter| !letter.is_control()).take(most).collect()
+    shown.filter(|letter| !letter.is_control() && !is_unseen(*letter)).take(most).collect()
+}
+
+/// Characters that change how others are shown, or have no shape of their own. Joiners stay: letters need them.
+const fn is_unseen(letter: char) -> bool {
+    is_hidden(letter) || matches!(letter, '\u{200b}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// How far a line is indented.
+pub(super) fn indent(text: &[u8]) -> usize {
+    text.len() - text.trim_ascii_start().len()
 }
 
 /// The lines that are not blank. A carriage return ends a line too, so that a progress bar is many
 /// short lines and not one of megabytes.
 pub(super) fn split(tail: &[u8]) -> Vec<Line<'_>> {
     let pieces = window(tail).split(|&byte| byte == b'\n' || byte == b'\r');
-    pieces.filter(|piece| !piece.trim_ascii().is_empty()).map(clean).collect()
+    let mut lines: Vec<Line> = pieces.filter(|piece| !piece.trim_ascii().is_empty()).map(clean).collect();
+    drop_margins(&mut lines);
+    lines.retain(|line| !line.text().trim_ascii().is_empty());
+    lines
+}
+
+/// Python draws a margin of `|` and `+` around the members of an exception group.
+fn drop_margins(lines: &mut [Line]) {
+    let mut within = BTreeSet::new();
+    for line in lines {
+        let margin = indent(line.text());
+        let text = &line.text()[margin..];
+        let is_head = text.starts_with(b"+ Exception Group Traceback");
+        let goes_on = margin > 0 && within.contains(&line.rank) && (text.starts_with(b"|") || text.starts_with(b"+-"));
+        if !is_head && !goes_on {
+            within.remove(&line.rank);
+            continue;
+        }
+        let bar = if text.starts_with(b"+-") { 0 } else { text.len().min(2) };
+        within.insert(line.rank);
+        line.start += margin + bar;
+        line.grouped = true;
+    }
 }
 
 /// The last part of the log, from the start of a line.
@@ -60,13 +99,18 @@ fn window(tail: &[u8]) -> &[u8] {
 
 fn clean(piece: &[u8]) -> Line<'_> {
     static PREFIX: OnceLock<Regex> = OnceLock::new();
-    let prefix = compiled(&PREFIX, r"^(?:\[default\d+\]: ?)?\[(?:rank|default)(\d{1,9})\]: ?");
-    let cut = &piece[..piece.len().min(LONGEST)];
+    let prefix = compiled(
+        &PREFIX,
+        r"^(?:(?:\[default\d+\]: ?)?\[(?:rank|default)(\d{1,9})\]: ?|\[\d+,(\d{1,9})\]<std(?:out|err)>: ?|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) )",
+    );
+    // A program that never ends its line dies in the middle of it.
+    let dies = piece.len() > LONGEST && piece.ends_with(HEADER);
+    let cut = if dies { HEADER } else { &piece[..piece.len().min(LONGEST)] };
     let shown = without_colours(cut);
-    let found = prefix.captures(&shown).and_then(|found| Some((found.get(0)?.end(), found.get(1)?.range())));
-    let Some((start, digits)) = found else { return Line { shown, start: 0, rank: None } };
-    let rank = std::str::from_utf8(&shown[digits]).ok().and_then(|digits| digits.parse().ok());
-    Line { shown, start, rank }
+    let found = prefix.captures(&shown).and_then(|found| Some((found.get(0)?.end(), found.get(1).or_else(|| found.get(2)).map(|digits| digits.range()))));
+    let Some((start, digits)) = found else { return Line { shown, start: 0, rank: None, grouped: false } };
+    let rank = digits.and_then(|digits| std::str::from_utf8(&shown[digits]).ok()?.parse().ok());
+    Line { shown, start, rank, grouped: false }
 }
 
 /// Drops terminal escape sequences: colours, cursor moves, window titles.
@@ -84,7 +128,8 @@ pub(super) fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'stati
     cell.get_or_init(|| Regex::new(&format!("(?-u){pattern}")).expect("our own pattern"))
 }
 
-enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
     /// Launchers, libraries and the machine cleaning up: says nothing about the program.
     Noise,
     Bar,
@@ -93,7 +138,7 @@ enum Kind {
     Ordinary,
 }
 
-fn kind(line: &Line) -> Kind {
+pub(super) fn kind(line: &Line) -> Kind {
     static NOISE: OnceLock<Regex> = OnceLock::new();
     static BAR: OnceLock<Regex> = OnceLock::new();
     static SAYS_SO: OnceLock<Regex> = OnceLock::new();
@@ -120,6 +165,7 @@ const NOISE_PATTERN: &str = concat!(
     r"|torch\.distributed\.(?:elastic|run|launcher)|\blaunch\.py:\d+|NCCL (?:INFO|WARN|TRACE|version)",
     r"|^frame #\d+|^Exception raised from |^[=*-]{5,}|^\+ |^Exception ignored in",
     r"|\.py:\d+: \w*Warning: |^(?:Current thread|Thread) 0x|^Extension modules: |^Aborted",
+    r"|^\S+: (?:-c: )?line \d+: `|^Set the environment variable HYDRA_FULL_ERROR|^Pass --helpshort|^Task exception was never retrieved|^note: run with `RUST_BACKTRACE|^Node\.js v\d",
     r"|^CUDA kernel errors might|^For debugging consider|^Compile with `TORCH_USE|^Search for `cuda|^terminate called ",
 );
 
@@ -142,15 +188,15 @@ struct Following {
 
 impl After {
     /// `spoken_for` marks the lines that belong to a traceback or are a message themselves.
-    pub(super) fn new(lines: &[Line], spoken_for: &[bool]) -> Self {
+    pub(super) fn new(kinds: &[Kind], spoken_for: &[bool]) -> Self {
         let mut following = Following::default();
-        let mut all = vec![following; lines.len()];
-        for (at, line) in lines.iter().enumerate().rev() {
+        let mut all = vec![following; kinds.len()];
+        for (at, kind) in kinds.iter().enumerate().rev() {
             all[at] = following;
             if spoken_for[at] {
                 continue;
             }
-            match kind(line) {
+            match kind {
                 Kind::Noise => {}
                 Kind::Bar => following.bars += 1,
                 Kind::GoingOn => following.going_on = true,

@@ -1,19 +1,33 @@
 //! Why a job failed, told from the end of its log.
 //!
-//! A wrong reason costs more than none: people stop reading. So a message counts only where the real
-//! program puts it (the last line of a Python traceback, a shell's own complaint at the very end), and
-//! only when the program did not go on after it. Anything else is `None`.
+//! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a message
+//! that stands where the real program puts it (the last line of a Python traceback, a shell's own
+//! complaint at the very end), and only when the program did not go on after it. Where no rule knows the
+//! cause, the *error* is quoted as the log tells it, with the deepest line of the user's own code, and
+//! nothing is claimed about it.
 
 mod advice;
+mod complaint;
+mod crash;
+mod error;
+mod frame;
 mod judge;
 mod lines;
+pub mod modules;
 mod rules;
+mod torchrun;
 mod trace;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_errors;
+#[cfg(test)]
+mod tests_programs;
+#[cfg(test)]
 mod tests_unrelated;
+
+pub use error::{Form, LogError, Place};
 
 use serde::Serialize;
 
@@ -113,6 +127,9 @@ impl Class {
     }
 }
 
+/// Characters of one line that are shown.
+const SHOWN: usize = 300;
+
 /// Why a log ends in failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -123,26 +140,59 @@ pub struct Finding {
     pub transient: bool,
     /// What to do next, one sentence.
     pub next_step: String,
+    /// The Python module that is missing: who knows the code of the run can tell more ([`modules::advice`]).
+    pub module: Option<String>,
+}
+
+/// What the end of a log tells about a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The cause, where a rule knows it.
+    pub finding: Option<Finding>,
+    /// The error in the log's own words. With a finding, it is the one that shows it.
+    pub error: Option<LogError>,
+    /// The last lines that are not blank.
+    pub last_lines: Vec<String>,
+}
+
+impl Reading {
+    /// How readily this is only the echo of another rank's end: 0 is a cause of its own. `None`: the log
+    /// shows no error.
+    pub fn echo(&self) -> Option<u8> {
+        let of_finding = self.finding.as_ref().map(|finding| finding.class.echo());
+        of_finding.or_else(|| self.error.as_ref().map(LogError::echo))
+    }
+}
+
+/// Last lines of a log that are kept with its [`Reading`].
+const LAST_LINES: usize = 3;
+
+/// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever they hold.
+///
+/// Python holds back what it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may come
+/// after the traceback that ended it; that reads as a program that went on, and the error says so.
+pub fn read(tail: &[u8]) -> Reading {
+    let lines = lines::split(tail);
+    let judge::Judgement { finding, error } = judge::judge(&lines);
+    Reading { finding, error, last_lines: last_of(&lines, LAST_LINES) }
 }
 
 /// The first cause in the tail of a log, or `None`: better silent than wrong.
-///
-/// Give it the log of a job that *failed*; only the last 256 KiB are looked at. Python holds back what
-/// it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may come after the traceback
-/// that ended it; that reads as a program that went on, and nothing is found.
 pub fn classify(tail: &[u8]) -> Option<Finding> {
-    let lines = lines::split(tail);
-    judge::cause(&lines)
+    judge::judge(&lines::split(tail)).finding
 }
 
 /// The last lines of a log that are not blank, fit to be shown.
 pub fn last_lines(tail: &[u8], most: usize) -> Vec<String> {
-    let lines = lines::split(tail);
+    last_of(&lines::split(tail), most)
+}
+
+fn last_of(lines: &[lines::Line], most: usize) -> Vec<String> {
     lines[lines.len().saturating_sub(most)..].iter().map(lines::Line::evidence).collect()
 }
 
-/// Which of several ranks' findings is the root: a cause of its own beats an echo of another rank's
+/// Which of several ranks' logs shows the root: a cause of its own beats an echo of another rank's
 /// end. Among equals the first given wins, so give them in the order in which the ranks ended.
-pub fn root_cause(findings: &[(u32, Finding)]) -> Option<&(u32, Finding)> {
-    findings.iter().min_by_key(|(_, finding)| finding.class.echo())
+pub fn root_cause(readings: &[(u32, Reading)]) -> Option<&(u32, Reading)> {
+    readings.iter().filter(|(_, reading)| reading.echo().is_some()).min_by_key(|(_, reading)| reading.echo())
 }

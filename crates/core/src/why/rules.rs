@@ -55,11 +55,12 @@ impl Match {
 }
 
 /// The last line of a traceback, with the rest of its message below.
-static EXCEPTIONS: [Rule; 50] = [
+static EXCEPTIONS: [Rule; 51] = [
     // Reports of another's end.
     Rule::wrapper(r"(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|CalledProcessError|SignalException)\b"),
     Rule::wrapper(r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit|RayTaskError|EOFError$|EOFError\n)"),
     Rule::wrapper(r"\w+: Caught \w+ in (?:DataLoader worker process|replica|pin memory thread)"),
+    Rule::wrapper(r"(?:Base)?ExceptionGroup: .* \(\d+ sub-exceptions?\)"),
     Rule::wrapper(r"RuntimeError: DataLoader worker \(pid\(s\) [\d, ]+\) exited unexpectedly"),
     // Memory of the GPU.
     Rule::new(Class::GpuOutOfMemory, say::GPU_MEMORY, r"OutOfMemoryError: (?:(?:CUDA|HIP|XPU) out of memory|Allocation on device|Out of memory allocating)"),

@@ -1,6 +1,6 @@
 //! One message of each kind, as the programs write them, and how several are weighed.
 
-use super::{Class, Finding, classify, root_cause};
+use super::{Class, Finding, LogError, classify, read, root_cause};
 use proptest::prelude::*;
 
 const CALLS: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 88, in <module>\n    main()\n  File \"/job/train.py\", line 61, in main\n    step(batch)\n";
@@ -275,7 +275,7 @@ fn long_and_late() {
 #[test]
 fn tails_that_repeat_one_thing() {
     let ranks = |at: usize| format!("[rank{at}]: Traceback (most recent call last):\n[rank{at}]: x\n");
-    let things: [&dyn Fn(usize) -> String; 7] = [
+    let things: [&dyn Fn(usize) -> String; 14] = [
         &ranks,
         &|_| format!("{CALLS}MemoryError\nDuring handling of the above exception\n"),
         &|_| "Traceback (most recent call last):\nx\n".to_owned(),
@@ -283,10 +283,17 @@ fn tails_that_repeat_one_thing() {
         &|_| "\x1b[\x1b]\x1b".to_owned(),
         &|_| "\n".to_owned(),
         &|_| "a: line 1: b: command not found\n".to_owned(),
+        &|_| "Fatal Python error: x\nCurrent thread (most recent call first):\n".to_owned(),
+        &|_| "panic: x\ngoroutine 1\n".to_owned(),
+        &|_| "Exception in thread \"main\" x\n\tat a\n".to_owned(),
+        &|_| "usage: a\na: error: b\n".to_owned(),
+        &|_| "  + Exception Group Traceback (most recent call last):\n  | \n  +-+--- 1 ---\n    | x\n".to_owned(),
+        &|_| "Root Cause (first observed failure):\n".to_owned(),
+        &|_| "\u{1b}[31mError: x\n".to_owned(),
     ];
     for thing in things {
         let tail: Vec<u8> = (0..).flat_map(|at| thing(at).into_bytes()).take(300 * 1024).collect();
-        let _ = classify(&tail);
+        let _ = read(&tail);
     }
 }
 
@@ -300,12 +307,12 @@ fn words_are_those_of_json() {
 
 #[test]
 fn the_root_of_several_ranks() {
-    let nccl = found(&traceback("torch.distributed.DistBackendError: NCCL error in: x.cpp:1"));
-    let memory = found(&traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"));
-    let killed = found("Killed\n");
+    let nccl = read(traceback("torch.distributed.DistBackendError: NCCL error in: x.cpp:1").as_bytes());
+    let memory = read(traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB").as_bytes());
+    let killed = read(b"Killed\n");
     assert_eq!(root_cause(&[]), None);
     let all = [(3, nccl.clone()), (2, killed.clone()), (1, memory.clone()), (0, memory)];
-    assert_eq!(root_cause(&all).map(|(rank, finding)| (*rank, finding.class)), Some((1, Class::GpuOutOfMemory)));
+    assert_eq!(root_cause(&all).map(|(rank, reading)| (*rank, reading.finding.as_ref().map(|finding| finding.class))), Some((1, Some(Class::GpuOutOfMemory))));
     assert_eq!(root_cause(&[(3, nccl), (2, killed)]).map(|(rank, _)| *rank), Some(2));
 }
 
@@ -324,6 +331,25 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         b"During handling of the above exception",
         b"FileNotFoundError: [Errno 2] No such file or directory: '",
         "│ ".as_bytes(),
+        "│ ❱ 3 ".as_bytes(),
+        b"\n  + Exception Group Traceback (most recent call last):\n",
+        b"\n  | ",
+        b"\n  +-+---------------- 1 ----------------\n",
+        b"\n  File \"x\", line 1\n    y\nSyntaxError: z\n",
+        b"KeyError: 'x'\n",
+        b"\nusage: a\na: error: b\n",
+        b"\nFatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n  File \"x\", line 1 in f\n",
+        b"\npanic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/a/x.go:7 +0x1d\n",
+        b"\nthread 'main' panicked at a.rs:1:2:\n",
+        b"\nException in thread \"main\" x\n\tat a.b(C.java:3)\nCaused by: y\n",
+        b"\nRoot Cause (first observed failure):\n  rank      : 3 (local_rank: 1)\n  exitcode  : 1 (pid: 4)\n  traceback : Traceback (most recent call last):\n",
+        b"\nError: x\n    at f (/a/x.js:1:2)\n",
+        b"\nERROR: x\nStacktrace:\n @ Main /a.jl:3\n",
+        b"\nError in f : x\nExecution halted\n",
+        b"\nFAILED a::b - c\n1 failed in 1.0s\n",
+        b"\na.sh: line 3: x\n",
+        b"\na.c:3: error: x\n",
+        "\u{202e}\u{200b}".as_bytes(),
         b"Original ",
         b"\xff\x00",
     ];
@@ -331,16 +357,29 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
+/// Every text of an error that is shown.
+fn texts(error: &LogError) -> Vec<&String> {
+    let place = error.place.iter().flat_map(|place| std::iter::once(&place.file).chain(&place.function).chain(&place.source));
+    std::iter::once(&error.message).chain(&error.more).chain(&error.ended_as).chain(place).collect()
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
-        let _ = classify(&bytes);
+        let _ = read(&bytes);
     }
 
     #[test]
     fn any_pieces_are_taken(bytes in pieces()) {
-        if let Some(finding) = classify(&bytes) {
+        let reading = read(&bytes);
+        prop_assert_eq!(&reading.finding, &classify(&bytes));
+        if let Some(finding) = &reading.finding {
             prop_assert!(finding.evidence.chars().count() <= 300);
+        }
+        let shown: Vec<&String> = reading.error.iter().flat_map(texts).chain(&reading.last_lines).collect();
+        prop_assert!(shown.len() <= 12, "{} lines", shown.len());
+        for text in shown {
+            prop_assert!(text.chars().count() <= 300 && !text.contains(char::is_control), "{:?}", text);
         }
     }
 }

@@ -2,15 +2,16 @@
 
 use super::{Report, logs};
 use crate::context::Context;
+use crate::failure::{self, Told};
 use crate::freshen::freshen;
-use crate::logfiles::{self, TAIL};
+use crate::logfiles;
 use serde::Serialize;
 use towline_backends::local::client;
 use towline_core::backend::LogSource;
 use towline_core::reason::{Cause, Ending, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
-use towline_core::why::{Finding, classify, root_cause};
+use towline_core::why::{Form, LogError};
 use towline_core::{Error, Result};
 use towline_wire::daemon::{Explanation, Reply, Request};
 
@@ -35,10 +36,14 @@ struct Why {
     summary: String,
     reason: Option<&'static str>,
     first_failing_rank: Option<u32>,
+    /// The rank whose log shows the cause or the error.
+    rank: Option<u32>,
     /// What the logs show: `missing_module`, `gpu_out_of_memory`, …
     cause: Option<&'static str>,
     evidence: Option<String>,
-    /// The end of the set-up's log, where that failed and shows no cause that is known.
+    /// The error in the log's own words, whether or not its cause is known.
+    error: Option<LogError>,
+    /// The end of a log that shows no error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     last_lines: Vec<String>,
     /// Whether trying again unchanged can help.
@@ -139,24 +144,106 @@ fn far(record: &RunRecord, explained: towline_wire::site::Explained) -> Why {
 
 fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     let ending = record.state.ending.clone().unwrap_or_default();
-    let finding = finding(context, record, &ending)?;
     let first_failing_rank = ending.first_failure.as_ref().map(|failure| failure.rank);
-    let short = record.id.short();
     let mut why = Why { summary: ending.to_string(), reason: ending.cause.map(Cause::word), first_failing_rank, ..begin(record) };
-    if let Some((rank, finding)) = finding {
-        let whose = if ending.cause == Some(Cause::SetUp) { "its".to_owned() } else { format!("rank {rank}'s") };
-        why.summary += &format!("; {whose} log shows: {}", finding.class.title());
+    let told = failure::told(context, record, &ending)?;
+    let is_here = !crate::far::is_far(&context.history()?, &record.id)?;
+    let (transient, step) = advice(&ending, record.id.short(), is_here);
+    (why.transient, why.next_step) = (transient, Some(step));
+    match told {
+        Some(told) if told.reading.echo().is_some() => shows(&mut why, told, &ending, record.id.short()),
+        Some(told) => shows_nothing(&mut why, told, &ending),
+        None => why.last_lines = logfiles::before_it_began(context.state()?, &record.id, record.state.attempt, &ending),
+    }
+    Ok(why)
+}
+
+/// The log shows a cause, or at least an error.
+fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
+    let Told { whose, reading, silent, .. } = told;
+    let (owner, log) = match whose {
+        LogSource::Rank(rank) => (format!("rank {rank}'s log"), format!("tow logs {short}{}", rank_option(rank))),
+        LogSource::SetUp(_) => ("its log".to_owned(), format!("tow logs {short} --setup")),
+    };
+    if let LogSource::Rank(rank) = whose {
+        why.rank = Some(rank);
+    }
+    if let Some(first) = silent {
+        why.summary += &format!("; rank {first}'s log has no error line");
+    }
+    why.summary += &format!("; {owner} shows");
+    // torchrun starts ranks of its own below ours.
+    if let Some(inner) = reading.error.as_ref().and_then(|error| error.rank).filter(|inner| Some(*inner) != why.rank) {
+        why.summary += &format!(", of the rank it calls {inner}");
+    }
+    if let Some(finding) = reading.finding {
+        why.summary += &format!(": {}", finding.class.title());
         why.cause = Some(finding.class.word());
         why.evidence = Some(finding.evidence);
         why.transient = Some(finding.transient);
         why.next_step = Some(finding.next_step);
-        return Ok(why);
+    } else if let Some(error) = &reading.error {
+        why.summary += &format!("{}: {}", standing(error), cut(&error.message));
+        why.evidence = Some(error.message.clone());
+        // Memory and SIGKILL strike from outside: what the program said before is not the cause.
+        let from_outside = ending.cause == Some(Cause::OutOfMemory) || ending.first_failure.as_ref().is_some_and(|failure| failure.signal == Some(9));
+        if !from_outside {
+            why.transient = error.form.transient().or(why.transient);
+            why.next_step = Some(step(error, &log));
+        }
+        if error.went_on {
+            why.last_lines = reading.last_lines;
+        }
     }
-    why.last_lines = logfiles::before_it_began(context.state()?, &record.id, record.state.attempt, &ending);
-    let (transient, step) = advice(&ending, short, !crate::far::is_far(&context.history()?, &record.id)?);
-    why.transient = transient;
-    why.next_step = Some(step);
-    Ok(why)
+    why.error = reading.error;
+}
+
+/// How sure it is that an error ended the program, where it is not.
+const fn standing(error: &LogError) -> &'static str {
+    if error.went_on {
+        ", before much else, so that it may not be the cause"
+    } else if error.thread {
+        ", in a thread"
+    } else {
+        ""
+    }
+}
+
+/// What to do about an error whose cause no rule knows.
+fn step(error: &LogError, log: &str) -> String {
+    let place = error.place.as_ref().map(towline_core::why::Place::short);
+    match (error.form, place) {
+        (Form::Usage, _) => format!("correct the options of the command; the whole log: {log}"),
+        (Form::Syntax, Some(place)) => format!("correct {place}; the whole log: {log}"),
+        (Form::Launcher, _) => format!("torchrun keeps the traceback of a `main` that is decorated with `@record`; the whole log: {log}"),
+        _ if error.report => format!("look above it for what that program said: {log}"),
+        (_, Some(place)) => format!("look at {place}; the whole log: {log}"),
+        _ => format!("read the whole log: {log}"),
+    }
+}
+
+/// The log shows no error: its end is all there is.
+fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
+    why.last_lines = told.reading.last_lines;
+    if let (LogSource::Rank(rank), Some(Cause::ExitCode | Cause::Signal)) = (told.whose, ending.cause) {
+        why.rank = Some(rank);
+        why.summary += match (why.last_lines.is_empty(), told.missing) {
+            (false, _) => "; its log has no error line and ends with",
+            (true, false) => "; its log is empty",
+            (true, true) => "; no log of it is on this machine",
+        };
+    }
+}
+
+/// A message in a sentence; all of it is shown below.
+fn cut(message: &str) -> String {
+    /// Characters of a message that a sentence holds.
+    const MOST: usize = 160;
+    if message.chars().count() <= MOST { message.to_owned() } else { message.chars().take(MOST - 1).chain(['…']).collect() }
+}
+
+fn rank_option(rank: u32) -> String {
+    if rank > 0 { format!(" --rank {rank}") } else { String::new() }
 }
 
 /// What to do when the logs tell nothing more.
@@ -185,8 +272,9 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
             (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())
         }
         _ => {
-            let rank = ending.first_failure.as_ref().map(|failure| failure.rank).filter(|rank| *rank > 0).map(|rank| format!(" --rank {rank}"));
-            (None, format!("read the end of its log: tow logs {short}{}", rank.unwrap_or_default()))
+            let failure = ending.first_failure.as_ref();
+            let meaning = failure.and_then(|failure| failure.exit_code).map(meaning).unwrap_or_default();
+            (None, format!("{meaning}read the end of its log: tow logs {short}{}", failure.map(|failure| rank_option(failure.rank)).unwrap_or_default()))
         }
     }
 }
@@ -204,31 +292,31 @@ fn image_advice(said: &str, short: &str) -> String {
     format!("{first}; what the runtime said is in tow logs {short} --setup")
 }
 
-/// The cause as the logs show it: the first failing rank's, unless it only followed another.
-fn finding(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Option<(u32, Finding)>> {
-    let state = context.state()?;
-    let attempt = record.state.attempt;
-    if ending.cause == Some(Cause::SetUp) {
-        let found = (0..record.nodes)
-            .find_map(|node| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::SetUp(node)), TAIL)).map(|finding| (node, finding)));
-        return Ok(found);
+/// What shells mean by a code.
+fn meaning(code: i32) -> String {
+    match code {
+        126 => "code 126 means that a program was found and could not be run: check that it is executable; ".to_owned(),
+        127 => "code 127 means that a command was not found; ".to_owned(),
+        137 => "code 137 means that something below it was ended by SIGKILL, most often because memory ran out; ".to_owned(),
+        129..=192 => format!("code {code} means that something below it was ended by {}; ", towline_core::reason::signal_name(code - 128)),
+        _ => String::new(),
     }
-    if !matches!(ending.cause, Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory)) {
-        return Ok(None);
-    }
-    let first = ending.first_failure.as_ref().map_or(0, |failure| failure.rank);
-    // The order in which they ended is not known beyond the first.
-    let ranks = std::iter::once(first).chain((0..record.world).filter(|rank| *rank != first)).take(256);
-    let findings: Vec<(u32, Finding)> = ranks
-        .filter_map(|rank| classify(&logfiles::tail_bytes(&state.log(&record.id, attempt, LogSource::Rank(rank)), TAIL)).map(|finding| (rank, finding)))
-        .collect();
-    Ok(root_cause(&findings).cloned())
 }
 
 fn page(why: &Why) -> String {
     let mut text = format!("{} {}: {}\n", why.id, why.state, why.summary);
-    for line in why.evidence.iter().chain(&why.last_lines) {
+    // A short message stands in the sentence already.
+    let evidence = why.evidence.iter().filter(|evidence| !why.summary.ends_with(evidence.as_str()));
+    for line in evidence.chain(why.error.iter().flat_map(|error| &error.more)).chain(&why.last_lines) {
         text += &format!("  | {line}\n");
+    }
+    if let Some(place) = why.error.as_ref().and_then(|error| error.place.as_ref()) {
+        let function = place.function.as_ref().filter(|function| *function != "<module>").map(|function| format!(" in {function}")).unwrap_or_default();
+        text += &format!("at {}{function}\n", place.short());
+        text += &place.source.as_ref().map(|source| format!("  | {source}\n")).unwrap_or_default();
+    }
+    if let Some(last) = why.error.as_ref().and_then(|error| error.ended_as.as_ref()) {
+        text += &format!("in the end: {last}\n");
     }
     match why.transient {
         Some(true) => text += "transient: trying again may help\n",
