@@ -21,7 +21,7 @@ const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A journal that cannot be
-    /// read proves nothing: it is asked again until it can be, and its run stays as it is.
+    /// read could be of a run that lives: no daemon comes up beside it, because it could start that run again.
     pub(super) fn adopt_all(&mut self) -> Result<()> {
         crash::pass("daemon.adopt.begun");
         let mut seen = BTreeSet::new();
@@ -29,20 +29,14 @@ impl Daemon {
             seen.insert(name.clone());
             let path = self.state.runner_journal(&name);
             let held = lock::is_held(&path).unwrap_or(true);
-            match journal::read(&path) {
-                Ok(records) => {
-                    self.replay_claims(&name, &records);
-                    if held {
-                        tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
-                    } else {
-                        // Nobody held it before it was read: nothing was added since.
-                        self.settled(&name, &records);
-                    }
-                }
-                Err(error) => {
-                    log(&format!("the journal {} cannot be read: {error}", path.display()));
-                    tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
-                }
+            let unread = |error| Error::refused(format!("{} cannot be read, and says which runs are alive", path.display())).source_error(error);
+            let records = journal::read(&path).map_err(unread)?;
+            self.replay_claims(&name, &records);
+            if held {
+                tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
+            } else {
+                // Nobody held it before it was read: nothing was added since.
+                self.settled(&name, &records);
             }
         }
         self.settle_runs_of_missing_runners(&seen);

@@ -4,8 +4,9 @@ use super::Report;
 use crate::context::Context;
 use crate::follow::wait_for_end;
 use serde::Serialize;
+use std::time::{Duration, Instant};
 use towline_backends::local::client;
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
 /// End runs: SIGTERM, ten seconds of grace, SIGKILL; queued ones just go.
@@ -50,11 +51,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(Report::new(text, &aborted))
 }
 
+/// How long the daemon may take before it is asked what keeps it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
-    match client::ask(context.state()?, &|| Request::Cancel { runs: runs.to_vec() })?.0 {
+    let state = context.state()?;
+    let ask = |until| client::ask_until(state, &|| Request::Cancel { runs: runs.to_vec() }, until);
+    let reply = match ask(Some(Instant::now() + PATIENCE)) {
+        Err(error) if error.kind() == ErrorKind::Timeout => match client::status(state)?.and_then(|status| status.trouble) {
+            Some(trouble) => return Err(unwritten(&trouble)),
+            None => ask(None)?,
+        },
+        answer => answer?,
+    };
+    match reply.0 {
         Reply::Cancelling { runs, already_ended } => Ok(Aborted { cancelling: runs, already_ended }),
         _ => Err(Error::bug("the daemon gave an answer to another question")),
     }
+}
+
+/// The daemon carries it out and cannot write it down.
+fn unwritten(trouble: &str) -> Error {
+    Error::unreachable(format!("what runs is being stopped, but that you asked for it cannot be written down: {trouble}"))
+        .hint("make room, then abort it again: `tow ps` shows whether it has ended")
 }
 
 /// Ends runs and waits until nothing of them is alive.

@@ -60,7 +60,7 @@ fn a_run_has_the_limits_and_the_priority_of_its_submitter() {
     let shown = behind(&home, narrow, &["run", "sh", "-c", "ulimit -S -n; ulimit -S -s; nice; sh -c 'ulimit -S -v; ulimit -S -t'"]).ok();
     assert_eq!(shown.stdout, "77\n2048\n7\n9000000\n500\n");
     assert_eq!(home.tow(["run", "sh", "-c", INHERITED]).ok().stdout, inherited_here(), "the next has its own");
-    home.write("towline.yaml", "datastores: {d: {kind: folder, path: /tmp}}\n");
+    home.configure("datastores: {d: {kind: folder, path: /tmp}}\n");
     home.write("job.yaml", "io: {o: {datastore: d, path: towline-test-nothing, mode: write}}\ncommand: [sh, -c, 'ulimit -S -n']\n");
     let with_data = behind(&home, "ulimit -S -n 78; exec", &["run", "-f", "job.yaml"]);
     assert_eq!((with_data.code, with_data.stdout.as_str()), (0, "78\n"), "{with_data:?}");
