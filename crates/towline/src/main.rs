@@ -71,7 +71,6 @@ fn main() -> ExitCode {
         (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => return beside(towline_io::tunnel::command_main(&words[2..])),
         (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
         (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
-        (Some(aliases::HOST_KEY_VERB), Some(state)) => return host_key(state, &words),
         _ => {}
     }
     commands::main(words)
@@ -119,14 +118,6 @@ fn becoming(result: Result<std::convert::Infallible>) -> ExitCode {
 fn connect(state: &str, words: &[OsString]) -> Result<std::convert::Infallible> {
     let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
     aliases::connect(&context::Context::of(state), word(3), word(4).parse().unwrap_or(22))
-}
-
-fn host_key(state: &str, words: &[OsString]) -> ExitCode {
-    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
-    match aliases::host_keys(&context::Context::of(state), word(3), word(4)) {
-        Ok(keys) => written(output::data(keys.as_bytes())),
-        Err(error) => ExitCode::from(diagnose::report(&error, false)),
-    }
 }
 
 fn run_id(words: &[OsString], place: usize) -> std::io::Result<RunId> {

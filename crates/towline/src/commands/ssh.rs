@@ -133,7 +133,10 @@ fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, ar
     if let Some(config) = &cluster.named.cluster.ssh_config {
         command.arg("-F").arg(crate::machines::expand(config)?);
     }
-    command.args(["-p", &port.to_string(), "-o", "StrictHostKeyChecking=accept-new", "-o", &known, login]);
+    if towline_io::machine::Client::installed().takes_new_hosts() {
+        command.args(["-o", "StrictHostKeyChecking=accept-new"]);
+    }
+    command.args(["-p", &port.to_string(), "-o", &known, login]);
     if !args.command.is_empty() {
         // A shell over there reads the line.
         let words = args.command.iter().map(|word| crate::text(word.clone())).collect::<Result<Vec<_>>>()?;
