@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::crew::CREW_VERB), Some(_)) => return beside(crew::main(&words[2..])),
-        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
+        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage, words.get(3).and_then(|folder| folder.to_str()))),
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
         (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),
         (Some(towline_wire::workspace::BACKUP_VERB), Some(state)) => {
@@ -142,9 +142,9 @@ fn folder(name: &str, words: &[OsString]) -> std::io::Result<()> {
     towline_io::far_folder::folder_main(name, &path)
 }
 
-fn site(stage: &str) -> std::io::Result<()> {
+fn site(stage: &str, bin: Option<&str>) -> std::io::Result<()> {
     let here = machines::here().map_err(std::io::Error::other)?;
-    towline_server::site_main(stage.as_ref(), here)
+    towline_server::site_main(stage.as_ref(), bin, here)
 }
 
 /// A text argument; what is not text cannot be stored.

@@ -83,10 +83,10 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
     let host = reach::host_of(record, &reached.hosts, args.rank)?;
     crate::machines::connect(&reached.cluster.backend)?;
     // It also sees to it that this program is there.
-    let stage = reached.cluster.backend.look()?.stage;
+    let site = reached.cluster.backend.look()?;
+    let stage = site.stage.clone();
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut words = vec!["srun".to_owned(), format!("--jobid={}", reached.job), "--overlap".into(), "--nodes=1".into(), "--ntasks=1".into()];
-    words.extend([format!("--nodelist={host}"), "--mpi=none".into(), "--quiet".into()]);
+    let mut words = towline_backends::slurm::commands::beside(&site, &reached.job, host);
     if is_terminal {
         words.push("--pty".into());
     }
