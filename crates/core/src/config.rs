@@ -72,6 +72,9 @@ pub struct Cluster {
     pub account: Option<String>,
     #[serde(default)]
     pub stage: Option<String>,
+    /// Slurm: the folder of its commands, where a login does not find them.
+    #[serde(default)]
+    pub slurm_bin: Option<String>,
     #[serde(default)]
     pub tiers: BTreeMap<String, BTreeMap<String, String>>,
     #[serde(default)]
@@ -125,6 +128,7 @@ impl Cluster {
             partition: None,
             account: None,
             stage: None,
+            slurm_bin: None,
             tiers: BTreeMap::new(),
             subscription: None,
             resource_group: None,

@@ -35,7 +35,8 @@ impl RunId {
     /// The sweep a run is of, and its number there.
     pub fn sweep(&self) -> Option<(Self, u32)> {
         let (sweep, number) = self.0.rsplit_once('-')?;
-        if self.0.len() - sweep.len() == 9 { None } else { Some((Self(sweep.to_owned()), number.parse().ok()?)) }
+        // What is left has to be an id itself.
+        if self.0.len() - sweep.len() == 9 { None } else { Some((Self::try_from(sweep.to_owned()).ok()?, number.parse().ok()?)) }
     }
 
     /// When it was made, by what it says itself.
@@ -140,6 +141,7 @@ mod tests {
         let sweep = RunId::new("x", 1, 2);
         assert_eq!(sweep.sweep(), None);
         assert_eq!(sweep.numbered(12).sweep(), Some((sweep, 12)));
+        assert_eq!(RunId::try_from("nosuch-1-2".to_owned()).expect("an id").sweep(), None, "`nosuch-1` is no id");
     }
 
     #[test]

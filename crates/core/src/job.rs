@@ -187,17 +187,24 @@ pub struct Copy {
 }
 
 /// Preemption always requeues and does not count; other reasons only when named.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
     pub when: Vec<crate::reason::Cause>,
-    /// Starts in all.
-    pub max: u32,
+    /// Starts in all, 3 where nothing is said. A start that a time limit ended counts only where this is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
 }
 
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self { when: Vec::new(), max: 3 }
+impl RetryPolicy {
+    /// Starts in all that count.
+    pub fn most(&self) -> u32 {
+        self.max.unwrap_or(3)
+    }
+
+    /// A job that goes on after each time limit goes on for as long as it needs, unless its user says how often.
+    pub fn goes_on_after(&self, cause: crate::reason::Cause) -> bool {
+        cause == crate::reason::Cause::TimeLimit && self.max.is_none() && self.when.contains(&cause)
     }
 }
 

@@ -288,7 +288,7 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         io: around.io,
         copy: around.copy,
     };
-    if let Some(RetryPolicy { max: 0, .. }) = resolved.retry {
+    if let Some(RetryPolicy { max: Some(0), .. }) = resolved.retry {
         return Err(Error::config("`retry.max` counts every start, so it is at least 1"));
     }
     Ok((resolved, secrets))

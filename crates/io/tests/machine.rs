@@ -293,10 +293,15 @@ fn what_cannot_be_reached_says_what_to_do() {
 
 #[test]
 fn who_would_have_to_ask_says_so() {
-    let far = Far::start_with("PasswordAuthentication yes");
-    let error = reach(&far.sshd.strange_config(), far.folder.path()).connect(false).expect_err("nobody is asked");
+    let mut far = Far::start_with("PasswordAuthentication yes");
+    let transport = reach(&far.sshd.strange_config(), far.folder.path());
+    let error = transport.connect(false).expect_err("nobody is asked");
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(words_of(&error).contains("tow clusters"), "{}", words_of(&error));
+    // The server hears no more of it until somebody signs in: it may shut out who fails too often.
+    far.sshd.stop();
+    let again = transport.connect(false).expect_err("nobody is asked");
+    assert_eq!((again.kind(), again.to_string()), (ErrorKind::Refused, error.to_string()));
 }
 
 /// What the test below runs in a process of its own, on a terminal.

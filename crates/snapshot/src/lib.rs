@@ -23,6 +23,7 @@ mod reading;
 pub mod renew;
 pub mod root;
 pub mod rules;
+pub mod shed;
 mod stat_cache;
 pub mod store;
 pub mod take;

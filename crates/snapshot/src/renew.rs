@@ -79,7 +79,7 @@ fn changed<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
     changed
 }
 
-fn parent(path: &[u8]) -> &[u8] {
+pub(crate) fn parent(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(&[], |at| &path[..at])
 }
 
@@ -96,7 +96,7 @@ fn move_aside(path: &Path, aside: &Path) -> Result<()> {
 }
 
 /// By kind, size, time and mode: whoever changes a file and sets all of them back means it.
-fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
+pub(crate) fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
     let path = join(target, &entry.path);
     let Ok(meta) = fs::symlink_metadata(&path) else { return false };
     match &entry.kind {

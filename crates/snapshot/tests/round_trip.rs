@@ -7,6 +7,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Barrier;
 use support::{Bench, look, noise, odd};
+use towline_snapshot::read::read_part;
+use towline_snapshot::root::read_root;
+use towline_snapshot::shed::{absent, shed};
 
 #[test]
 fn odd_trees_come_back_exactly() {
@@ -139,6 +142,58 @@ fn many_take_and_lay_out_at_once() {
 }
 
 /// A path of one to three parts from a small alphabet, so that trees clash and nest.
+#[test]
+fn a_tree_without_what_its_snapshot_holds_has_what_was_written_and_nothing_else() {
+    let bench = Bench::new();
+    for (path, text) in [("a.py", "a"), ("deep/b.py", "b"), ("changed", "1"), ("set back", "same"), ("removed", "x"), ("moved/precious", "p"), ("run.sh", "r")]
+    {
+        bench.write(path, text);
+    }
+    bench.write("large", noise(3, 9_000_000));
+    bench.link("link", "a.py");
+    let taken = bench.take();
+    let root = read_root(&bench.store, &taken.id).expect("there");
+    let tree = bench.lay(&taken.id, "out").expect("laid out");
+    fs::write(tree.join("changed"), "2").expect("written");
+    let back = fs::metadata(tree.join("set back")).and_then(|meta| meta.modified()).expect("its time");
+    fs::write(tree.join("set back"), "SAME").expect("written");
+    fs::File::open(tree.join("set back")).and_then(|file| file.set_modified(back)).expect("set back");
+    fs::remove_file(tree.join("removed")).expect("removed");
+    fs::rename(tree.join("moved"), bench.folder.path().join("elsewhere")).expect("moved");
+    std::os::unix::fs::symlink(bench.folder.path().join("elsewhere"), tree.join("moved")).expect("linked");
+    fs::write(tree.join("deep/new"), "n").expect("written");
+    fs::set_permissions(tree.join("run.sh"), fs::Permissions::from_mode(0o700)).expect("its mode");
+
+    let gone: Vec<String> = absent(&root, &tree).iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    assert_eq!(gone, ["moved/precious", "removed"]);
+    assert!(!shed(&root, &tree, &|| true).expect("stopped"), "it was told to stop");
+    assert!(tree.join("a.py").exists());
+    for _ in 0..2 {
+        assert!(shed(&root, &tree, &|| false).expect("shed"));
+        let left: Vec<String> = look(&tree).into_keys().map(|path| String::from_utf8_lossy(&path).into_owned()).collect();
+        assert_eq!(left, ["changed", "deep", "deep/new", "moved", "run.sh", "set back"]);
+    }
+    assert_eq!(fs::read(bench.folder.path().join("elsewhere/precious")).expect("there"), b"p", "nothing is removed behind a link");
+}
+
+#[test]
+fn any_part_of_a_file_is_read_without_the_rest() {
+    let bench = Bench::new();
+    let bytes = noise(4, 5_000_000);
+    bench.write("large", &bytes);
+    bench.write("small", "0123456789");
+    let taken = bench.take();
+    let root = read_root(&bench.store, &taken.id).expect("there");
+    let entry = |path: &[u8]| root.manifest.entries.iter().find(|entry| &*entry.path == path).expect("there");
+    let part = |path: &[u8], offset: u64, most: u64| read_part(&root, &bench.store, entry(path), offset, most).expect("read").expect("a file");
+    for (offset, most) in [(0u64, 10u64), (0, 5_000_000), (1, 4_999_999), (1_234_567, 2_000_000), (4_999_990, 100), (5_000_000, 10), (9_000_000, 1)] {
+        let from = usize::try_from(offset).expect("small").min(bytes.len());
+        let to = usize::try_from(offset + most).expect("small").min(bytes.len());
+        assert!(part(b"large", offset, most) == bytes[from..to], "{offset} {most}");
+    }
+    assert_eq!(part(b"small", 3, 4), b"3456");
+}
+
 fn part() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::sample::select(vec![b"a".to_vec(), b"b".to_vec(), b"A".to_vec(), b"a b".to_vec(), b"-x".to_vec(), b"~".to_vec()]),

@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
+use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_engine::history::Filter;
-use towline_io::machine::WayIn;
+use towline_io::machine::{Client, WayIn};
 use towline_wire::tunnel::Wanted;
 
 /// The alias of the newest allocation.
 pub(crate) const NODE: &str = "tow-node";
 /// Marks a run that only holds nodes.
 pub(crate) const ALLOCATION: &str = "allocation";
-/// The words behind `ProxyCommand` and `KnownHostsCommand`.
+/// The word behind `ProxyCommand`.
 pub(crate) const CONNECT_VERB: &str = "__connect";
-pub(crate) const HOST_KEY_VERB: &str = "__host_key";
 /// More than this nobody picks from a list.
 const MOST: usize = 100;
 
@@ -73,8 +73,9 @@ pub(crate) fn write(context: &Context) -> Result<()> {
             has_node = true;
             names.push(NODE.to_owned());
         }
-        text += &entry(context, &names, way)?;
+        text += &entry(context, &names, way).unwrap_or_default();
     }
+    forget_keys(context, &text);
     for (name, wanted) in crate::tunnels::wanted(context.state()?)? {
         text += &tunnel_entry(context, &name, &wanted).unwrap_or_default();
     }
@@ -84,6 +85,17 @@ pub(crate) fn write(context: &Context) -> Result<()> {
     let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
     towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
+}
+
+/// Keys of nodes that no alias leads to any more.
+fn forget_keys(context: &Context, text: &str) {
+    let Ok(folder) = context.state().map(|state| state.ssh().join("keys")) else { return };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !text.lines().any(|line| line.strip_prefix("Host ") == Some(name.as_str())) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The newest active runs that an alias can lead to, however many there are elsewhere.
@@ -109,22 +121,37 @@ fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
 }
 
 fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
-    let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
-    let state = context.state()?.root().display().to_string();
-    let own = own.display().to_string();
     let mut text = String::new();
     for name in names {
-        let _ = writeln!(text, "\nHost {name}");
-        let _ = writeln!(text, "  User {}", way.user);
-        for key in &way.keys {
-            let _ = writeln!(text, "  IdentityFile \"{key}\"");
-        }
-        let _ = writeln!(text, "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {name} %p");
-        // The key of a node is asked for on the way that is already trusted.
-        let _ = writeln!(text, "  KnownHostsCommand \"{own}\" {HOST_KEY_VERB} \"{state}\" {name} %H");
-        text += "  UserKnownHostsFile /dev/null\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  CheckHostIP no\n  ControlMaster no\n  ControlPath none\n";
+        let _ = write!(text, "\nHost {name}\n{}  ControlMaster no\n  ControlPath none\n", lines(context, name, way)?);
     }
     Ok(text)
+}
+
+/// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since 7.3: one option that a client does
+/// not know makes it refuse the whole configuration of its user.
+pub(crate) fn lines(context: &Context, alias: &str, way: &WayIn) -> Result<String> {
+    let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
+    let (own, state) = (own.display(), context.state()?.root().display());
+    let mut text = format!("  User {}\n", way.user);
+    text += &identities(&way.keys);
+    let _ = writeln!(text, "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {alias} %p");
+    // Our command asks for the keys of the node on the way that is already trusted, and writes them there before ssh looks.
+    let keys = crate::tunnels::quoted(&keys_file(context, alias)?)?;
+    let _ = writeln!(text, "  UserKnownHostsFile {keys}\n  GlobalKnownHostsFile /dev/null\n  HostKeyAlias {alias}");
+    text += "  StrictHostKeyChecking yes\n  CheckHostIP no\n  UpdateHostKeys no\n";
+    Ok(text)
+}
+
+/// The keys that are there. ssh names the usual ones even where they are not, and complains of each that is said to it and is not there.
+fn identities(keys: &[String]) -> String {
+    let is_there = |key: &&String| crate::machines::expand(key).is_ok_and(|path| path.exists());
+    keys.iter().filter(is_there).fold(String::new(), |text, key| text + "  IdentityFile \"" + key + "\"\n")
+}
+
+/// Host keys of the node that an alias led to last.
+fn keys_file(context: &Context, alias: &str) -> Result<PathBuf> {
+    Ok(context.state()?.ssh().join("keys").join(alias))
 }
 
 /// The far end of a tunnel. Its key is that of the host it leads to, whatever port it is reached by.
@@ -137,14 +164,13 @@ fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String
     if let Some(user) = &wanted.user {
         let _ = writeln!(text, "  User {user}");
     }
-    for key in &wanted.keys {
-        let _ = writeln!(text, "  IdentityFile \"{key}\"");
-    }
+    text += &identities(&wanted.keys);
     let known = crate::tunnels::quoted(&context.state()?.ssh().join("known_hosts"))?;
-    let _ = writeln!(
-        text,
-        "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  StrictHostKeyChecking accept-new\n  CheckHostIP no\n  ProxyJump none"
-    );
+    let _ = writeln!(text, "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  CheckHostIP no\n  ProxyJump none");
+    // A client that does not know the word asks its user about a new host.
+    if Client::installed().takes_new_hosts() {
+        text += "  StrictHostKeyChecking accept-new\n";
+    }
     Ok(text)
 }
 
@@ -154,24 +180,33 @@ pub(crate) fn connect(context: &Context, alias: &str, port: u16) -> Result<std::
     let record = find(context, alias)?;
     let reached = crate::reach::reach(context, &record.id)?;
     let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
+    let keys = host_keys(reached.cluster.backend.transport(), host, port)?;
+    let lines = keys.iter().fold(String::new(), |text, key| text + alias + " " + key + "\n");
+    let file = keys_file(context, alias)?;
+    let failed = |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+    towline_host::filesystem::private_folder(file.parent().unwrap_or(&file)).map_err(failed)?;
+    towline_host::once::replace(&file, lines.as_bytes()).map_err(failed)?;
     let ssh = crate::machines::ssh(reached.cluster.backend.config(), context.state()?)?;
     let error = ssh.through(host, port)?.exec();
     Err(Error::refused("ssh cannot be started").source_error(error))
 }
 
-/// The keys of the node that an alias means, as its login host sees them.
-pub(crate) fn host_keys(context: &Context, alias: &str, name: &str) -> Result<String> {
-    let record = find(context, alias)?;
-    let reached = crate::reach::reach(context, &record.id)?;
-    let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
-    let words = ["ssh-keyscan", "-T", "5", "-t", "ed25519,ecdsa,rsa", "--", host];
-    let ran = reached.cluster.backend.transport().run(&words, b"", std::time::Duration::from_secs(15))?;
-    let text = String::from_utf8_lossy(&ran.out).into_owned();
-    let keys: Vec<String> =
-        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' ')).map(|(_, key)| format!("{name} {key}\n")).collect();
-    if keys.is_empty() {
-        return Err(Error::unreachable(format!("{host} shows no host key to {}", reached.cluster.backend.transport().place()))
-            .hint("does it take ssh at all? `tow ssh` goes through Slurm instead"));
+/// The keys of a node, as its login host sees them. A node that does not answer is known by this within seconds, where a connection
+/// to it would be waited for for minutes.
+fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>> {
+    let port = port.to_string();
+    let words = ["ssh-keyscan", "-T", "5", "-p", &port, "-t", "ed25519,ecdsa,rsa", "--", host];
+    let ran = login.run(&words, b"", std::time::Duration::from_secs(15))?;
+    if ran.code == 127 {
+        return Err(Error::refused(format!("there is no `ssh-keyscan` on `{}`, which would tell the key of {host}", login.place()))
+            .hint("`tow ssh` goes through Slurm instead"));
     }
-    Ok(keys.concat())
+    let text = String::from_utf8_lossy(&ran.out);
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let keys: Vec<String> = lines.filter_map(|line| line.split_once(' ')).map(|(_, key)| key.trim().to_owned()).collect();
+    if keys.is_empty() {
+        return Err(Error::unreachable(format!("{host} does not answer `{}` on port {port}: it is down, or takes no ssh", login.place()))
+            .hint("`tow nodes` tells the state of nodes; `tow ssh` goes through Slurm, not through ssh to the node"));
+    }
+    Ok(keys)
 }

@@ -200,7 +200,9 @@ impl Carrier {
         let secrets = &self.order.secrets.0;
         let variable = |name: &str| secrets.get(&format!("env:{name}")).cloned().or_else(|| std::env::var(name).ok());
         let keyring = |name: &str| secrets.get(&format!("keyring:{name}")).map(|value| Secret::new(value.clone()));
-        act(&Lookup { variable: &variable, keyring: &keyring, home: None, reach: &crate::machines::way, notice: &towline_io::credential::no_notice })
+        // A folder below the home is below the home of whoever carries the data.
+        let home = towline_engine::surroundings::home();
+        act(&Lookup { variable: &variable, keyring: &keyring, home: home.as_deref(), reach: &crate::machines::way, notice: &towline_io::credential::no_notice })
     }
 
     fn release(&mut self) {

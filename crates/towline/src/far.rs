@@ -4,7 +4,7 @@ use crate::context::{AnyCluster, Context};
 use crate::output;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
 use towline_backends::local::client::{self, Heard};
@@ -217,7 +217,9 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
     let mut copied = Vec::new();
     for (path, (place, entries)) in found {
         for entry in entries {
-            let target = if entry.path.is_empty() { to.join(path) } else { to.join(path).join(&entry.path) };
+            // Without its dots: `x/.` cannot be made before `x`.
+            let below: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+            let target = if entry.path.is_empty() { to.join(below) } else { to.join(below).join(&entry.path) };
             let source = if entry.path.is_empty() { place.clone() } else { format!("{place}/{}", entry.path) };
             bring(backend, &run, &source, &entry, &target)?;
             if !entry.is_folder && entry.link.is_none() {

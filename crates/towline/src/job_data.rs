@@ -119,6 +119,11 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         reach: &crate::machines::way,
         notice: &crate::output::warn_once,
     };
+    if let Some(file) = datastore.ssh_config.as_ref().filter(|_| !is_here && datastore.kind == "ssh_folder") {
+        return Err(Error::refused(format!("{at}: datastore `{name}` is reached with `ssh_config: {file}`, a file of this machine that no node has"))
+            .hint("name `host` as the nodes of the cluster reach it, without `ssh_config`; keys and names are then those of your home there")
+            .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
+    }
     // Opening finds every mistake that can be found without asking the store.
     if is_here || datastore.kind != "folder" {
         towline_io::open::open(name, &datastore, &lookup)?;

@@ -36,8 +36,9 @@ pub(crate) fn far(named: &NamedCluster, state: &StateFolder) -> Result<Box<dyn F
 pub(crate) fn slurm(name: &str, cluster: &Cluster, state: &StateFolder) -> Result<SlurmBackend> {
     let config = SlurmConfig::new(name, cluster)?;
     let transport = transport(&config, state)?;
-    let facts = known_facts(state, name, &config);
-    Ok(SlurmBackend::new(config, transport, own_program(state)?, facts))
+    let (facts, former) = (known_facts(state, name, &config), stored_facts(state, name).filter(|known| known.of == mark(&config)));
+    let former_tiers = former.map(|known| known.site.tiers).unwrap_or_default();
+    Ok(SlurmBackend::new(config, transport, own_program(state)?, facts).with_former_tiers(former_tiers))
 }
 
 pub(crate) fn home() -> Result<PathBuf> {
@@ -127,20 +128,23 @@ struct KnownFacts {
 }
 
 fn mark(config: &SlurmConfig) -> String {
-    format!("{:?} {:?} {}", config.host, config.ssh_config, config.stage)
+    format!("{:?} {:?} {} {:?}", config.host, config.ssh_config, config.stage, config.bin)
+}
+
+fn stored_facts(state: &StateFolder, name: &str) -> Option<KnownFacts> {
+    serde_json::from_slice(&std::fs::read(state.cluster(name, "facts")).ok()?).ok()
 }
 
 fn known_facts(state: &StateFolder, name: &str, config: &SlurmConfig) -> Option<SiteFacts> {
     let path = state.cluster(name, "facts");
     let age = std::fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()?;
-    let known: KnownFacts = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+    let known = stored_facts(state, name)?;
     (age < FACTS_LAST && known.of == mark(config)).then_some(known.site)
 }
 
 /// The stage folder of a cluster, as it was last found.
 pub(crate) fn known_stage(state: &StateFolder, name: &str) -> Option<String> {
-    let known: KnownFacts = serde_json::from_slice(&std::fs::read(state.cluster(name, "facts")).ok()?).ok()?;
-    Some(known.site.stage)
+    stored_facts(state, name).map(|known| known.site.stage)
 }
 
 /// What a site has, kept for the next call.

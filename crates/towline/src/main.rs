@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::crew::CREW_VERB), Some(_)) => return beside(crew::main(&words[2..])),
-        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage)),
+        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage, words.get(3).and_then(|folder| folder.to_str()))),
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
         (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),
         (Some(towline_wire::workspace::BACKUP_VERB), Some(state)) => {
@@ -72,7 +72,6 @@ fn main() -> ExitCode {
         (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => return beside(towline_io::tunnel::command_main(&words[2..])),
         (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
         (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
-        (Some(aliases::HOST_KEY_VERB), Some(state)) => return host_key(state, &words),
         _ => {}
     }
     commands::main(words)
@@ -122,14 +121,6 @@ fn connect(state: &str, words: &[OsString]) -> Result<std::convert::Infallible> 
     aliases::connect(&context::Context::of(state), word(3), word(4).parse().unwrap_or(22))
 }
 
-fn host_key(state: &str, words: &[OsString]) -> ExitCode {
-    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
-    match aliases::host_keys(&context::Context::of(state), word(3), word(4)) {
-        Ok(keys) => written(output::data(keys.as_bytes())),
-        Err(error) => ExitCode::from(diagnose::report(&error, false)),
-    }
-}
-
 fn run_id(words: &[OsString], place: usize) -> std::io::Result<RunId> {
     let text = words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
     RunId::try_from(text.to_owned()).map_err(std::io::Error::other)
@@ -152,9 +143,9 @@ fn folder(name: &str, words: &[OsString]) -> std::io::Result<()> {
     towline_io::far_folder::folder_main(name, &path)
 }
 
-fn site(stage: &str) -> std::io::Result<()> {
+fn site(stage: &str, bin: Option<&str>) -> std::io::Result<()> {
     let here = machines::here().map_err(std::io::Error::other)?;
-    towline_server::site_main(stage.as_ref(), here)
+    towline_server::site_main(stage.as_ref(), bin, here)
 }
 
 /// A text argument; what is not text cannot be stored.

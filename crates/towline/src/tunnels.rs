@@ -13,7 +13,7 @@ use towline_core::suggest::did_you_mean;
 use towline_core::tunnel::{Definition, FIRST_PORT, Way, host_of};
 use towline_core::{Error, Result};
 use towline_engine::added::{Added, AddedFiles};
-use towline_io::machine::SshTransport;
+use towline_io::machine::{Client, SshTransport};
 use towline_io::tunnel as io_tunnel;
 use towline_wire::layout::StateFolder;
 use towline_wire::tunnel::{TunnelStatus, Wanted};
@@ -150,7 +150,7 @@ pub(crate) fn transport(state: &StateFolder, name: &str, definition: &Definition
     let folder = state.tunnel(name);
     towline_host::filesystem::private_folder(&folder).map_err(|error| unusable(error, &folder))?;
     let file = folder.join("ssh_config");
-    let text = hops_config(last, before, &own_config(definition)?, &state.ssh().join("known_hosts"))?;
+    let text = hops_config(last, before, &own_config(definition)?, &state.ssh().join("known_hosts"), Client::installed())?;
     if std::fs::read(&file).is_ok_and(|known| known == text.as_bytes()) {
         return machines::ssh_to(last, file.to_str(), state).map(Some);
     }
@@ -168,14 +168,16 @@ fn own_config(definition: &Definition) -> Result<Vec<PathBuf>> {
 
 /// A configuration in which the last hop is reached through the others. The first value counts in ssh,
 /// so the user's own come after ours, but for how new hosts are met.
-fn hops_config(last: &str, before: &[String], own: &[PathBuf], known_hosts: &Path) -> Result<String> {
+fn hops_config(last: &str, before: &[String], own: &[PathBuf], known_hosts: &Path, client: Client) -> Result<String> {
     let mut text = format!("# Written by tow; changes are lost.\nHost {}\n  ProxyJump {}\n", host_of(last), before.join(","));
     text += "Match all\n  ServerAliveInterval 5\n  ServerAliveCountMax 3\n";
     for file in own {
         let _ = writeln!(text, "Include {}", quoted(file)?);
     }
-    let _ =
-        writeln!(text, "Match all\n  StrictHostKeyChecking accept-new\n  UserKnownHostsFile {} ~/.ssh/known_hosts ~/.ssh/known_hosts2", quoted(known_hosts)?);
+    let _ = writeln!(text, "Match all\n  UserKnownHostsFile {} ~/.ssh/known_hosts ~/.ssh/known_hosts2", quoted(known_hosts)?);
+    if client.takes_new_hosts() {
+        text += "  StrictHostKeyChecking accept-new\n";
+    }
     Ok(text)
 }
 
@@ -221,10 +223,14 @@ mod tests {
 
     #[test]
     fn hops_come_first_and_the_users_words_after() {
-        let text = hops_config("me@login", &["bastion".into(), "b@second".into()], &["/home/m e/.ssh/config".into()], Path::new("/s/known")).expect("fine");
+        let text = hops_config("me@login", &["bastion".into(), "b@second".into()], &["/home/m e/.ssh/config".into()], Path::new("/s/known"), Client::NEWEST)
+            .expect("fine");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1..3], ["Host login", "  ProxyJump bastion,b@second"]);
         assert_eq!(lines[6], "Include \"/home/m e/.ssh/config\"");
+        assert!(text.contains("accept-new"));
+        let old = hops_config("login", &["bastion".into()], &[], Path::new("/s/known"), Client::of("OpenSSH_7.4p1, OpenSSL 1.0.2k-fips")).expect("fine");
+        assert!(!old.contains("accept-new"), "{old}");
         assert!(quoted(Path::new("/a*b")).is_err() && quoted(Path::new("/a%b")).is_err());
     }
 }

@@ -9,7 +9,7 @@ use towline_core::resolve::Runtime;
 use towline_core::state::{Native, RunState};
 use towline_core::time::Moment;
 
-/// `tow __site STAGE`, on the host where the scheduler's commands are.
+/// `tow __site STAGE [FOLDER]`, on the host where the scheduler's commands are: on the path, or in that folder.
 pub const SITE_VERB: &str = "__site";
 
 /// Raised when an old one could misread a new message. Both sides are the same program, so it
@@ -153,6 +153,9 @@ pub struct SiteFacts {
     pub stage: String,
     pub partitions: Vec<PartitionFacts>,
     pub tiers: Vec<String>,
+    /// The database that has the QOS does not answer now.
+    #[serde(default)]
+    pub tiers_unknown: bool,
     /// Seconds between the scheduler's SIGTERM and its SIGKILL.
     pub kill_wait: u64,
     /// Its signals reach every process of a job, and not the first alone.
@@ -168,6 +171,9 @@ pub struct SiteFacts {
     /// Windows in which nodes are kept free: name, from, until, nodes.
     #[serde(default)]
     pub maintenance: Vec<String>,
+    /// Variables that the scheduler's commands need there beyond those of a plain shell, as `NAME=value`.
+    #[serde(default)]
+    pub environment: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -14,6 +14,7 @@
 //! | `attempt-1.node-0.end` | how it ended on that node |
 //! | `attempt-1.stop` | it is to end, and why |
 //! | `cancel` | the run is to end |
+//! | `code-removed` | the run has ended, and what its code has in common with its snapshot was removed |
 
 use crate::daemon::PrivateSecrets;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,10 @@ impl StageFolder {
     /// The program itself, by the hash of its bytes.
     pub fn program(&self, digest: &str) -> PathBuf {
         self.0.join("bin").join(format!("tow-{digest}"))
+    }
+    /// Variables of a login shell that the scheduler's commands need: found once, and remembered.
+    pub fn scheduler_environment(&self) -> PathBuf {
+        self.0.join("slurm-environment")
     }
     pub fn snapshots(&self) -> PathBuf {
         self.0.join("snapshots")
@@ -99,6 +104,13 @@ impl RunFolder {
     }
     pub fn cancel(&self) -> PathBuf {
         self.0.join("cancel")
+    }
+    /// The tree that the run starts in.
+    pub fn code(&self) -> PathBuf {
+        self.0.join("code")
+    }
+    pub fn code_removed(&self) -> PathBuf {
+        self.0.join("code-removed")
     }
     pub fn record(&self, attempt: u32, what: Record) -> PathBuf {
         self.0.join(format!("attempt-{attempt}.{}", what.word()))
@@ -179,6 +191,18 @@ pub struct End {
     pub ending: Ending,
 }
 
+/// The code of an ended run, as far as it is not in its folder any more: it is that of the snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeRemoved {
+    pub snapshot: String,
+    /// What the run itself had removed of it; any bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Box<[u8]>>,
+    /// Nothing is left to be removed.
+    #[serde(default)]
+    pub is_done: bool,
+}
+
 /// Why an attempt is to end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopOrder {
@@ -245,7 +269,9 @@ mod tests {
     #[test]
     fn names_are_where_logs_are_not() {
         let run = StageFolder::new("/s").run(&RunId::new("x", 1, 2));
-        for path in [run.record(1, Record::Claim), run.record(12, Record::End), run.lease(1, Holder::Head), run.node_end(2, 7), run.cancel()] {
+        for path in
+            [run.record(1, Record::Claim), run.record(12, Record::End), run.lease(1, Holder::Head), run.node_end(2, 7), run.cancel(), run.code_removed()]
+        {
             let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
             assert_eq!(crate::layout::parse_log_name(name), None, "{name} is no log");
         }

@@ -156,7 +156,12 @@ impl<'a> Payload<'a> {
 
     fn limits(&self) -> Option<Value> {
         let time = self.resolved.time?.0;
-        let starts = self.resolved.retry.as_ref().map_or(1, |retry| u64::from(retry.max.max(1)));
+        // Nobody knows how long a job takes that goes on after each time limit.
+        let retry = self.resolved.retry.as_ref().filter(|retry| !retry.goes_on_after(towline_core::reason::Cause::TimeLimit));
+        if retry.is_none() && self.resolved.retry.is_some() {
+            return None;
+        }
+        let starts = retry.map_or(1, |retry| u64::from(retry.most().max(1)));
         let held = self.resolved.hold_on_failure.map_or(0, |hold| hold.0);
         let whole = time.saturating_add(held).saturating_add(SLACK).saturating_mul(starts);
         Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{whole}S")}))

@@ -85,14 +85,6 @@ impl Conversation {
         }
     }
 
-    /// The next reply, however long it takes; `None` when the daemon has hung up.
-    pub fn next_reply(&mut self) -> Result<Option<Reply>> {
-        Ok(match self.hear(None)? {
-            Heard::Reply(reply) => Some(*reply),
-            Heard::HungUp | Heard::NotYet => None,
-        })
-    }
-
     /// An error where the daemon was silent for too long. Whatever has come was read before.
     pub fn check(&mut self) -> Result<()> {
         let silent = self.heard.elapsed();

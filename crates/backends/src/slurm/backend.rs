@@ -22,13 +22,22 @@ pub struct SlurmBackend {
     transport: Arc<dyn Transport>,
     program: OwnProgram,
     site: Mutex<Option<SiteFacts>>,
+    /// The QOS that were known of the site, however long ago.
+    former_tiers: Vec<String>,
     pub(super) link: Mutex<Option<Link>>,
 }
 
 impl SlurmBackend {
     /// `known` is what was learnt of the site before.
     pub fn new(config: SlurmConfig, transport: Arc<dyn Transport>, program: OwnProgram, known: Option<SiteFacts>) -> Self {
-        Self { config, transport, program, site: Mutex::new(known), link: Mutex::new(None) }
+        let former_tiers = known.as_ref().map(|known| known.tiers.clone()).unwrap_or_default();
+        Self { config, transport, program, site: Mutex::new(known), former_tiers, link: Mutex::new(None) }
+    }
+
+    /// With the QOS that were known of the site before, for a time when its accounting does not answer.
+    #[must_use]
+    pub fn with_former_tiers(self, former_tiers: Vec<String>) -> Self {
+        Self { former_tiers, ..self }
     }
 
     pub const fn config(&self) -> &SlurmConfig {
@@ -53,7 +62,11 @@ impl SlurmBackend {
 
     /// Asks the site anew.
     pub fn look(&self) -> Result<SiteFacts> {
-        let SiteReply::Facts(site) = self.ask(&SiteRequest::Probe)? else { return Err(unexpected()) };
+        let SiteReply::Facts(mut site) = self.ask(&SiteRequest::Probe)? else { return Err(unexpected()) };
+        if site.tiers_unknown {
+            // They hardly ever change: what was known before counts until they can be asked for again.
+            site.tiers.clone_from(&self.former_tiers);
+        }
         *self.site.lock().unwrap_or_else(PoisonError::into_inner) = Some((*site).clone());
         Ok(*site)
     }
@@ -77,7 +90,7 @@ impl SlurmBackend {
             Some(link) => link,
             none => {
                 self.transport.connect(false)?;
-                none.insert(Link::open(self.transport.as_ref(), &self.config.stage, &self.program)?)
+                none.insert(Link::open(self.transport.as_ref(), &self.config, &self.program)?)
             }
         };
         let answer = act(link);

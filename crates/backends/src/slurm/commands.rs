@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_core::transport::{Ran, Transport};
 use towline_core::{Error, Result};
+use towline_wire::site::SiteFacts;
 
 /// A controller that is away makes its clients wait for some ten seconds before they say so.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,15 +31,22 @@ pub struct Commands {
     transport: Arc<dyn Transport>,
     /// The machine, as whoever asks from afar knows it.
     place: String,
+    /// What its commands need beyond the variables of this process, as `NAME=value`.
+    environment: Vec<String>,
 }
 
 impl Commands {
-    pub fn new(transport: Arc<dyn Transport>, place: impl Into<String>) -> Self {
-        Self { transport, place: place.into() }
+    pub fn new(transport: Arc<dyn Transport>, place: impl Into<String>, environment: Vec<String>) -> Self {
+        Self { transport, place: place.into(), environment }
+    }
+
+    pub fn environment(&self) -> &[String] {
+        &self.environment
     }
 
     fn run(&self, words: &[String], input: &[u8], limit: Duration) -> Result<Ran> {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let front = (!self.environment.is_empty()).then_some("env").into_iter().chain(self.environment.iter().map(String::as_str));
+        let words: Vec<&str> = front.chain(words.iter().map(String::as_str)).collect();
         self.transport.run(&words, input, limit)
     }
 
@@ -53,9 +61,7 @@ impl Commands {
         if ran.code == 127 {
             return Error::refused(format!("there is no `{program}` on {}", self.place))
                 .hint("name a host that has Slurm's commands as `host` of the cluster")
-                .hint(
-                    "if they are in a folder of their own, add it to PATH in ~/.bashrc there, before any line that leaves when the shell is not interactive",
-                );
+                .hint("if they are in a folder that is not on the PATH of a login shell there either, name it as `slurm_bin` of the cluster");
         }
         Error::unreachable(format!("Slurm on {} does not answer: {program} says: {}", self.place, ran.last_words()))
     }
@@ -152,6 +158,20 @@ impl Commands {
     }
 }
 
+/// The words that start a command in a job that runs, beside what runs in it.
+///
+/// Steps share CPUs and memory by default before 20.11, and since then where they say so. What they do not share before 21.08 is GPUs:
+/// a second step that does not do without them waits until the first has ended.
+pub fn beside(site: &SiteFacts, job: &str, host: &str) -> Vec<String> {
+    // One that does not tell is taken for a new one.
+    let version = config::version(&site.version).unwrap_or(Version(u32::MAX, 0, 0));
+    let mut words = vec!["srun".to_owned(), format!("--jobid={job}")];
+    words.extend((version >= Version(20, 11, 0)).then(|| "--overlap".to_owned()));
+    words.extend((version < Version(21, 8, 0)).then(|| "--gres=none".to_owned()));
+    words.extend(["--nodes=1".into(), "--ntasks=1".into(), format!("--nodelist={host}"), "--mpi=none".into(), "--quiet".into()]);
+    if site.environment.is_empty() { words } else { ["env".to_owned()].into_iter().chain(site.environment.iter().cloned()).chain(words).collect() }
+}
+
 /// What a script asks for.
 fn option<'a>(script: &'a str, name: &str) -> Option<&'a str> {
     script.lines().filter_map(|line| line.strip_prefix("#SBATCH --")?.strip_prefix(name)?.strip_prefix('=')).next_back()
@@ -159,4 +179,21 @@ fn option<'a>(script: &'a str, name: &str) -> Option<&'a str> {
 
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_beside_others_asks_for_what_its_version_shares() {
+        let words = |version: &str| beside(&SiteFacts { version: version.into(), ..SiteFacts::default() }, "7", "c2").join(" ");
+        assert_eq!(words("22.05.8"), "srun --jobid=7 --overlap --nodes=1 --ntasks=1 --nodelist=c2 --mpi=none --quiet");
+        assert_eq!(words("24.11.5"), words("22.05.8"));
+        assert_eq!(words(""), words("22.05.8"));
+        assert!(words("20.11.4").starts_with("srun --jobid=7 --overlap --gres=none --nodes=1"), "{}", words("20.11.4"));
+        assert!(words("20.02.7").starts_with("srun --jobid=7 --gres=none --nodes=1"), "{}", words("20.02.7"));
+        let elsewhere = SiteFacts { version: "23.02.1".into(), environment: vec!["PATH=/bin:/opt/slurm/bin".into()], ..SiteFacts::default() };
+        assert_eq!(beside(&elsewhere, "7", "c2")[..3], ["env", "PATH=/bin:/opt/slurm/bin", "srun"]);
+    }
 }

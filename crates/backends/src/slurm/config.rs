@@ -17,6 +17,8 @@ pub struct SlurmConfig {
     pub stage: String,
     pub partition: Option<String>,
     pub account: Option<String>,
+    /// Where Slurm's commands are over there, if the user says so.
+    pub bin: Option<String>,
     tiers: Vec<(String, TierWords)>,
 }
 
@@ -40,6 +42,10 @@ impl SlurmConfig {
         if cluster.host.as_deref().is_some_and(|host| host.is_empty() || host.starts_with('-')) {
             return Err(Error::config(format!("cluster `{name}`: `host` is the name of a host, as ssh knows it")));
         }
+        if let Some(bin) = cluster.slurm_bin.as_deref().filter(|bin| !bin.starts_with('/') || bin.contains([':', '\n', '\0'])) {
+            return Err(Error::config(format!("cluster `{name}`: `slurm_bin: {bin}` cannot be the path of a folder there"))
+                .hint("write an absolute path, such as /opt/slurm/bin"));
+        }
         let tiers = cluster.tiers.iter().map(|(tier, words)| Ok((tier.clone(), tier_words(name, tier, words)?))).collect::<Result<_>>()?;
         Ok(Self {
             name: name.to_owned(),
@@ -49,6 +55,7 @@ impl SlurmConfig {
             stage: stage.strip_prefix("~/").unwrap_or(stage).trim_end_matches('/').to_owned(),
             partition: cluster.partition.clone(),
             account: cluster.account.clone(),
+            bin: cluster.slurm_bin.clone(),
             tiers,
         })
     }

@@ -1,5 +1,6 @@
 //! The line to `tow __site` beside a scheduler: requests and replies, one at a time.
 
+use super::config::SlurmConfig;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
@@ -16,8 +17,9 @@ pub struct Link {
 
 impl Link {
     /// Opens it; the program is brought if it is not there, or not whole.
-    pub fn open(transport: &dyn Transport, stage: &str, program: &OwnProgram) -> Result<Self> {
-        let (line, hello) = Line::open::<SiteHello>(transport, stage, program, &[SITE_VERB, stage])?;
+    pub fn open(transport: &dyn Transport, config: &SlurmConfig, program: &OwnProgram) -> Result<Self> {
+        let words: Vec<&str> = [SITE_VERB, &config.stage].into_iter().chain(config.bin.as_deref()).collect();
+        let (line, hello) = Line::open::<SiteHello>(transport, &config.stage, program, &words)?;
         Ok(Self { line, hello })
     }
 

@@ -75,6 +75,14 @@ fn tier(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts) -> Result<sup
         return Ok(super::config::TierWords { qos: Some(tier.word().to_owned()), ..words });
     }
     if asked.job.resources.tier.is_some() && tier != Tier::Standard {
+        if site.tiers_unknown {
+            return Err(Error::unreachable(format!(
+                "the accounting of cluster `{}` does not answer, which knows what the tier `{}` is",
+                config.name,
+                tier.word()
+            ))
+            .hint(format!("try again later, or say what it is there: `tiers: {{{}: {{qos: …}}}}`", tier.word())));
+        }
         let known = if site.tiers.is_empty() { String::new() } else { format!("; its QOS are {}", site.tiers.join(", ")) };
         return Err(Error::config(format!("cluster `{}` has nothing for the tier `{}`{known}", config.name, tier.word()))
             .hint(format!("say what it is there: `tiers: {{{}: {{qos: …}}}}` or `{{partition: …}}`", tier.word())));

@@ -159,7 +159,8 @@ pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Endin
     Some(match (cause, exit.signal, reason) {
         (None, ..) => Ending::success(),
         (Some(Cause::ExitCode), _, Some("BadConstraints")) => failed(Cause::Rejected, None).detail("no node has what it asks for"),
-        (Some(Cause::ExitCode), 53, _) => {
+        // The controller tells the same without a pair: `RaisedSignal:53(Real-time_signal_19)`.
+        (Some(Cause::ExitCode), 53, _) | (Some(Cause::ExitCode), 0, Some("RaisedSignal:53(Real-time_signal_19)" | "RaisedSignal:53")) => {
             failed(Cause::NotStarted, None).detail("its output file could not be opened on the node: is `stage` a folder that all hosts share?")
         }
         (Some(Cause::ExitCode), signal @ 1..=64, _) => failed(Cause::Signal, Some(exit.passed_code())).detail(signal_name(signal)),

@@ -2,6 +2,7 @@
 //! down how it ended. What follows is decided here, on the cluster, whether or not anybody looks.
 
 use super::deadline::Deadline;
+use super::ended_code;
 use super::lease::{Lease, is_lapsed};
 use super::records::{self, Due, Records};
 use super::scheduler;
@@ -9,12 +10,14 @@ use crate::code::Layout;
 use crate::launch::free_port;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use towline_core::RunId;
 use towline_core::reason::{Cause, Ending};
@@ -25,6 +28,8 @@ use towline_wire::stage::{Claim, End, Held, Holder, JobStart, LEASE_EVERY, Order
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a node may take beyond the grace to write down its end.
 const SLACK: Duration = Duration::from_secs(3);
+/// How long the nodes of an ended run may be kept for removing its code.
+const TIDYING: Duration = Duration::from_secs(10);
 
 /// Runs as the batch process. The exit code is what the scheduler shows.
 pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
@@ -113,6 +118,11 @@ impl Head {
                         self.end(0, ending.clone())?;
                     }
                     records::drop_secrets(&self.stage, &self.submission);
+                    if !self.leaving {
+                        let begun = Instant::now();
+                        // What is left is removed by the next site; nodes are not kept waiting for it.
+                        let _ = ended_code::remove(&self.stage, &self.order, &self.run, &|| begun.elapsed() > TIDYING);
+                    }
                     if self.leaving {
                         // The scheduler may have put it back for a start that nobody wants.
                         scheduler::withdraw(&self.me.job);
@@ -204,12 +214,12 @@ impl Head {
         let mut over = None;
         while over.is_none() {
             self.signals.wait(LOOK_EVERY);
-            over = nodes.try_wait()?;
+            over = nodes.child.try_wait()?;
             self.look(attempt, &mut stopping)?;
             if lease.is_lost() || stopping.is_late(self.grace()) {
-                let _ = nodes.kill();
+                let _ = nodes.child.kill();
                 towline_host::process::kill_all_descendants();
-                let _ = nodes.wait();
+                let _ = nodes.child.wait();
                 break;
             }
         }
@@ -220,7 +230,7 @@ impl Head {
         }
         let ends = self.node_ends(attempt, claim)?;
         let uncollected = self.uncollected(&ends);
-        let ending = stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code())));
+        let ending = stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code()), nodes.complaint().as_deref()));
         Ok(ending.with_uncollected(uncollected.as_deref()))
     }
 
@@ -268,7 +278,8 @@ impl Head {
             if lease.exists() && is_lapsed(std::slice::from_ref(&lease), &claim_file)? {
                 // Nothing more is begun on these nodes.
                 self.lost = true;
-                return Ok(Some(Ending::cause(Cause::NodeFailed).detail("nothing was heard of one of its nodes")));
+                let host = (0..).zip(&claim.hosts).find(|(node, _)| self.folder.lease(attempt, Holder::Node(*node)) == lease).map_or("", |(_, host)| host);
+                return Ok(Some(Ending::cause(Cause::NodeFailed).detail(format!("nothing is heard of its node {host} any more"))));
             }
         }
         Ok(None)
@@ -284,7 +295,7 @@ impl Head {
         let order = CodeOrder {
             snapshot: code.snapshot.clone().unwrap_or_default(),
             store: self.stage.snapshots().to_string_lossy().into_owned(),
-            target: self.folder.root().join("code").to_string_lossy().into_owned(),
+            target: self.folder.code().to_string_lossy().into_owned(),
             root: String::new(),
             links: Vec::new(),
             mapped: code.mapped.clone(),
@@ -305,7 +316,7 @@ impl Head {
             .or_else(|| laid_out.err().map(|error| Ending::cause(Cause::NotStarted).detail(format!("the code could not be laid out: {error}")))))
     }
 
-    fn start_nodes(&self, attempt: u32, claim: &Claim) -> io::Result<Child> {
+    fn start_nodes(&self, attempt: u32, claim: &Claim) -> io::Result<Nodes> {
         let own = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut words = vec![own, super::NODE_VERB.to_owned(), self.stage.root().to_string_lossy().into_owned()];
         words.extend([self.submission.to_string(), self.run.to_string(), attempt.to_string()]);
@@ -314,10 +325,12 @@ impl Head {
             return Err(io::Error::other(format!("{nodes} nodes were asked for and {} were given", claim.hosts.len())));
         }
         if nodes > 1 {
-            return scheduler::on_each_node(nodes, &words).spawn();
+            return Nodes::listen(scheduler::on_each_node(nodes, &words).stderr(Stdio::piped()).spawn()?);
         }
         let own = std::process::id().to_string();
-        Command::new(&words[0]).args(&words[1..]).env("SLURM_NODEID", "0").env(super::HEAD_PID, own).stdin(Stdio::null()).process_group(0).spawn()
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("SLURM_NODEID", "0").env(super::HEAD_PID, own).stdin(Stdio::null()).process_group(0);
+        Nodes::listen(command.spawn()?)
     }
 
     /// Whether it is to end, and tells the nodes so.
@@ -428,6 +441,49 @@ impl Head {
     }
 }
 
+/// What runs on the nodes of an attempt, or starts it there.
+struct Nodes {
+    child: Child,
+    /// What it complained of last.
+    complaint: Arc<Mutex<Option<String>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Nodes {
+    /// What it says is passed on to the job's own output; its last complaint is remembered.
+    fn listen(mut child: Child) -> io::Result<Self> {
+        let complaint = Arc::new(Mutex::new(None));
+        let heard = complaint.clone();
+        let listener = child.stderr.take().map(|said| std::thread::Builder::new().name("srun".into()).spawn(move || pass_on(said, &heard))).transpose()?;
+        Ok(Self { child, complaint, listener })
+    }
+
+    /// Once it has ended.
+    fn complaint(self) -> Option<String> {
+        if let Some(listener) = self.listener {
+            let begun = Instant::now();
+            // Somebody else may have its other end.
+            while !listener.is_finished() && begun.elapsed() < SLACK {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn pass_on(said: ChildStderr, complaint: &Mutex<Option<String>>) {
+    let mut lines = BufReader::new(said);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+        let _ = io::stderr().write_all(&line);
+        if let Some(text) = String::from_utf8_lossy(&line).trim().strip_prefix("srun: error: ") {
+            // The first says why; those that follow tell what came of it.
+            complaint.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| text.to_owned());
+        }
+        line.clear();
+    }
+}
+
 /// An end that is under way.
 #[derive(Default)]
 struct Stopping {
@@ -442,7 +498,7 @@ impl Stopping {
 }
 
 /// The ending of an attempt, from those of its nodes.
-fn combined(ends: &[Option<End>], claim: &Claim, code: Option<i32>) -> Ending {
+fn combined(ends: &[Option<End>], claim: &Claim, code: Option<i32>, complaint: Option<&str>) -> Ending {
     let failed = ends.iter().flatten().filter(|end| end.ending.cause.is_some()).min_by_key(|end| end.at);
     if let Some(end) = failed {
         return end.ending.clone();
@@ -452,6 +508,7 @@ fn combined(ends: &[Option<End>], claim: &Claim, code: Option<i32>) -> Ending {
         Some(node) => {
             let host = claim.hosts.get(node).map_or("", String::as_str);
             let said = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
+            let said = complaint.map_or(said, |complaint| format!("srun: {complaint}"));
             Ending::cause(Cause::NodeFailed).detail(format!("node {node} ({host}) left nothing behind ({said})"))
         }
     }
@@ -467,8 +524,11 @@ mod tests {
         let claim = Claim { by: JobStart { job: "1".into(), restarts: 0 }, at: Moment(0), hosts: vec!["a".into(), "b".into()], port: 1 };
         let end = |at, ending| Some(End { at: Moment(at), ending });
         let failed = Ending::cause(Cause::ExitCode);
-        assert_eq!(combined(&[end(5, Ending::success()), end(6, Ending::success())], &claim, Some(0)), Ending::success());
-        assert_eq!(combined(&[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())], &claim, Some(1)), failed);
-        assert_eq!(combined(&[end(5, Ending::success()), None], &claim, Some(137)).cause, Some(Cause::NodeFailed));
+        assert_eq!(combined(&[end(5, Ending::success()), end(6, Ending::success())], &claim, Some(0), None), Ending::success());
+        assert_eq!(combined(&[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())], &claim, Some(1), None), failed);
+        let silent = combined(&[end(5, Ending::success()), None], &claim, Some(137), None);
+        assert_eq!((silent.cause, silent.detail.as_deref()), (Some(Cause::NodeFailed), Some("node 1 (b) left nothing behind (code 137)")));
+        let expired = combined(&[None, None], &claim, Some(167), Some("Task launch for StepId=7.0 failed on node b: Job credential expired"));
+        assert!(expired.detail.is_some_and(|detail| detail.contains("Job credential expired") && detail.contains("node 0 (a)")));
     }
 }

@@ -2,6 +2,7 @@
 //! runner carries that node's ranks. They meet in the run's folder, which all hosts share.
 
 mod deadline;
+pub mod ended_code;
 mod head;
 mod image;
 mod lease;

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_due_follows_from_the_records_alone() {
-        let policy = RetryPolicy { when: vec![Cause::TimeLimit], max: 2 };
+        let policy = RetryPolicy { when: vec![Cause::TimeLimit], max: Some(2) };
         assert_eq!(records(&[]).due(None), Due::Begin(1));
         assert_eq!(records(&[None]).due(None), Due::Nothing(Ending::success()));
         assert_eq!(records(&[Some(Cause::Preempted), Some(Cause::Preempted)]).due(None), Due::Begin(3));

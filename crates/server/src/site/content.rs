@@ -2,11 +2,13 @@
 
 use super::failed;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
+use towline_snapshot::root::read_root;
 use towline_snapshot::store::{Blob, BlobStore, FolderStore};
 use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
@@ -84,11 +86,32 @@ pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<Str
     let store = FolderStore::new(stage.snapshots());
     let mut missing = Vec::new();
     for name in blobs {
-        if !store.has(&blob(&name)?)? {
+        let blob = blob(&name)?;
+        if !store.has(&blob)? {
             missing.push(name);
+            continue;
         }
+        // Somebody is about to build on it: nobody prunes what is young.
+        let _ = File::open(stage.snapshots().join(blob.path())).and_then(|file| file.set_modified(super::tidy::now()));
     }
     Ok(missing)
+}
+
+/// The snapshot and its packs are all there; else whoever sends a submission brings them again.
+pub(super) fn check_whole(stage: &StageFolder, snapshot: &str) -> Result<()> {
+    let store = FolderStore::new(stage.snapshots());
+    let gone = || Error::unreachable("its code is not in the stage folder any more").hint("it is sent again");
+    let id = Digest::parse(snapshot).ok_or_else(|| Error::bug(format!("`{snapshot}` names no snapshot")))?;
+    if !store.has(&Blob::Root(id))? {
+        return Err(gone());
+    }
+    let root = read_root(&store, &id)?;
+    if store.missing(&root.packs)?.is_empty() {
+        return Ok(());
+    }
+    // A root says that its packs are there: without them it has to go, or nobody would bring them.
+    store.delete(&[Blob::Root(id)])?;
+    Err(gone())
 }
 
 /// Kept whole or not at all, and only if it is what its name says.

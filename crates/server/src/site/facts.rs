@@ -33,10 +33,15 @@ impl Site {
             name: partition.name,
         });
         let accounting = settings.has_accounting;
-        let tiers = if accounting { self.slurm.qos().unwrap_or_default().into_iter().map(|qos| qos.name).collect() } else { Vec::new() };
+        let qos = accounting.then(|| self.slurm.qos());
+        let tiers_unknown = matches!(qos, Some(Err(_)));
+        let tiers = qos.and_then(towline_core::Result::ok).unwrap_or_default().into_iter().map(|qos| qos.name).collect();
         let mut notes = vec![format!("Slurm {} of cluster {}", settings.version, settings.cluster)];
         if !accounting {
             notes.push("no accounting: ended jobs are known to Slurm for some minutes only".to_owned());
+        }
+        if tiers_unknown {
+            notes.push("its accounting does not answer: QOS and shares are not known now".to_owned());
         }
         let down: Vec<&str> = nodes.iter().filter(|node| !node.is_usable()).map(|node| node.name.as_str()).collect();
         if !down.is_empty() {
@@ -49,12 +54,14 @@ impl Site {
             stage: self.stage.root().to_string_lossy().into_owned(),
             partitions: partitions.collect(),
             tiers,
+            tiers_unknown,
             kill_wait: settings.kill_wait,
             signals_reach_all: settings.signals_reach_all(),
             runtimes: runtimes(),
             largest_array: settings.max_array_size,
             fair_share: if accounting { self.fair_share() } else { None },
             maintenance: self.maintenance(),
+            environment: self.slurm.environment().to_vec(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Logs and other files of a run's folder.
 
+use super::removed_code::RemovedCode;
 use super::{Answer, failed};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,13 +39,20 @@ pub(super) fn log(stage: &StageFolder, run: &RunId, attempt: u32, source: LogSou
 }
 
 pub(super) fn read(stage: &StageFolder, run: &RunId, path: &str, offset: u64, most: u64) -> Result<Answer> {
-    part(&below(stage, run, path)?, offset, most)
+    let found = part(&below(stage, run, path)?, offset, most)?;
+    let (SiteReply::Bytes { length: None, .. }, _) = found else { return Ok(found) };
+    let removed = RemovedCode::of(stage, run)?.map(|code| code.part(path, offset, most.min(MOST))).transpose()?.flatten();
+    Ok(removed.map_or(found, |(length, bytes)| (SiteReply::Bytes { size: bytes.len() as u64, length: Some(length) }, bytes)))
+}
+
+const fn nothing() -> Answer {
+    (SiteReply::Bytes { size: 0, length: None }, Vec::new())
 }
 
 fn part(path: &Path, offset: u64, most: u64) -> Result<Answer> {
     let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((SiteReply::Bytes { size: 0, length: None }, Vec::new())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing()),
         Err(error) => return Err(failed(path, error)),
     };
     let failed = |error| failed(path, error);
@@ -94,6 +102,9 @@ pub(super) fn list(stage: &StageFolder, run: &RunId, path: &str) -> Result<Vec<L
         if listed.len() > MOST_ENTRIES {
             return Err(Error::refused(format!("{} holds more than {MOST_ENTRIES} files", root.display())).hint("name a folder below it"));
         }
+    }
+    if let Some(code) = RemovedCode::of(stage, run)? {
+        code.add_to(path, &mut listed);
     }
     listed.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(listed)

@@ -3,16 +3,18 @@
 //! kept but in the stage folder, so that any number of them may be at work at once.
 
 mod content;
+mod environment;
 mod facts;
 mod files;
 mod observe;
+mod removed_code;
 mod settle;
 mod submit;
 mod tidy;
 
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_backends::slurm::commands::Commands;
@@ -24,14 +26,15 @@ use towline_wire::pulse::Voice;
 use towline_wire::site::{SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
 use towline_wire::stage::StageFolder;
 
-/// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands.
-pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
+/// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands; `bin` is the folder that has them,
+/// where the user names one.
+pub fn site_main(stage: &Path, bin: Option<&str>, here: Arc<dyn Transport>) -> io::Result<()> {
     let mut output = BufWriter::with_capacity(256 << 10, io::stdout());
     let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
     output.write_all(GREETING)?;
     output.flush()?;
     let output = Voice::new(output);
-    let mut site = Site::open(stage, here)?;
+    let mut site = Site::open(stage, bin, here)?;
     let hello = site.hello()?;
     output.say(|output| frame::write(output, &hello))?;
     let mut keeping = content::Keeping::default();
@@ -55,6 +58,8 @@ pub fn site_main(stage: &Path, here: Arc<dyn Transport>) -> io::Result<()> {
 struct Site {
     stage: StageFolder,
     user: String,
+    /// BLAKE3 of the bytes of this program.
+    program: String,
     slurm: Commands,
     observed: observe::Memory,
 }
@@ -62,7 +67,7 @@ struct Site {
 type Answer = (SiteReply, Vec<u8>);
 
 impl Site {
-    fn open(stage: &Path, here: Arc<dyn Transport>) -> io::Result<Self> {
+    fn open(stage: &Path, bin: Option<&str>, here: Arc<dyn Transport>) -> io::Result<Self> {
         let root = if stage.is_absolute() { stage.to_owned() } else { std::env::current_dir()?.join(stage) };
         let make = |folder: PathBuf| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let stage = StageFolder::new(root);
@@ -73,11 +78,24 @@ impl Site {
         let stage = StageFolder::new(stage.root().canonicalize()?);
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Self { stage, user, slurm: Commands::new(here, host), observed: observe::Memory::default() })
+        let environment = environment::find(&stage, bin, here.as_ref());
+        let program = towline_snapshot::digest::Digest::of(&fs::read("/proc/self/exe")?).to_string();
+        Ok(Self { stage, user, program, slurm: Commands::new(here, host, environment), observed: observe::Memory::default() })
+    }
+
+    /// This program, under the name that scripts start it by. Somebody may have removed the stage folder since it was started.
+    fn keep_program(&self) -> Result<()> {
+        let place = self.stage.program(&self.program);
+        if place.exists() {
+            return Ok(());
+        }
+        let part = place.with_file_name(format!(".tow-{}", std::process::id()));
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(place.parent().unwrap_or(&place));
+        let put = made.and_then(|()| fs::copy("/proc/self/exe", &part)).and_then(|_| fs::set_permissions(&part, fs::Permissions::from_mode(0o700)));
+        put.and_then(|()| fs::rename(&part, &place)).map_err(|error| failed(&place, error))
     }
 
     fn hello(&self) -> io::Result<SiteHello> {
-        let program = fs::read("/proc/self/exe")?;
         let space = rustix::fs::statvfs(self.stage.root())?;
         Ok(SiteHello {
             protocol: SITE_PROTOCOL,
@@ -86,7 +104,7 @@ impl Site {
             user: self.user.clone(),
             stage: self.stage.root().to_string_lossy().into_owned(),
             free: space.f_bavail.saturating_mul(space.f_frsize),
-            program: towline_snapshot::digest::Digest::of(&program).to_string(),
+            program: self.program.clone(),
         })
     }
 

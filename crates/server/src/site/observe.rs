@@ -1,7 +1,7 @@
 //! What is known of runs: their records, and one question to the scheduler for all of them. What
 //! died without a word is settled on the way.
 
-use super::settle::{Act, Signs, Truth, believed, settle};
+use super::settle::{Act, SILENT, Signs, Truth, believed, settle};
 use super::submit::Jobs;
 use super::{Site, failed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -35,6 +35,8 @@ pub(super) struct Memory {
     settings: std::cell::OnceCell<Config>,
     /// Since when a run is to be settled, and as what.
     since: HashMap<RunId, (String, Instant)>,
+    /// Runs that were handed over once, and of which neither the stage folder nor the scheduler knows anything.
+    lost: HashSet<RunId>,
     /// When it last looked for what nobody needs.
     pub(super) tidied: Option<Instant>,
 }
@@ -149,27 +151,18 @@ impl Site {
 
     fn settle_one(&mut self, far: &FarRun, queue: &Queue) -> Result<Left> {
         let jobs = self.jobs(&far.submission)?;
-        if jobs.times(far.task) == 0 {
-            return Ok(Left::Nothing);
-        }
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
+        if jobs.times(far.task) == 0 {
+            return self.settle_unrecorded(far, &records, queue);
+        }
         let due = records.due(self.policy(far).as_ref());
         let truth = queue.truth(far);
         let lapsed = match &due {
             Due::Open(attempt) => self.is_dead(far, *attempt, &records)?,
             _ => true,
         };
-        let sign = format!("{due:?} {truth:?} {lapsed}");
-        let since = match self.observed.since.get(&far.run) {
-            Some((known, since)) if *known == sign => *since,
-            _ => {
-                let now = Instant::now();
-                self.observed.since.insert(far.run.clone(), (sign, now));
-                now
-            }
-        };
-        let rest = LASTING.saturating_sub(since.elapsed());
+        let rest = self.rest(&far.run, format!("{due:?} {truth:?} {lapsed}"));
         let signs = Signs { lapsed, lasting: rest.is_zero(), unstarted: queue.row(far).is_some_and(|row| row.nodes.is_empty()) };
         match settle(&records, &due, &truth, signs) {
             Act::Nothing if settle(&records, &due, &truth, Signs { lasting: true, ..signs }) != Act::Nothing => Ok(Left::Patience(rest)),
@@ -179,7 +172,7 @@ impl Site {
                 Ok(Left::SubmitAgain)
             }
             Act::End { attempt, ending } => {
-                let ending = self.with_last_words(far, &jobs, ending);
+                let ending = on_hosts(self.with_last_words(far, &jobs, ending), &records, attempt);
                 self.end(&far.run, attempt, &ending)?;
                 if truth == Truth::Waiting && self.is_over(far)? {
                     // Put back for a start that nobody wants. One that comes all the same finds the end and leaves.
@@ -188,6 +181,37 @@ impl Site {
                 Ok(Left::Nothing)
             }
         }
+    }
+
+    /// How long something has still to be as it is before it is believed.
+    fn rest(&mut self, run: &RunId, sign: String) -> Duration {
+        let since = match self.observed.since.get(run) {
+            Some((known, since)) if *known == sign => *since,
+            _ => {
+                let now = Instant::now();
+                self.observed.since.insert(run.clone(), (sign, now));
+                now
+            }
+        };
+        LASTING.saturating_sub(since.elapsed())
+    }
+
+    /// Nothing here says that it was ever handed over. If it was, somebody has removed the stage folder: once no job of it is alive it
+    /// has ended as its user wished, or nobody will ever know how.
+    fn settle_unrecorded(&mut self, far: &FarRun, records: &Records, queue: &Queue) -> Result<Left> {
+        if far.native.is_none() || !records.attempts.is_empty() || !matches!(queue.truth(far), Truth::NeverHeard | Truth::Ended(_)) {
+            return Ok(Left::Nothing);
+        }
+        let rest = self.rest(&far.run, format!("unrecorded {}", records.cancelled));
+        if !rest.is_zero() {
+            return Ok(Left::Patience(rest));
+        }
+        if records.cancelled {
+            self.end(&far.run, 0, &Ending::cause(Cause::ByUser))?;
+        } else {
+            self.observed.lost.insert(far.run.clone());
+        }
+        Ok(Left::Nothing)
     }
 
     fn end(&self, run: &RunId, attempt: u32, ending: &Ending) -> Result<()> {
@@ -218,7 +242,18 @@ impl Site {
         }
         let Some((_, job)) = jobs.accepted(far.task).next() else { return ending };
         let name = far.task.map_or_else(|| format!("slurm-{job}.out"), |task| format!("slurm-{job}_{task}.out"));
-        let said = std::fs::read(self.stage.submission(&far.submission).join(name)).unwrap_or_default();
+        let path = self.stage.submission(&far.submission).join(name);
+        let said = match std::fs::read(&path) {
+            Ok(said) => said,
+            // Slurm makes it on the node before anything else happens.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let stage = self.stage.root().display();
+                return ending.detail(format!(
+                    "its job ended before anything of it began, and its output is not in {stage}, the `stage` of the cluster: its node does not share that folder"
+                ));
+            }
+            Err(_) => return ending,
+        };
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(4096)..]).into_owned();
         match said.lines().rev().find(|line| !line.trim().is_empty()) {
             Some(line) => ending.detail(format!("its job ended before anything of it began: {}", line.trim())),
@@ -246,7 +281,14 @@ impl Site {
         // What the scheduler remembers of an ended job is no run: its records were dropped.
         let lives = native.as_ref().is_some_and(|native| !matches!(state::native(&native.word), state::Native::Ended(_)));
         let is_unknown = attempts.is_empty() && jobs.0.is_empty() && !lives;
-        Ok(RunReport { run: far.run.clone(), is_unknown, is_lost: false, cancelled: records.cancelled, attempts, native })
+        Ok(RunReport {
+            run: far.run.clone(),
+            is_unknown,
+            is_lost: is_unknown && self.observed.lost.contains(&far.run),
+            cancelled: records.cancelled,
+            attempts,
+            native,
+        })
     }
 
     /// The lines of one run: by the number that its job was given, if that is still the one that waits.
@@ -333,6 +375,15 @@ impl Site {
             }
         }
         Ok(known)
+    }
+}
+
+/// Whoever died without a word died somewhere: that is the node to look at.
+fn on_hosts(ending: Ending, records: &Records, attempt: u32) -> Ending {
+    let hosts = records.attempts.get(&attempt).and_then(|of| of.claim.as_ref()).map(|claim| claim.hosts.join(", ")).unwrap_or_default();
+    match ending.detail.as_deref() {
+        Some(SILENT) if !hosts.is_empty() => ending.detail(format!("{SILENT} on {hosts}")),
+        _ => ending,
     }
 }
 

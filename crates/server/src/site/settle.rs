@@ -4,6 +4,9 @@
 use towline_core::reason::{Cause, Ending};
 use towline_runner::far::records::{Due, Records};
 
+/// What is said of an attempt that nobody saw the end of.
+pub(super) const SILENT: &str = "it died without a word";
+
 /// What the scheduler says of a run's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Truth {
@@ -78,7 +81,7 @@ fn open(records: &Records, attempt: u32, truth: &Truth, signs: Signs) -> Act {
         _ if held.is_some() => end(held.unwrap_or_default()),
         // The scheduler saw what ended it. How its batch process left says nothing: that leaves a record, or was killed.
         Truth::Ended(ending) if ending.cause.is_some_and(is_from_outside) => end(ending.clone()),
-        Truth::Ended(_) | Truth::Waiting | Truth::NeverHeard => end(Ending::cause(Cause::NodeFailed).detail("it died without a word")),
+        Truth::Ended(_) | Truth::Waiting | Truth::NeverHeard => end(Ending::cause(Cause::NodeFailed).detail(SILENT)),
     }
 }
 
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_died_without_a_word_ends_as_the_scheduler_saw_it() {
-        let node_failed = Act::End { attempt: 1, ending: Ending::cause(Cause::NodeFailed).detail("it died without a word") };
+        let node_failed = Act::End { attempt: 1, ending: Ending::cause(Cause::NodeFailed).detail(SILENT) };
         assert_eq!(act(&claimed(), &Truth::NeverHeard, LASTING), node_failed);
         assert_eq!(act(&claimed(), &Truth::Waiting, LASTING), node_failed);
         assert_eq!(act(&claimed(), &Truth::Ended(Ending::success()), LASTING), node_failed, "its own word would be in the records");

@@ -88,6 +88,10 @@ impl Site {
         keep(self.stage.script(&id), order.plan.request.text.as_bytes())?;
         keep(self.stage.plan(&id), &serde_json::to_vec(&order).map_err(|error| Error::bug("an order cannot be written").source_error(error))?)?;
         crash::pass("site.order.kept");
+        if let Some(snapshot) = order.plan.resolved.code.as_ref().and_then(|code| code.snapshot.as_deref()) {
+            super::content::check_whole(&self.stage, snapshot)?;
+        }
+        self.keep_program()?;
         self.hand_over(&id, &jobs, &[])
     }
 
@@ -234,6 +238,8 @@ impl Site {
                 towline_host::filesystem::remove_tree(&folder).map_err(|error| failed(&folder, error))?;
             }
         }
+        // What cannot go now goes on another day.
+        let _ = super::tidy::prune_snapshots(&self.stage);
         Ok(())
     }
 }

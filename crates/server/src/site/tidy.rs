@@ -1,17 +1,31 @@
-//! Programs in the stage folder that nobody needs any more. Each version of `tow` brings itself, and
-//! a job starts with the one that submitted it, however long it waits. One goes when no site of that
-//! version was there for a month and no submission that may still start something names it.
-//! Whoever comes back with it brings it again.
+//! What nobody needs any more in the stage folder.
+//!
+//! - Programs. Each version of `tow` brings itself, and a job starts with the one that submitted it, however long it waits. One goes
+//!   when no site of that version was there for a month and no submission that may still start something names it. Whoever comes back
+//!   with it brings it again.
+//! - The code of runs that have ended, where their head could not remove it.
+//! - Snapshots that no submission names, and that nobody asked for lately: whoever sends code asks first what is there.
+//! - Parts of uploads that were cut off.
 
-use super::Site;
+use super::{Site, failed};
+use std::collections::HashSet;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use towline_core::RunId;
-use towline_runner::far::records;
+use towline_backends::slurm::parse::ids::Part;
+use towline_backends::slurm::parse::queue::Which;
+use towline_backends::slurm::state;
+use towline_core::{Error, Result, RunId};
+use towline_runner::far::{ended_code, records};
+use towline_snapshot::digest::Digest;
+use towline_snapshot::root::read;
+use towline_snapshot::store::{BlobKind, BlobStore, FolderStore, Stored};
 use towline_wire::site::FarRun;
+use towline_wire::stage::StageFolder;
 
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
+/// Longer than it takes from the question what is missing to the submission that names it.
+const UNNAMED: Duration = Duration::from_secs(2 * 86_400);
 /// How often one site looks.
 const EVERY: Duration = Duration::from_secs(86_400);
 
@@ -22,8 +36,16 @@ impl Site {
             return;
         }
         self.observed.tidied = Some(Instant::now());
+        self.withdraw_unwanted();
+        let stage = self.stage.clone();
+        // Beside the answers to questions: a home on the network may take its time.
+        let _ = std::thread::Builder::new().name("tidy".into()).spawn(move || {
+            remove_code(&stage);
+            let _ = prune_snapshots(&stage);
+            remove_parts(&stage, now());
+        });
         let Ok(own) = fs::read_link("/proc/self/exe") else { return };
-        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0));
+        let now = now();
         // Of use today, whatever the day it was brought.
         let _ = File::open(&own).and_then(|file| file.set_modified(now));
         let mut old = self.old_programs(now);
@@ -34,6 +56,25 @@ impl Site {
         let Some(needed) = self.needed_scripts() else { return };
         for (_, path) in old.into_iter().filter(|(name, _)| !needed.iter().any(|script| script.contains(name))) {
             let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Jobs that wait, or are held, for a start that nobody wants: their runs have ended. A controller that was killed may have come back
+    /// with such.
+    fn withdraw_unwanted(&self) {
+        let Ok(rows) = self.slurm.queue(&Which { user: Some(&self.user), states: &["PD"], ..Which::default() }) else { return };
+        let mut jobs = Vec::new();
+        for id in rows.iter().filter(|row| state::native(&row.state) == state::Native::Waiting).flat_map(|row| row.ids().into_iter().map(|id| (id, &row.name)))
+        {
+            let (id, name) = id;
+            let Some(submission) = RunId::try_from(name.clone()).ok().filter(|submission| self.stage.plan(submission).exists()) else { continue };
+            let run = if let Part::Task(task) = id.part { submission.numbered(task) } else { submission };
+            if self.is_over(&FarRun::of(&run)).unwrap_or(false) {
+                jobs.push(id.to_string());
+            }
+        }
+        if !jobs.is_empty() {
+            let _ = self.slurm.cancel(&jobs);
         }
     }
 
@@ -70,5 +111,73 @@ impl Site {
         let Ok(order) = records::order(&self.stage, submission) else { return false };
         let is_refused = self.jobs(submission).is_ok_and(|jobs| jobs.is_refused());
         is_refused || order.plan.runs.iter().all(|run| self.is_over(&FarRun::of(&run.id)).unwrap_or(false))
+    }
+}
+
+pub(super) fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0))
+}
+
+/// Of every run that has ended.
+fn remove_code(stage: &StageFolder) {
+    for entry in fs::read_dir(stage.runs()).into_iter().flatten().flatten() {
+        let Some(run) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+        let is_done = ended_code::removed(&stage.run(&run)).is_ok_and(|record| record.is_some_and(|record| record.is_done));
+        if is_done || !stage.run(&run).code().exists() {
+            continue;
+        }
+        if let Ok(order) = records::order(stage, &FarRun::of(&run).submission) {
+            let _ = ended_code::remove(stage, &order, &run, &|| false);
+        }
+    }
+}
+
+/// Removes snapshots that no submission names. One that a submission names and that cannot be read stops it: what it needs is not known.
+pub(super) fn prune_snapshots(stage: &StageFolder) -> Result<()> {
+    let store = FolderStore::new(stage.snapshots());
+    let before = towline_host::clock::now().0 - i64::try_from(UNNAMED.as_millis()).unwrap_or(i64::MAX);
+    let is_young = |stored: &Stored| stored.changed.is_none_or(|changed| changed >= before);
+    // Listed before the submissions are read: a submission that comes meanwhile has made young what it names.
+    let (roots, packs) = (store.list(BlobKind::Root)?, store.list(BlobKind::Pack)?);
+    let named = named_snapshots(stage)?;
+    let (kept, gone): (Vec<_>, Vec<_>) = roots.into_iter().partition(|stored| is_young(stored) || named.contains(&stored.blob.digest()));
+    let mut needed: HashSet<Digest> = HashSet::new();
+    for stored in &kept {
+        needed.extend(read(&store, &stored.blob)?.packs);
+    }
+    let unneeded = packs.into_iter().filter(|stored| !is_young(stored) && !needed.contains(&stored.blob.digest()));
+    let unneeded: Vec<_> = unneeded.map(|stored| stored.blob).collect();
+    store.delete(&gone.into_iter().map(|stored| stored.blob).collect::<Vec<_>>())?;
+    store.delete(&unneeded)?;
+    store.clear_incoming_before(before);
+    Ok(())
+}
+
+fn named_snapshots(stage: &StageFolder) -> Result<HashSet<Digest>> {
+    let folder = stage.submissions();
+    let mut named = HashSet::new();
+    for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
+        let entry = entry.map_err(|error| failed(&folder, error))?;
+        let Some(submission) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+        match records::order(stage, &submission) {
+            Ok(order) => named.extend(order.plan.resolved.code.and_then(|code| code.snapshot).and_then(|snapshot| Digest::parse(&snapshot))),
+            // Not handed over yet: its code was asked for just now.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::refused(format!("the plan of {submission} cannot be read")).source_error(error)),
+        }
+    }
+    Ok(named)
+}
+
+/// What is left of programs whose upload was cut off.
+fn remove_parts(stage: &StageFolder, now: SystemTime) {
+    let program = stage.program("");
+    let folder = program.parent().unwrap_or_else(|| Path::new("."));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_part = entry.file_name().to_string_lossy().starts_with(".tow-");
+        let changed = entry.metadata().and_then(|meta| meta.modified());
+        if is_part && changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNNAMED)) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }

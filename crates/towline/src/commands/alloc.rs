@@ -5,11 +5,16 @@ use super::submit::{self, JobArgs};
 use crate::context::Context;
 use crate::{aliases, output};
 use serde::Serialize;
-use towline_backends::local::client;
+use std::io::Read;
+use std::time::{Duration, Instant};
+use towline_backends::local::client::{self, Heard};
 use towline_core::quantity::{Memory, Span};
 use towline_core::state::{Phase, RunState};
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Hold nodes, and report only when they are yours.
 ///
@@ -68,7 +73,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     })?;
     crate::sending::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
-    let granted = wait_until_granted(context, &id)?;
+    let Some(granted) = wait_until_granted(context, &id)? else { return interrupted(context, &id) };
     let hosts = granted.native.as_ref().map(|native| native.hosts.clone()).unwrap_or_default();
     aliases::write(context)?;
     let alias = aliases::NODE;
@@ -86,9 +91,23 @@ fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>
     Ok(there.and_then(|there| there.job.as_ref()).map(|job| job.resources.native.clone()).unwrap_or_default())
 }
 
-/// Nobody is told of nodes that are not there yet.
-fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
+/// Ctrl-C while the nodes are waited for: whether they are still wanted is the user's to say.
+fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
+    let id = id.clone();
+    if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; let it go?")) {
+        super::abort::abort_and_wait(context, std::slice::from_ref(&id))?;
+        aliases::write(context)?;
+        return Ok(Report { last_words: Some(format!("released {id}")), ..Report::default().code(130) });
+    }
+    let words = format!("{id} stays in the queue, and the nodes are held once they are granted; not any more: tow release {}", id.short());
+    Ok(Report { last_words: Some(words), ..Report::default().code(130) })
+}
+
+/// Nobody is told of nodes that are not there yet. `None`: it was interrupted.
+fn wait_until_granted(context: &Context, id: &RunId) -> Result<Option<RunState>> {
     let mut told = false;
+    let mut interrupts = crate::follow::interrupts()?;
+    interrupts.set_nonblocking(true).map_err(|error| Error::bug("signals cannot be watched").source_error(error))?;
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![id.clone()], logs: true })?;
         let mut next = Some(first);
@@ -96,7 +115,7 @@ fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
             if let Reply::State { state, .. } | Reply::Event { state, .. } = reply {
                 let is_placed = state.native.as_ref().is_none_or(|native| !native.hosts.is_empty());
                 match state.phase {
-                    Phase::Running if is_placed => return Ok(state),
+                    Phase::Running if is_placed => return Ok(Some(state)),
                     Phase::Ended(_) => {
                         let why = state.ending.map(|ending| ending.to_string()).unwrap_or_default();
                         return Err(Error::refused(format!("the nodes were not granted: {why}")));
@@ -108,7 +127,15 @@ fn wait_until_granted(context: &Context, id: &RunId) -> Result<RunState> {
                     _ => {}
                 }
             }
-            next = conversation.next_reply()?;
+            next = loop {
+                match conversation.hear(Some(Instant::now() + LOOK))? {
+                    Heard::Reply(reply) => break Some(*reply),
+                    // A daemon that leaves is followed by the next.
+                    Heard::HungUp => break None,
+                    Heard::NotYet if interrupts.read(&mut [0]).is_ok_and(|count| count > 0) => return Ok(None),
+                    Heard::NotYet => {}
+                }
+            };
         }
     }
 }

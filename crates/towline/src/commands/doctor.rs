@@ -144,9 +144,25 @@ fn datastores(context: &Context) -> Vec<Check> {
             };
             stores::drive(listing)?.map(|_| place).ok_or_else(|| Error::unreachable("interrupted"))
         });
+        let answer = answer.or_else(|error| elsewhere(context, name).ok_or(error));
         check(format!("store {name}"), answer)
     });
     asked.collect()
+}
+
+/// A folder that is not on this machine may be one of a cluster's hosts, for its jobs.
+fn elsewhere(context: &Context, name: &str) -> Option<String> {
+    let layers = context.layers().ok()?;
+    let path = layers.config.datastores.get(name).filter(|store| store.kind == "folder")?.path.clone()?;
+    let place = path.strip_prefix("~/").unwrap_or(&path);
+    let mut having = layers.cluster_names().into_iter().filter(|cluster| match context.cluster(cluster) {
+        Ok(AnyCluster::Slurm(cluster)) => {
+            let transport = cluster.backend.transport();
+            transport.connect(false).and_then(|()| transport.run(&["test", "-d", place], b"", PATIENCE)).is_ok_and(|ran| ran.is_good())
+        }
+        _ => false,
+    });
+    having.next().map(|cluster| format!("{path} on the login host of `{cluster}`, for its jobs; not on this machine"))
 }
 
 /// Each tunnel that is to be open says whether it is.

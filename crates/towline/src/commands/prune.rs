@@ -1,9 +1,10 @@
 //! `tow prune`: old runs, as a plan first.
 
 use super::Report;
-use crate::context::Context;
-use crate::local_time;
+use crate::context::{AnyCluster, Context};
 use crate::progress::Bar;
+use crate::{local_time, output};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History, PruneRow};
 use towline_wire::layout::StateFolder;
+use towline_wire::site::FarRun;
 
 /// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
@@ -28,6 +30,9 @@ pub(crate) struct Args {
     /// The newest runs that stay whatever their age.
     #[arg(long, default_value_t = 0, value_name = "N")]
     keep: usize,
+    /// Also drop runs here whose cluster cannot be reached; what it keeps of them stays there.
+    #[arg(long)]
+    abandon: bool,
     /// Carry it out.
     #[arg(long)]
     yes: bool,
@@ -49,11 +54,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if rows.is_empty() {
         return Ok(nothing());
     }
-    let mut far = std::collections::BTreeSet::new();
-    let submissions: std::collections::BTreeSet<&RunId> = rows.iter().map(|row| &row.submission).collect();
-    for submission in submissions {
-        let plan = history.submission(submission)?.map(|submission| submission.plan);
-        far.extend(plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
+    let mut far = far_runs(&history, &rows)?;
+    let kept = if args.yes { unreachable(context, &history, &far, args.abandon) } else { HashSet::new() };
+    let rows: Vec<_> = rows.into_iter().filter(|row| !kept.contains(&row.id)).collect();
+    far.retain(|_, runs| runs.iter().any(|run| !kept.contains(run)));
+    if rows.is_empty() {
+        return Ok(Report::new("", &serde_json::json!({ "runs": [], "bytes": 0, "done": true, "kept": kept })).hint("nothing was removed"));
     }
     let total = rows.len() as u64;
     let (sized, gone) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -74,11 +80,53 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         text += &format!("  … and {} more\n", rows.len() - 20);
     }
     if !far.is_empty() {
-        let names: Vec<String> = far.into_iter().map(|name| format!("`{name}`")).collect();
+        let names: Vec<String> = far.into_keys().map(|name| format!("`{name}`")).collect();
         text += &format!("with what {} keeps of them: jobs, logs and results; what was adopted stays there\n", names.join(", "));
     }
-    let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes }));
+    let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes, "kept": kept }));
     Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+}
+
+/// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop there.
+fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec<RunId>>> {
+    let mut clusters: HashMap<&RunId, Option<String>> = HashMap::new();
+    let mut far: BTreeMap<String, Vec<RunId>> = BTreeMap::new();
+    for row in rows {
+        if !clusters.contains_key(&row.submission) {
+            let plan = history.submission(&row.submission)?.map(|submission| submission.plan);
+            clusters.insert(&row.submission, plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
+        }
+        if let Some(Some(cluster)) = clusters.get(&row.submission) {
+            far.entry(cluster.clone()).or_default().push(row.id.clone());
+        }
+    }
+    Ok(far)
+}
+
+/// The runs that stay because nobody can tell their cluster to drop them: forgotten here, they would have no owner there.
+fn unreachable(context: &Context, history: &History, far: &BTreeMap<String, Vec<RunId>>, abandon: bool) -> HashSet<RunId> {
+    let mut kept = HashSet::new();
+    for (name, runs) in far {
+        let Err(error) = drop_there(context, history, name, runs) else { continue };
+        let what = if abandon { "what it keeps of them stays there" } else { "its runs stay; `--abandon` drops them here alone" };
+        output::status(&format!("warning: `{name}` cannot be told to drop {} run(s): {error}; {what}", runs.len()));
+        if !abandon {
+            kept.extend(runs.iter().cloned());
+        }
+    }
+    kept
+}
+
+fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) -> Result<()> {
+    let cluster = context.cluster(name)?;
+    let Some((backend, _)) = cluster.far() else { return Ok(()) };
+    crate::machines::connect(backend)?;
+    if let AnyCluster::Slurm(_) = &cluster {
+        // The daemon says it again, which is harmless.
+        let far = runs.iter().map(|run| Ok(history.run(run)?.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))));
+        backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)?;
+    }
+    Ok(())
 }
 
 /// On a full disk nothing can be struck from the history until there is room: the folders go first then.

@@ -187,6 +187,23 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     ]
 }
 
+/// Letters of a reason in a table.
+const REASON_LENGTH: usize = 40;
+
+/// Slurm's word for a reason; where it is a sentence, as much of it as a table has room for.
+fn short_reason(reason: &str) -> String {
+    let first = reason.split(',').next().unwrap_or(reason).trim();
+    let mut short = String::new();
+    for word in first.split_whitespace() {
+        if !short.is_empty() && short.len() + word.len() >= REASON_LENGTH {
+            return format!("{short} …");
+        }
+        short += if short.is_empty() { "" } else { " " };
+        short += word;
+    }
+    short
+}
+
 /// The state with what a reader should know beside it.
 pub(crate) fn state_text(record: &RunRecord) -> String {
     let state = &record.state;
@@ -204,7 +221,12 @@ pub(crate) fn state_text(record: &RunRecord) -> String {
     // Why a far cluster keeps it waiting, in its own word.
     let reason = state.native.as_ref().map(|native| native.reason.as_str()).filter(|reason| !matches!(*reason, "" | "None"));
     if let Some(reason) = reason.filter(|_| state.phase == Phase::Queued) {
-        return format!("{word} ({})", reason.split([',', ' ']).next().unwrap_or(reason));
+        return format!("{word} ({})", short_reason(reason));
+    }
+    // It has its nodes, and none of its processes gets any time there.
+    let is_stopped = state.native.as_ref().is_some_and(|native| matches!(native.word.as_str(), "SUSPENDED" | "STOPPED"));
+    if state.phase == Phase::Running && is_stopped {
+        return format!("{word} (suspended)");
     }
     match &state.ending {
         Some(ending) if state.phase == Phase::Ended(towline_core::reason::Outcome::Failed) => match (ending.cause, ending.exit_code) {
@@ -213,5 +235,24 @@ pub(crate) fn state_text(record: &RunRecord) -> String {
             _ => word.to_owned(),
         },
         _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_reason;
+
+    #[test]
+    fn a_reason_is_a_word_or_the_begin_of_a_sentence() {
+        let down = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+        for (reason, short) in [
+            ("Resources", "Resources"),
+            ("ReqNodeNotAvail, UnavailableNodes:c1", "ReqNodeNotAvail"),
+            (down, "Nodes required for job are DOWN"),
+            ("job requeued in held state", "job requeued in held state"),
+            ("launch failure limit exceeded requeued held", "launch failure limit exceeded requeued …"),
+        ] {
+            assert_eq!(short_reason(reason), short);
+        }
     }
 }

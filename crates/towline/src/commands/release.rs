@@ -5,32 +5,48 @@ use crate::aliases;
 use crate::context::Context;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::{Filter, Target};
 
 /// Let held nodes go: exactly that allocation.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow release           the one I hold
-  tow release 60ce      that one, where I hold several")]
+  tow release 60ce      that one, where I hold several
+  tow release --all     all that I hold")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: Option<String>,
+    /// Every allocation of mine, also those that still wait.
+    #[arg(long, conflicts_with = "run")]
+    all: bool,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let record = match &args.run {
+    let active = || history.list(&Filter { phases: vec![Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running], ..Filter::default() });
+    let chosen = match &args.run {
         Some(text) => match history.find_to_change(text)? {
-            Target::Run(record) if aliases::is_allocation(&record) => *record,
+            Target::Run(record) if aliases::is_allocation(&record) => vec![*record],
             other => return Err(Error::refused(format!("{} is no allocation", other.id())).hint("`tow abort` ends other runs")),
         },
-        None => only(history.list(&Filter { phases: vec![Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running], ..Filter::default() })?)?,
+        None if args.all => active()?.into_iter().filter(aliases::is_allocation).collect(),
+        None => vec![only(active()?)?],
     };
     drop(history);
-    abort::abort_and_wait(context, std::slice::from_ref(&record.id))?;
+    let ids: Vec<RunId> = chosen.into_iter().map(|record| record.id).collect();
+    // Connections to nodes that are about to be somebody else's.
+    for id in &ids {
+        crate::scratch::hang_up(context, id);
+    }
+    abort::abort_and_wait(context, &ids)?;
     aliases::write(context)?;
-    Ok(Report::new(format!("released {}\n", record.id), &serde_json::json!({ "released": record.id })))
+    let text = ids.iter().fold(String::new(), |text, id| text + "released " + id.as_str() + "\n");
+    if args.all {
+        let report = Report::new(text, &serde_json::json!({ "released": ids }));
+        return Ok(if ids.is_empty() { report.hint("there was no allocation") } else { report });
+    }
+    Ok(Report::new(text, &serde_json::json!({ "released": ids.first() })))
 }
 
 fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {
@@ -40,7 +56,7 @@ fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {
         1 => Ok(held.remove(0)),
         _ => {
             let names: Vec<String> = held.iter().map(|record| record.id.to_string()).collect();
-            Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("there are {}: {}", names.len(), names.join(", "))).hint("name one"))
+            Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("there are {}: {}", names.len(), names.join(", "))).hint("name one, or `--all`"))
         }
     }
 }

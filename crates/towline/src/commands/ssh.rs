@@ -83,10 +83,10 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
     let host = reach::host_of(record, &reached.hosts, args.rank)?;
     crate::machines::connect(&reached.cluster.backend)?;
     // It also sees to it that this program is there.
-    let stage = reached.cluster.backend.look()?.stage;
+    let site = reached.cluster.backend.look()?;
+    let stage = site.stage.clone();
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut words = vec!["srun".to_owned(), format!("--jobid={}", reached.job), "--overlap".into(), "--nodes=1".into(), "--ntasks=1".into()];
-    words.extend([format!("--nodelist={host}"), "--mpi=none".into(), "--quiet".into()]);
+    let mut words = towline_backends::slurm::commands::beside(&site, &reached.job, host);
     if is_terminal {
         words.push("--pty".into());
     }
@@ -133,7 +133,10 @@ fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, ar
     if let Some(config) = &cluster.named.cluster.ssh_config {
         command.arg("-F").arg(crate::machines::expand(config)?);
     }
-    command.args(["-p", &port.to_string(), "-o", "StrictHostKeyChecking=accept-new", "-o", &known, login]);
+    if towline_io::machine::Client::installed().takes_new_hosts() {
+        command.args(["-o", "StrictHostKeyChecking=accept-new"]);
+    }
+    command.args(["-p", &port.to_string(), "-o", &known, login]);
     if !args.command.is_empty() {
         // A shell over there reads the line.
         let words = args.command.iter().map(|word| crate::text(word.clone())).collect::<Result<Vec<_>>>()?;

@@ -10,6 +10,7 @@ mod status;
 
 pub(crate) use define::{Known, check, choose, expect_new, known, save};
 pub(crate) use far::serve;
+pub(crate) use node::hang_up;
 pub(crate) use status::{auto, auto_main, back_up, failing, read_status, see_to_autos, set_auto, stop_auto};
 
 use crate::context::Context;

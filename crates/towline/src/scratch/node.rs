@@ -3,8 +3,8 @@
 
 use crate::context::Context;
 use crate::{aliases, machines, reach};
-use std::fmt::Write as _;
-use towline_core::{Error, ErrorKind, Result};
+use towline_core::transport::Transport;
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_io::machine::SshTransport;
 
 pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
@@ -21,15 +21,7 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
     let host = reach::host_of(&record, &reached.hosts, 0)?;
     let way = machines::ssh(reached.cluster.backend.config(), state)?.way_in()?;
     let name = format!("tow-{}.{host}", record.id.short());
-    let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
-    let (own, root, run) = (own.display(), state.root().display(), format!("tow-{}", record.id.short()));
-    let mut text = format!("Host {name}\n  User {}\n", way.user);
-    for key in &way.keys {
-        let _ = writeln!(text, "  IdentityFile \"{key}\"");
-    }
-    let _ = writeln!(text, "  ProxyCommand \"{own}\" {} \"{root}\" {run} %p", aliases::CONNECT_VERB);
-    let _ = writeln!(text, "  KnownHostsCommand \"{own}\" {} \"{root}\" {run} %H", aliases::HOST_KEY_VERB);
-    text += "  UserKnownHostsFile /dev/null\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  CheckHostIP no\n";
+    let text = format!("Host {name}\n{}", aliases::lines(context, &format!("tow-{}", record.id.short()), &way)?);
     let file = state.ssh().join(format!("{name}.config"));
     let failed = |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
     towline_host::filesystem::private_folder(&state.ssh()).map_err(failed)?;
@@ -42,4 +34,18 @@ fn is_listed(context: &Context, alias: &str) -> Result<bool> {
     aliases::write(context)?;
     let text = std::fs::read_to_string(aliases::file(context)?).unwrap_or_default();
     Ok(text.lines().any(|line| line.trim().strip_prefix("Host ").is_some_and(|names| names.split_whitespace().any(|name| name == alias))))
+}
+
+/// Ends the connections that were made to the nodes of a run, which is about to leave them.
+pub(crate) fn hang_up(context: &Context, run: &RunId) {
+    let Ok(state) = context.state() else { return };
+    let begin = format!("tow-{}.", run.short());
+    for entry in std::fs::read_dir(state.ssh()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(host) = name.strip_suffix(".config").filter(|name| name.starts_with(&begin)) else { continue };
+        if let Ok(machine) = machines::ssh_to(host, entry.path().to_str(), state) {
+            machine.close();
+        }
+        let _ = std::fs::remove_file(entry.path());
+    }
 }

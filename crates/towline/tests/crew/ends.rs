@@ -135,7 +135,7 @@ fn an_attempt_that_a_dead_start_left_open_was_preempted() {
 
 #[test]
 fn a_runner_that_is_killed_leaves_nothing_and_says_so() {
-    let lab = Lab::new(PATIENT).with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::NodeFailed], max: 2 }));
+    let lab = Lab::new(PATIENT).with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::NodeFailed], max: Some(2) }));
     let node = lab.start(0);
     lab.until_there("up-1-0");
     towline_host::process::signal(node.runner(), Signal::KILL);

@@ -40,7 +40,7 @@ fn a_failure_on_one_node_ends_the_others_with_its_code() {
 fn all_nodes_begin_the_next_attempt() {
     let lab = Lab::new("echo $TOW_ATTEMPT $MASTER_PORT; [ $TOW_ATTEMPT = 2 ] || [ $RANK = 0 ]")
         .on(2, 1)
-        .with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::ExitCode], max: 2 }));
+        .with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::ExitCode], max: Some(2) }));
     assert_eq!(lab.all(), [0, 0]);
     assert_eq!(lab.causes(), [Some(Cause::ExitCode), None]);
     let port = lab.attempts()[1].claim.as_ref().unwrap().port;

@@ -25,7 +25,7 @@ fn code_is_laid_out_on_every_node_and_again_for_the_next_attempt() {
         touch "$LAB/read-$TOW_ATTEMPT-$RANK"
         until [ -e "$LAB/read-$TOW_ATTEMPT-0" ] && [ -e "$LAB/read-$TOW_ATTEMPT-1" ]; do sleep 0.02; done
         [ $TOW_ATTEMPT = 2 ]"#;
-    let retry = RetryPolicy { when: vec![Cause::ExitCode], max: 2 };
+    let retry = RetryPolicy { when: vec![Cause::ExitCode], max: Some(2) };
     let lab = Lab::new(script).on(2, 1).code(&[("sub/file", "as it was\n")]).with(|resolved| resolved.retry = Some(retry));
     assert_eq!(lab.all(), [0, 0], "{}{}", lab.read("stderr-0"), lab.read("stderr-1"));
     for name in ["attempt-1.rank-0", "attempt-1.rank-1", "attempt-2.rank-0", "attempt-2.rank-1"] {

@@ -75,7 +75,7 @@ fn logs_and_stdout_come_while_it_runs_and_a_log_that_is_emptied_is_followed() {
 #[test]
 fn a_failure_that_is_named_is_tried_again_in_place() {
     let lab = Lab::new("echo attempt $TOW_ATTEMPT port $MASTER_PORT; [ $TOW_ATTEMPT = 2 ]")
-        .with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::ExitCode], max: 3 }));
+        .with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::ExitCode], max: Some(3) }));
     assert_eq!(lab.all(), [0]);
     assert_eq!(lab.causes(), [Some(Cause::ExitCode), None]);
     let attempts = lab.attempts();

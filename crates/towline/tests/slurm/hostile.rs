@@ -140,3 +140,50 @@ fn what_a_link_out_of_the_run_leads_to_is_not_brought() {
     lab.tow(["get", &id, "inner/x"]).ok();
     assert_eq!(lab.home.read(&format!("assets/{id}/inner/x")), "in\n");
 }
+
+/// A site whose commands only a login shell finds: they lie in a folder that `/etc/profile.d` or a module puts on the path.
+#[test]
+fn slurm_in_the_path_of_a_login_shell_alone_is_found_and_remembered() {
+    let lab = Lab::own(&Options { nodes: 2, ..Options::default() });
+    let home = lab.slurm().home("alice");
+    // Everything but Slurm.
+    let lay = "mkdir -p plain slurm; for f in /usr/bin/* /bin/*; do b=${f##*/}; case $b in \
+        sbatch|squeue|scontrol|sinfo|sacct|srun|scancel|sacctmgr|sshare|salloc|sprio|sattach|sbcast|sstat|sdiag|strigger|sreport|scrontab) ln -sf $f slurm/$b;; \
+        *) ln -sf $f plain/$b;; esac; done";
+    lab.slurm().exec("login", "alice", ["sh", "-c", &format!("cd; {lay}")]).ok();
+    let plain = "export PATH=/home/alice/plain\n";
+    for file in [".bashrc", ".profile"] {
+        fs::write(home.join(file), plain).unwrap();
+    }
+    let refused = lab.tow(["submit", "true"]);
+    assert!(refused.code == 123 && refused.stderr.contains("no `s") && refused.stderr.contains("slurm_bin"), "{refused:?}");
+    lab.tow(["daemon", "stop"]).ok();
+    fs::write(home.join(".bash_profile"), "echo Welcome; echo run >> /home/alice/asked; export PATH=/home/alice/plain:/home/alice/slurm\n").unwrap();
+    // Several nodes: `srun` is found on the first of them.
+    let ran = lab.tow(["run", "--nodes", "2", "sh", "-c", "echo $RANK"]).ok();
+    let mut lines: Vec<&str> = ran.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] 0", "[1] 1"]);
+    let held = lab.tow(["submit", "sleep", "1000"]).ok().id();
+    lab.until_state(&held, "running");
+    assert_eq!(lab.tow(["ssh", &held, "--", "echo", "inside"]).ok().stdout, "inside\n");
+    lab.tow(["daemon", "stop"]).ok();
+    lab.tow(["abort", &held, "--wait"]).ok();
+    assert_eq!(fs::read_to_string(home.join("asked")).unwrap().lines().count(), 1, "a login shell is asked once");
+    // Or the user says where they are.
+    fs::remove_file(home.join(".bash_profile")).unwrap();
+    fs::remove_file(lab.stage().join("slurm-environment")).unwrap();
+    lab.configure(", slurm_bin: /home/alice/slurm");
+    assert_eq!(lab.tow(["run", "echo", "named"]).ok().stdout, "named\n");
+}
+
+#[test]
+fn a_suspended_job_is_shown_as_such() {
+    let lab = Lab::own(&Options { nodes: 1, ..Options::default() });
+    let id = lab.tow(["submit", "sleep", "1000"]).ok().id();
+    lab.until_state(&id, "running");
+    lab.scontrol(&format!("suspend {}", lab.job_of(&id)));
+    patiently(60, "it to be shown", || lab.tow(["ps"]).stdout.contains("running (suspended)").then_some(()));
+    lab.scontrol(&format!("resume {}", lab.job_of(&id)));
+    patiently(60, "it to run on", || (!lab.tow(["ps"]).stdout.contains("suspended")).then_some(()));
+}

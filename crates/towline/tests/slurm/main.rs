@@ -11,6 +11,7 @@ mod polite;
 mod preempt;
 mod reach;
 mod refusals;
+mod room;
 mod seeds;
 mod sweep;
 mod versions;

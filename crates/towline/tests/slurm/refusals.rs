@@ -199,3 +199,34 @@ pub(crate) fn a_stage_that_nodes_do_not_share_is_told() {
     }
     lab.assert_no_jobs();
 }
+
+#[test]
+fn an_id_that_nobody_knows_cannot_be_adopted() {
+    let lab = Lab::shared();
+    for id in ["nosuch-1-2", "nosuch-1794752932-9c3ab6ce", "nosuch-1794752932-9c3ab6ce-3"] {
+        let refused = lab.tow(["adopt", id]);
+        assert!(refused.code == 122 && refused.stderr.contains(id), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_store_that_only_this_machine_can_reach_is_refused_in_the_plan() {
+    let lab = Lab::shared();
+    let stores = "datastores:\n  far: {kind: ssh_folder, host: login, ssh_config: ~/.ssh/other, path: /data}\n  nas: {kind: folder, path: ~/nas}\n";
+    lab.home.configure(&format!(
+        "default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: login, ssh_config: {}}}\n{stores}",
+        lab.slurm().ssh_config().display()
+    ));
+    lab.home.write("job.yaml", "io: {x: {datastore: far, path: a, mode: read}}\nscript: echo never\n");
+    let refused = lab.tow(["submit", "-f", "job.yaml", "--dry-run"]);
+    assert!(refused.code == 123 && refused.stderr.contains("`ssh_config: ~/.ssh/other`") && refused.stderr.contains("no node has"), "{refused:?}");
+    // A home means that of the node.
+    fs::create_dir_all(lab.slurm().home("alice").join("nas/b")).unwrap();
+    fs::write(lab.slurm().home("alice").join("nas/b/f"), "of the nas\n").unwrap();
+    lab.home.write("job.yaml", "io: {x: {datastore: nas, path: b, mode: read}}\nscript: cat ${{x}}/f\n");
+    assert_eq!(lab.tow(["run", "-f", "job.yaml"]).ok().stdout, "of the nas\n");
+    // Nor is it wrong because this machine has no such folder.
+    let doctor = lab.tow(["doctor"]);
+    let line = doctor.stdout.lines().find(|line| line.starts_with("store nas")).unwrap_or_default();
+    assert!(line.contains("ok") && line.contains("`lab`"), "{doctor:?}");
+}

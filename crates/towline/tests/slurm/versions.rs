@@ -17,6 +17,14 @@ fn a_cluster_of(release: &str, version: &str) {
     lines.sort_unstable();
     assert_eq!(lines.len(), 2, "{ran:?}");
     assert!(lines.iter().zip(["[0] 0 c", "[1] 1 c"]).all(|(line, begin)| line.starts_with(begin) && line.ends_with(" 0,1")), "{lines:?}");
+    // A shell beside a run that has all its GPUs, and another.
+    let held = lab.tow(["submit", "--nodes", "2", "-n", "2", "sleep", "1000"]).ok().id();
+    lab.until_state(&held, "running");
+    for rank in ["0", "1", "1"] {
+        let host = lab.tow(["ssh", &held, "--rank", rank, "--", "sh", "-c", "echo $(hostname) $RANK $CUDA_VISIBLE_DEVICES"]).ok().stdout;
+        assert!(host.starts_with('c') && host.ends_with(&format!(" {rank} 0\n")), "{host}");
+    }
+    lab.tow(["abort", &held, "--wait"]).ok();
     assert_eq!(lab.tow(["run", "sh", "-c", "exit 5"]).code, 5);
     let sweep = lab.tow(["submit", "--sweep", "x=1-5", "--", "sh", "-c", "exit ${{x}}"]).ok().id();
     assert_eq!(lab.tow(["wait", &sweep]).code, 1, "the first that is not 0");

@@ -188,5 +188,6 @@ fn a_job_that_its_node_cannot_start_says_so() {
     assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("not_started")), "{ended}");
     let why = lab.tow(["why", &id]).ok().stdout;
     assert!(why.contains("before anything of it began"), "{why}");
+    assert!(why.contains("`stage`") && why.contains("that its login host and its nodes share") && !why.contains("named above"), "{why}");
     assert!(fs::read_dir(lab.far(&id)).is_ok_and(|entries| entries.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("claim"))));
 }

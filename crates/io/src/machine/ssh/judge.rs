@@ -19,6 +19,11 @@ pub(super) struct Case<'a> {
     pub(super) may_ask: bool,
 }
 
+/// The host wants an answer that only a person can give.
+pub(super) fn wants_person(said: &str) -> bool {
+    said.lines().filter(|line| line.contains("Permission denied (")).any(|line| ["password", "keyboard-interactive"].iter().any(|way| line.contains(way)))
+}
+
 /// Servers drop some of many who come at once, before they know who it is: trying again helps.
 pub(super) fn is_crowded(said: &str) -> bool {
     let early = ["kex_exchange_identification:", "Connection reset by", "Connection closed by"];
@@ -88,14 +93,14 @@ impl Case<'_> {
     fn changed(&self, said: &str) -> Error {
         let place = said.lines().filter(|line| line.starts_with("Offending")).find_map(|line| line.split_once(" key in ")).map(|(_, place)| place.trim());
         let (file, line) = place.and_then(|place| place.rsplit_once(':')).unwrap_or((place.unwrap_or("known_hosts"), "?"));
-        let name = self.resolved.key_name();
-        Error::refused(format!(
-            "`{}`{} shows another host key than the one in {file}, line {line}: it is another machine, or somebody is in between",
-            self.host,
-            self.at()
-        ))
-        .hint("ask whoever runs it whether its key was changed")
-        .hint(format!("if so, forget the old one: ssh-keygen -f {} -R {}", super::super::quote::word(file), super::super::quote::word(&name)))
+        let own = self.resolved.key_name();
+        // ssh says whose key it is: of the host itself, or of one on the way.
+        let mut named = said.lines().filter_map(|line| line.trim().strip_prefix("Host key for ")?.split_once(" has changed")).map(|(name, _)| name.trim());
+        let name = named.next_back().unwrap_or(&own).to_owned();
+        let who = if name == own { format!("`{}`{}", self.host, self.at()) } else { format!("`{name}`, a host on the way to `{}`,", self.host) };
+        Error::refused(format!("{who} shows another host key than the one in {file}, line {line}: it is another machine, or somebody is in between"))
+            .hint("ask whoever runs it whether its key was changed")
+            .hint(format!("if so, forget the old one: ssh-keygen -f {} -R {}", super::super::quote::word(file), super::super::quote::word(&name)))
     }
 
     fn denied(&self, said: &str) -> Error {
@@ -242,6 +247,11 @@ mod tests {
         assert_eq!(kind, ErrorKind::Refused);
         assert!(text.contains("/state/known hosts, line 3"), "{text}");
         assert!(text.contains("ssh-keygen -f '/state/known hosts' -R '[10.0.0.1]:2200'"), "{text}");
+        let own = format!("{said}Host key for [10.0.0.1]:2200 has changed and you have requested strict checking.\n");
+        assert!(judged(&own, true).1.starts_with("`login` (10.0.0.1 port 2200) shows another host key"), "{}", judged(&own, true).1);
+        let bastion = judged(&format!("{said}Host key for [gate.example.org]:22022 has changed and you have requested strict checking.\n"), true).1;
+        assert!(bastion.starts_with("`[gate.example.org]:22022`, a host on the way to `login`, shows another host key"), "{bastion}");
+        assert!(bastion.contains("-R '[gate.example.org]:22022'") && !bastion.contains("10.0.0.1"), "{bastion}");
     }
 
     #[test]
@@ -251,6 +261,15 @@ mod tests {
         }
         for bad in ["", "-oProxyCommand=x", "a b", "a;b", "a\nb", "$(x)", "a'b"] {
             assert!(check_host(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_wants_a_person_is_told_from_one_that_does_not_know_the_key() {
+        assert!(wants_person("Banner (password)\nme@h: Permission denied (publickey,password).\r\n"));
+        assert!(wants_person("me@h: Permission denied (publickey,keyboard-interactive)."));
+        for other in ["me@h: Permission denied (publickey).", "ssh: connect to host h port 22: Connection refused", "your password has expired", ""] {
+            assert!(!wants_person(other), "{other}");
         }
     }
 

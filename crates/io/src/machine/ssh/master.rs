@@ -2,7 +2,7 @@
 
 use super::super::running::Running;
 use super::resolved::{Resolved, literal};
-use super::{Host, Known, judge};
+use super::{Client, Host, Known, judge};
 use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
@@ -34,8 +34,9 @@ impl Host {
         let resolved = Resolved::parse(&String::from_utf8_lossy(&ran.out));
         let digest = resolved.digest(&self.name, self.ssh_config.as_deref());
         let socket = literal(&self.sockets.join(&digest))?;
-        let host_keys = resolved.host_key_options(&self.known_hosts)?;
-        let known = Arc::new(Known { resolved, digest, socket, host_keys });
+        let client = Client::ask(&self.program);
+        let host_keys = resolved.host_key_options(&self.known_hosts, client)?;
+        let known = Arc::new(Known { resolved, client, digest, socket, host_keys });
         *self.known.lock().expect("no panic while held") = Some(known.clone());
         Ok(known)
     }

@@ -9,6 +9,7 @@
 
 mod call;
 mod channel;
+mod client;
 mod files;
 mod judge;
 mod marks;
@@ -20,6 +21,7 @@ mod slots;
 use super::relay::Relay;
 use super::{check, deadline, quote, shown};
 pub(crate) use channel::{Channel, Heard};
+pub use client::Client;
 use resolved::Resolved;
 use slots::{Slots, Stay};
 use std::ffi::OsString;
@@ -55,6 +57,8 @@ struct Host {
     /// How long a host may take to answer at all.
     patience: Duration,
     known: Mutex<Option<Arc<Known>>>,
+    /// When signing in last needed a person who was not there, by the digest of what was known, and what ssh said then.
+    unattended: Mutex<Option<(Instant, String, String)>>,
     slots: Arc<Slots>,
 }
 
@@ -62,6 +66,7 @@ struct Host {
 #[derive(Debug)]
 struct Known {
     resolved: Resolved,
+    client: Client,
     /// Of the socket and its lock.
     digest: String,
     /// The socket as an option of ssh.
@@ -84,7 +89,17 @@ impl SshTransport {
         }
         resolved::literal(&sockets)?;
         let (program, patience) = ("ssh".into(), ANSWER);
-        Ok(Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program, patience, known: Mutex::default(), slots: Arc::default() })))
+        Ok(Self(Arc::new(Host {
+            name,
+            ssh_config,
+            sockets,
+            known_hosts,
+            program,
+            patience,
+            known: Mutex::default(),
+            unattended: Mutex::default(),
+            slots: Arc::default(),
+        })))
     }
 
     /// With another program than the `ssh` on the path.
@@ -102,7 +117,17 @@ impl SshTransport {
     fn with(&self, program: OsString, patience: Duration) -> Self {
         let Host { name, ssh_config, sockets, known_hosts, .. } = &*self.0;
         let (name, ssh_config, sockets, known_hosts) = (name.clone(), ssh_config.clone(), sockets.clone(), known_hosts.clone());
-        Self(Arc::new(Host { name, ssh_config, sockets, known_hosts, program, patience, known: Mutex::default(), slots: Arc::default() }))
+        Self(Arc::new(Host {
+            name,
+            ssh_config,
+            sockets,
+            known_hosts,
+            program,
+            patience,
+            known: Mutex::default(),
+            unattended: Mutex::default(),
+            slots: Arc::default(),
+        }))
     }
 
     /// The words to become, for a shell or a command of the user on the terminal, over the same
@@ -112,7 +137,10 @@ impl SshTransport {
         let known = self.0.known(false)?;
         let mut command = vec![self.0.program.clone()];
         command.extend(self.0.config_words());
-        command.extend(["-t", "-S", &known.socket, "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none"].map(Into::into));
+        command.extend(["-t", "-S", &known.socket, "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"].map(Into::into));
+        if known.client.knows_remote_command() {
+            command.extend(["-o", "RemoteCommand=none"].map(Into::into));
+        }
         command.extend(known.host_keys.iter().flat_map(|option| ["-o".into(), option.into()]));
         command.extend(["--", &self.0.name].map(Into::into));
         if !words.is_empty() {

@@ -1,5 +1,6 @@
 //! What the user's ssh configuration says of a host, as `ssh -G` tells it.
 
+use super::Client;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
 
@@ -54,9 +55,10 @@ impl Resolved {
 
     /// The options by which keys of hosts are known. What the user has set for this host stays; a
     /// host that was never seen is taken as it is, one that has changed never.
-    pub(super) fn host_key_options(&self, ours: &Path) -> Result<Vec<String>> {
+    pub(super) fn host_key_options(&self, ours: &Path, client: Client) -> Result<Vec<String>> {
         let mut options = Vec::new();
-        if !self.is_strict {
+        // An older client asks its user, or refuses where nobody can be asked.
+        if !self.is_strict && client.takes_new_hosts() {
             options.push("StrictHostKeyChecking=accept-new".to_owned());
         }
         if let Some(theirs) = &self.known_hosts {
@@ -120,18 +122,22 @@ mod tests {
 
     #[test]
     fn new_hosts_are_taken_and_ours_comes_first() {
-        let options = Resolved::parse(PLAIN).host_key_options(Path::new("/state/100%/known_hosts")).expect("fine");
+        let options = Resolved::parse(PLAIN).host_key_options(Path::new("/state/100%/known_hosts"), Client::NEWEST).expect("fine");
         let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
         assert_eq!(options, ["StrictHostKeyChecking=accept-new", files]);
-        assert!(Resolved::parse(PLAIN).host_key_options(Path::new("/a\"b")).is_err());
+        assert!(Resolved::parse(PLAIN).host_key_options(Path::new("/a\"b"), Client::NEWEST).is_err());
     }
 
     #[test]
     fn what_the_user_has_set_stays() {
         let text = PLAIN.replace("checking ask", "checking true").replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
-        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours")).expect("fine"), [""; 0]);
+        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours"), Client::NEWEST).expect("fine"), [""; 0]);
         let text = PLAIN.replace("checking ask", "checking false");
-        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours")).expect("fine")[0], "StrictHostKeyChecking=accept-new", "never `no`");
+        assert_eq!(
+            Resolved::parse(&text).host_key_options(Path::new("/ours"), Client::NEWEST).expect("fine")[0],
+            "StrictHostKeyChecking=accept-new",
+            "never `no`"
+        );
     }
 
     #[test]

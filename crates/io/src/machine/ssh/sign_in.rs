@@ -5,14 +5,32 @@ use super::super::running::Said;
 use super::master::unseen;
 use super::{Host, Known, START, judge};
 use std::process::{Command, Stdio};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use towline_core::Result;
 
-const OPTIONS: [&str; 5] = ["ServerAliveInterval=5", "ServerAliveCountMax=3", "ClearAllForwardings=yes", "RemoteCommand=none", "LogLevel=INFO"];
+const OPTIONS: [&str; 4] = ["ServerAliveInterval=5", "ServerAliveCountMax=3", "ClearAllForwardings=yes", "LogLevel=INFO"];
+
+/// How long a host that wants to ask a person is not asked again on its own account.
+const UNATTENDED: Duration = Duration::from_secs(3600);
 
 impl Host {
+    /// A host that wanted to ask somebody will want to again. Each try is a failed login in its books, and some servers shut out who
+    /// has too many: a try that nobody attends is not repeated for a while. Whoever signs in on a terminal makes the master that is
+    /// then found here.
+    fn check_unattended(&self, known: &Known) -> Result<()> {
+        let refused = self.unattended.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match refused.filter(|(at, digest, _)| at.elapsed() < UNATTENDED && *digest == known.digest) {
+            Some((_, _, said)) => Err(self.case(&known.resolved, std::env::home_dir().as_deref(), false).judge(&said)),
+            None => Ok(()),
+        }
+    }
+
     /// Starts a master where there is none; whoever calls holds the lock.
     pub(super) fn sign_in(&self, known: &Known, may_ask: bool) -> Result<()> {
+        if !may_ask {
+            self.check_unattended(known)?;
+        }
         let mut pauses = [1, 2].into_iter();
         loop {
             let Some(said) = self.start_master(known, may_ask)? else { return Ok(()) };
@@ -22,8 +40,12 @@ impl Host {
             match (said, pauses.next().filter(|_| crowded)) {
                 (_, Some(pause)) => std::thread::sleep(Duration::from_secs(pause)),
                 (said, None) => {
+                    let said = said.unwrap_or_default();
+                    if !may_ask && judge::wants_person(&said) {
+                        *self.unattended.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), known.digest.clone(), said.clone()));
+                    }
                     let home = std::env::home_dir();
-                    return Err(self.case(&known.resolved, home.as_deref(), may_ask).judge(&said.unwrap_or_default()));
+                    return Err(self.case(&known.resolved, home.as_deref(), may_ask).judge(&said));
                 }
             }
         }
@@ -46,7 +68,8 @@ impl Host {
     fn with_options(&self, known: &Known, may_ask: bool) -> Command {
         let mut command = self.ssh();
         command.args(self.config_words()).arg("-T");
-        for option in OPTIONS.into_iter().chain(known.host_keys.iter().map(String::as_str)) {
+        let remote_command = known.client.knows_remote_command().then_some("RemoteCommand=none");
+        for option in OPTIONS.into_iter().chain(remote_command).chain(known.host_keys.iter().map(String::as_str)) {
             command.args(["-o", option]);
         }
         command.args(["-o", &format!("ConnectTimeout={}", self.patience.as_secs())]);
