@@ -166,8 +166,8 @@ impl Carrier {
             if fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none()) || !place.exists() {
                 continue;
             }
-            let target = Side { store: self.open(&io.io.store)?, path: io.io.path.clone() };
             let doing = |error: Error| error.while_doing(format!("`{}` cannot be collected; it is kept in {}", io.io.name, io.place));
+            let target = Side { store: self.open(&io.io.store).map_err(doing)?, path: io.io.path.clone() };
             self.move_to(here(place)?, target, &io.io.name).await.map_err(doing)?;
         }
         Ok(())

@@ -163,6 +163,10 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
     assignment.hold_on_failure = None;
     // What is read and written lies in the run's folder, for all nodes: the first sees to it.
     if let Some(data) = assignment.data.as_mut().filter(|_| node > 0) {
+        // The first may not have come so far yet.
+        for order in data.io.iter().filter(|order| order.io.mode == IoMode::Write) {
+            fs::create_dir_all(&order.place).map_err(|error| Error::refused(format!("{} cannot be made", order.place)).source_error(error))?;
+        }
         data.io.retain(|order| order.io.mode == IoMode::Mount);
     }
     if assignment.data.as_ref().is_some_and(|data| data.io.is_empty() && data.copy.is_none()) {

@@ -16,3 +16,4 @@ mod seeds;
 mod sweep;
 mod versions;
 mod why;
+mod written;
