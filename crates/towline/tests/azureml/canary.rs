@@ -114,7 +114,7 @@ impl Watch {
     fn nothing_shows(&self, meanwhile: bool) {
         let traffic = self.lab.aml.traffic();
         assert!(!traffic.is_empty() && !self.said.is_empty(), "nothing was asked or said");
-        let wanted: Vec<&[u8]> = self.canaries.values().map(|canary| canary.as_bytes()).collect();
+        let wanted: Vec<&[u8]> = self.canaries.values().map(String::as_bytes).collect();
         let blobs = self.lab.aml.blobs_holding_any(&wanted);
         assert!(blobs.is_empty(), "{:?} are in {blobs:?}", self.canaries.keys().collect::<Vec<_>>());
         for (what, canary) in &self.canaries {
