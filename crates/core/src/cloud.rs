@@ -107,6 +107,29 @@ impl Reply {
     }
 }
 
+/// Whoever is signed in, as a token says.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Who {
+    /// `alice@example.com`; of an application or a managed identity its name or its client id.
+    pub name: String,
+    /// The id of the user or the application in its tenant: nobody else has it.
+    pub id: String,
+    pub tenant: String,
+}
+
+impl Who {
+    /// From the claims of a token; `None` where it does not say whose it is.
+    pub fn from_claims(claims: &serde_json::Value) -> Option<Self> {
+        let text = |name: &str| claims[name].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let identity = text("xms_mirid").and_then(|id| id.rsplit('/').next());
+        let person = ["upn", "preferred_username", "unique_name", "email"].into_iter().find_map(text);
+        let application = ["app_displayname", "appid", "azp"].into_iter().find_map(text);
+        let id = text("oid").or_else(|| text("sub"))?;
+        let name = person.or(identity).or(application).unwrap_or(id);
+        Some(Self { name: name.to_owned(), id: id.to_owned(), tenant: text("tid").unwrap_or_default().to_owned() })
+    }
+}
+
 /// The cloud, as whoever is signed in. Throttling is waited out, tokens are renewed before they end,
 /// and what is not repeatable is never sent twice. An error means that there is no answer at all
 /// (`Unreachable`), or that nobody is signed in (`Refused`, with the way to sign in as hint).
@@ -124,6 +147,10 @@ pub trait Cloud: Send + Sync + Debug {
     fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>>;
     /// A token for a header of its own.
     fn token(&self, audience: Audience) -> Result<Secret>;
+    /// Where the cloud's pages of Azure ML are: `https://ml.azure.com`.
+    fn studio(&self) -> Result<String>;
+    /// Who is signed in.
+    fn who(&self) -> Result<Who>;
     /// A signature that lets into one container for so many days, made with the account's key.
     fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret>;
     /// A signature as it was given, a whole address or without its escapes, as services take it.
@@ -183,6 +210,16 @@ pub trait Objects: Send + Sync + Debug {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_says_whose_it_is() {
+        let who = |claims: serde_json::Value| Who::from_claims(&claims).map(|who| (who.name, who.id));
+        let of = |name: &str| Some((name.to_owned(), "o".to_owned()));
+        assert_eq!(who(serde_json::json!({"oid": "o", "upn": "alice@example.com", "appid": "az"})), of("alice@example.com"));
+        assert_eq!(who(serde_json::json!({"oid": "o", "appid": "c", "xms_mirid": "/subscriptions/s/…/userAssignedIdentities/tow"})), of("tow"));
+        assert_eq!(who(serde_json::json!({"oid": "o", "appid": "c", "upn": " "})), of("c"));
+        assert_eq!(who(serde_json::json!({"upn": "alice@example.com"})), None);
+    }
 
     #[test]
     fn a_call_shows_no_secret() {

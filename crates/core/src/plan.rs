@@ -5,6 +5,7 @@ use crate::job::{IoMode, Job};
 use crate::quantity::Memory;
 use crate::resolve::Resolved;
 use crate::sweep::Parameters;
+use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -34,6 +35,9 @@ pub struct Plan {
     /// it, or the submission's id where each run is called by its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<String>,
+    /// When it was submitted there, as the cluster tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Moment>,
 }
 
 impl Plan {
@@ -67,6 +71,7 @@ impl Plan {
             notes: self.notes.clone(),
             resubmits: self.resubmits.clone(),
             adopted: self.adopted.clone(),
+            made: self.made,
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
         notes,
         resubmits,
         adopted: None,
+        made: None,
     };
     Ok((plan, secrets))
 }

@@ -40,6 +40,7 @@ pub fn commands(page: impl AsRef<Path>) -> Vec<String> {
             commands.push(line.to_owned());
         }
     }
+    assert!(!commands.is_empty(), "the page has no block of shell");
     commands
 }
 

@@ -124,8 +124,10 @@ fn known(state: &StateFolder, config: &AzureConfig) -> Option<AzureSite> {
 pub(crate) fn folder(state: &StateFolder, record: &RunRecord) -> String {
     let known = std::fs::read(state.cluster(&record.cluster, "facts")).ok().and_then(|bytes| serde_json::from_slice::<KnownSite>(&bytes).ok());
     let named = NamedCluster::read(&state.cluster(&record.cluster, "definition")).ok().flatten();
+    let who = known.as_ref().and_then(|known| known.site.who.clone());
     let store = known.map_or_else(|| "workspaceblobstore".to_owned(), |known| known.site.store.name);
-    let stage = named.and_then(|named| AzureConfig::new(&named.name, &named.cluster, None, &user()).ok()).map(|config| config.stage).unwrap_or_default();
+    let config = named.and_then(|named| AzureConfig::new(&named.name, &named.cluster, None, &user()).ok());
+    let stage = config.map(|config| config.stage_of(who.as_ref())).unwrap_or_default();
     format!("azureml://datastores/{store}/paths/{stage}/runs/{}", record.id)
 }
 

@@ -95,8 +95,14 @@ impl Context {
 
     /// The history, for reading; an error with a next step when there is none.
     pub(crate) fn history(&self) -> Result<History> {
-        let history = self.maybe_history()?.ok_or_else(|| Error::not_found("there is no run yet").hint("begin with `tow run echo hello`"))?;
-        Ok(history)
+        if let Some(history) = self.maybe_history()? {
+            return Ok(history);
+        }
+        let error = Error::not_found("there is no run yet").hint("begin with `tow run echo hello`");
+        // Whoever has a far cluster may look for what another machine or tool submitted there.
+        let has_far = self.layers().is_ok_and(|layers| layers.config.clusters.values().any(|cluster| cluster.kind != ClusterKind::Local));
+        let elsewhere = has_far.then(|| "what a cluster itself knows: `tow ps --remote`; `tow adopt ID` takes it into the history here".to_owned());
+        Err(error.maybe_hint(elsewhere))
     }
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {

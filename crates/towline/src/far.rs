@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
 use towline_backends::local::client::{self, Heard};
-use towline_core::reason::Cause;
+use towline_core::reason::{Cause, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
@@ -99,6 +99,29 @@ pub(crate) fn ask_cluster(context: &Context, cluster: &str, make: &dyn Fn() -> R
 fn trouble(state: &StateFolder, cluster: &str, since: Moment) -> Option<String> {
     let status = ClusterStatus::read(&state.cluster(cluster, "status")).ok().flatten()?;
     status.trouble.filter(|_| status.at.is_some_and(|at| at >= since))
+}
+
+/// Has a run's cluster asked now. Where it does not answer, what is known stays as old as it is, which every verb says.
+pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
+    match ask_cluster(context, cluster, &|| Request::Refresh { run: run.clone() }, PATIENCE) {
+        Err(error) if error.kind() != ErrorKind::Unreachable => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What the platform wrote of a run that failed before any rank printed something. What cannot be asked now is one thing less to tell.
+pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecord) -> Vec<String> {
+    let has_failed = record.state.phase == Phase::Ended(Outcome::Failed);
+    let is_far = is_far(history, &record.id).unwrap_or(false);
+    let is_written = |log: &crate::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
+    let has_log = |state: &StateFolder| crate::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written));
+    if !has_failed || !is_far || context.state().is_ok_and(has_log) {
+        return Vec::new();
+    }
+    let Ok(cluster) = context.cluster(&record.cluster) else { return Vec::new() };
+    let Some((backend, _)) = cluster.far() else { return Vec::new() };
+    let words = crate::machines::connect(backend).and_then(|()| backend.last_words(&FarRun::known(&record.id, &record.state)));
+    words.unwrap_or_default()
 }
 
 /// Waits until the cluster has said yes or no to a submission. One that does not answer is not waited for: what is written down is
@@ -209,7 +232,7 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
         }
         let listed = listed.ok_or_else(|| {
             let kept = matches!(cluster, AnyCluster::Azure(_))
-                .then(|| "of a run on Azure ML only `outputs/`, logs and what its `io` wrote outlive the nodes".to_owned());
+                .then(|| "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) and what its `io` wrote outlive the nodes".to_owned());
             Error::not_found(format!("the run has no {}", path.display())).maybe_hint(kept)
         })?;
         found.push((path, listed));

@@ -8,13 +8,18 @@ use towline_testkit::{Home, until};
 const NAMED: &str = "canary-named-7f3a9c";
 const INHERITED: &str = "canary-inherited-51d08b";
 
-/// Files below `folder` that hold `needle`.
+/// Files below `folder` that hold `needle`. A folder that is not there would be searched in vain.
 fn holding(folder: &Path, needle: &str) -> Vec<String> {
+    assert!(folder.is_dir(), "{} is no folder", folder.display());
+    below(folder, needle)
+}
+
+fn below(folder: &Path, needle: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(holding(&path, needle));
+            found.extend(below(&path, needle));
         } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())) {
             found.push(path.display().to_string());
         }

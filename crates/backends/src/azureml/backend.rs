@@ -8,7 +8,7 @@ use super::site::AzureSite;
 use super::stage::Stage;
 use crate::far::seam;
 use async_trait::async_trait;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
 use towline_core::caps::Caps;
 use towline_core::cloud::Cloud;
@@ -27,12 +27,14 @@ pub struct AzureBackend {
     site: Mutex<Option<AzureSite>>,
     stage: Mutex<Option<Arc<Stage>>>,
     memory: Mutex<Memory>,
+    /// Once it is known who is signed in.
+    own_stage: OnceLock<String>,
 }
 
 impl AzureBackend {
     /// `known` is what was learnt of the workspace before.
     pub fn new(config: AzureConfig, cloud: Arc<dyn Cloud>, program: OwnProgram, known: Option<AzureSite>) -> Self {
-        Self { config, cloud, program, site: Mutex::new(known), stage: Mutex::new(None), memory: Mutex::new(Memory::default()) }
+        Self { config, cloud, program, site: Mutex::new(known), stage: Mutex::new(None), memory: Mutex::new(Memory::default()), own_stage: OnceLock::new() }
     }
 
     pub const fn config(&self) -> &AzureConfig {
@@ -60,6 +62,26 @@ impl AzureBackend {
         Ok(site)
     }
 
+    /// The path below which we keep what we bring.
+    pub fn own_stage(&self) -> String {
+        if !self.config.is_shared_name {
+            return self.config.stage.clone();
+        }
+        if let Some(stage) = self.own_stage.get() {
+            return stage.clone();
+        }
+        match self.cloud.who() {
+            Ok(who) => self.own_stage.get_or_init(|| self.config.stage_of(Some(&who))).clone(),
+            // Nothing can be staged either.
+            Err(_) => self.config.stage.clone(),
+        }
+    }
+
+    /// Whether a stage is ours; before it was named after who is signed in, it was named after the machine's user.
+    pub(super) fn is_own_stage(&self, stage: &str) -> bool {
+        stage == self.own_stage() || stage == self.config.stage
+    }
+
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,9 +95,21 @@ impl AzureBackend {
                 outcome => return outcome,
             }
         }
-        let stage = Arc::new(Stage::open(self.cloud.as_ref(), &self.site()?)?);
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&stage));
-        act(&stage)
+        let site = self.site()?;
+        let stage = Stage::open(self.cloud.as_ref(), &site)?;
+        let (stage, outcome) = match act(&stage) {
+            // The service gives out a key also where the account takes none: then whoever is signed in may be let in.
+            Err(error) if error.kind() == towline_core::ErrorKind::Refused && stage.is_by_key() => {
+                let by_token = Stage::by_token(self.cloud.as_ref(), &site)?;
+                match act(&by_token) {
+                    Ok(done) => (by_token, Ok(done)),
+                    Err(_) => (stage, Err(error)),
+                }
+            }
+            outcome => (stage, outcome),
+        };
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(stage));
+        outcome
     }
 
     pub(super) fn drop_stage(&self) {
@@ -91,7 +125,7 @@ impl AzureBackend {
     }
 
     pub(super) fn payload<'a>(&'a self, asked: &Asked<'a>, site: &'a AzureSite) -> Result<Payload<'a>> {
-        Payload::new(asked, &self.config, site, &self.program.digest)
+        Payload::new(asked, &self.config, site, &self.program.digest, self.own_stage())
     }
 }
 

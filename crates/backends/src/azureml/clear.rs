@@ -11,7 +11,7 @@ impl AzureBackend {
     /// Where its objects are, if they are ours to clear away.
     pub(super) fn own_grounds(&self, far: &FarRun) -> Result<Option<String>> {
         Ok(match self.grounds(far)? {
-            Grounds::Stage(stage) if stage == self.config.stage => Some(stage),
+            Grounds::Stage(stage) if self.is_own_stage(&stage) => Some(stage),
             _ => None,
         })
     }
@@ -23,7 +23,7 @@ impl AzureBackend {
             let is_over =
                 |report: &&RunReport| memory.finals.contains_key(&report.run) && memory.news.get(&report.run).is_some_and(|(version, _)| !version.is_empty());
             let stage = |run: &RunId| match memory.grounds.get(run) {
-                Some(Grounds::Stage(stage)) if *stage == self.config.stage => Some((run.clone(), stage.clone())),
+                Some(Grounds::Stage(stage)) if self.is_own_stage(stage) => Some((run.clone(), stage.clone())),
                 _ => None,
             };
             reports.iter().filter(is_over).filter_map(|report| stage(&report.run)).collect()

@@ -1,6 +1,7 @@
 //! What the configuration says of an Azure ML cluster.
 
 use serde::{Deserialize, Serialize};
+use towline_core::cloud::Who;
 use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
 
@@ -8,6 +9,9 @@ use towline_core::{Error, Result};
 pub const API: &str = "2024-04-01";
 /// Below which path of the workspace's datastore we keep what we bring, unless told otherwise.
 const USUAL_STAGE: &str = "towline";
+/// Users of machines and containers that are nobody in particular.
+const SHARED_NAMES: [&str; 14] =
+    ["", "root", "admin", "administrator", "ubuntu", "debian", "azureuser", "ec2-user", "vscode", "codespace", "jovyan", "runner", "user", "docker"];
 const PUBLIC: &str = "https://management.azure.com";
 
 /// A workspace, by what its address holds.
@@ -56,6 +60,8 @@ pub struct AzureConfig {
     pub workspace: String,
     pub target: Target,
     pub stage: String,
+    /// The stage is named after a user of the machine whose name many people have: whoever is signed in tells them apart.
+    pub is_shared_name: bool,
     pub endpoint: String,
     pub gpus_per_node: Option<u32>,
 }
@@ -96,6 +102,7 @@ impl AzureConfig {
                     .hint("`tow clusters --discover` lists what the workspace has"));
             }
         };
+        let is_shared_name = cluster.stage.is_none() && SHARED_NAMES.contains(&user.trim().to_ascii_lowercase().as_str());
         let stage = cluster.stage.clone().unwrap_or_else(|| format!("{USUAL_STAGE}/{}", safe(user)));
         let stage = stage.trim_matches('/').to_owned();
         if stage.is_empty() || !stage.split('/').all(|part| !matches!(part, "" | "." | "..") && part.chars().all(is_plain)) {
@@ -109,6 +116,7 @@ impl AzureConfig {
             workspace,
             target,
             stage,
+            is_shared_name,
             endpoint: cluster.endpoint.as_deref().unwrap_or(PUBLIC).trim_end_matches('/').to_owned(),
             gpus_per_node: cluster.gpus_per_node,
         };
@@ -134,6 +142,14 @@ impl AzureConfig {
                 Err(Error::config(format!("cluster `{}`: `virtual_cluster: {name}` is neither a name nor an id", self.name)))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The stage of whoever is signed in.
+    pub fn stage_of(&self, who: Option<&Who>) -> String {
+        match who.filter(|_| self.is_shared_name) {
+            Some(who) => format!("{USUAL_STAGE}/{}", safe(&who.name)),
+            None => self.stage.clone(),
         }
     }
 
@@ -168,6 +184,19 @@ mod tests {
         assert_eq!((config.target, config.stage.as_str()), (Target::Compute("NC24RSV3".into()), "towline/alice-smith"));
         let named = AzureConfig::new("s", &cluster("{kind: azureml, workspace: w, virtual_cluster: vc}"), None, "a").expect("by name");
         assert_eq!(named.scope(), None);
+    }
+
+    #[test]
+    fn people_who_are_root_have_stages_of_their_own() {
+        let text = "{kind: azureml, workspace: w, compute: c}";
+        let of = |text: &str, user: &str, name: &str| {
+            let who = Who { name: name.to_owned(), id: "o".into(), tenant: "t".into() };
+            AzureConfig::new("x", &cluster(text), None, user).expect("whole").stage_of(Some(&who))
+        };
+        assert_eq!(of(text, "root", "alice@example.com"), "towline/alice-example.com");
+        assert_eq!(of(text, "", "bob@example.com"), "towline/bob-example.com");
+        assert_eq!(of(text, "alice", "alice@example.com"), "towline/alice");
+        assert_eq!(of("{kind: azureml, workspace: w, compute: c, stage: ours}", "root", "alice@example.com"), "ours");
     }
 
     #[test]

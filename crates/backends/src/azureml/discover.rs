@@ -13,7 +13,7 @@ use towline_core::{Error, ErrorKind, Result};
 /// Pages of virtual clusters that are read at most.
 const MOST_PAGES: usize = 100;
 const GRAPH: &str = "2021-03-01";
-const IMAGES: &str = "2020-12-01-preview";
+pub(super) const IMAGES: &str = "2020-12-01-preview";
 pub(super) const IDENTITIES: &str = "2023-01-31";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -129,8 +129,11 @@ impl FarCluster for AzureBackend {
         self.bytes(run, attempt, source, offset, most)
     }
 
-    /// What a run left below `outputs`, and nothing else: its nodes are gone.
+    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes are gone.
     fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>> {
+        if let Some(path) = self.kept_by_service(run, path)? {
+            return self.artifacts(run, &path);
+        }
         let Some(root) = self.files_of(run, path)? else { return Ok(Vec::new()) };
         let items = self.with_stage(|objects| objects.list(&root))?;
         let below = |key: &str| match key.strip_prefix(&root)? {
@@ -143,8 +146,15 @@ impl FarCluster for AzureBackend {
         Ok(listed.map(|(path, item)| Listed { path, size: item.size, mode: 0o644, is_folder: false, link: None }).collect())
     }
     fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
+        if let Some(path) = self.kept_by_service(run, path)? {
+            return self.artifact_bytes(run, &path, offset, most);
+        }
         let Some(key) = self.files_of(run, path)? else { return Ok(Vec::new()) };
         Ok(self.with_stage(|objects| objects.range(&key, offset..offset.saturating_add(most)))?.unwrap_or_default())
+    }
+
+    fn last_words(&self, run: &FarRun) -> Result<Vec<String>> {
+        self.platform_words(run)
     }
 
     fn known_jobs(&self) -> Result<Vec<KnownJob>> {
@@ -156,6 +166,16 @@ impl FarCluster for AzureBackend {
 }
 
 impl AzureBackend {
+    /// The path of a file that run history keeps: any of another tool's job, and the platform's own logs of each.
+    fn kept_by_service(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let path = parts.join("/");
+        if path.is_empty() || parts.contains(&"..") {
+            return Ok(None);
+        }
+        Ok((super::artifacts::is_of_the_platform(&path) || self.grounds(far)? == Grounds::Foreign).then_some(path))
+    }
+
     /// Where a path of a run's folder lies in the stage.
     fn files_of(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
         let path = path.trim_matches('/').trim_start_matches("code/");

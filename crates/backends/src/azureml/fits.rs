@@ -42,6 +42,26 @@ fn slip<'s>(wanted: &str, job: &Job, site: &'s AzureSite) -> Option<&'s str> {
     }
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     nearest(wanted, site.instances.iter().map(|instance| short(&instance.name)).filter(|known| digits(known) == digits(wanted)))
+        .filter(|known| !has_other_features(wanted, known))
+}
+
+/// Azure's names have letters for what a machine has besides, after the number of its CPUs: `ND96amr_A100_v4` and `ND96amrs_A100_v4` are both
+/// machines, and a platform may call one by the other's name. Other letters are another machine; the same in another order are a slip.
+fn has_other_features(wanted: &str, known: &str) -> bool {
+    let parts = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        let begin = lower.find(|c: char| c.is_ascii_digit()).unwrap_or(lower.len());
+        let (family, rest) = lower.split_at(begin);
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, rest) = rest.split_at(end);
+        let (features, others) = rest.split_at(rest.find(['_', '-']).unwrap_or(rest.len()));
+        let mut letters: Vec<char> = features.chars().collect();
+        letters.sort_unstable();
+        (format!("{family}{number} {others}"), letters)
+    };
+    let ((wanted, wanted_letters), (known, known_letters)) = (parts(wanted), parts(known));
+    let are_letters = |letters: &[char]| letters.iter().all(|letter| "abcdeilmnoprst".contains(*letter));
+    wanted == known && wanted_letters != known_letters && are_letters(&wanted_letters) && are_letters(&known_letters)
 }
 
 /// What can never start is refused before it is sent.
@@ -102,4 +122,17 @@ pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> 
     Err(Error::config(format!("datastore `{}` is neither in the configuration nor in workspace `{}`", store.name, site.scope.workspace))
         .maybe_hint(did_you_mean(&store.name, names.iter().copied()))
         .hint(format!("the workspace has: {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_letters_are_another_machine_and_their_order_a_slip() {
+        assert!(has_other_features("ND96amr_A100_v4", "ND96amrs_A100_v4") && has_other_features("ND96_A100_v4", "ND96amrs_A100_v4"));
+        for slip in ["ND96arms_A100_v4", "ND96amrz_A100_v4", "NC96amr_A100_v4", "ND96amr_A10_v4", "ND96amrs_A100_v4"] {
+            assert!(!has_other_features(slip, "ND96amrs_A100_v4"), "{slip}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::config::Scope;
 use super::site::Flavour;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Without an image of the job's: one that any command finds its feet in.
 const USUAL: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04";
@@ -18,9 +19,26 @@ pub(super) struct Environment {
     pub image_version: Option<String>,
 }
 
+/// Beginnings of the platform's own images, where the list of them could not be read.
+const CURATED: [&str; 3] = ["amlt-sing/", "base/job/", "base/inference/"];
+
+/// Whether a virtual cluster has an image of that name itself. The list is the platform's, with or without tags; a name without `/` is none of a registry's.
+pub(super) fn is_curated(image: &str, listed: &BTreeSet<String>) -> bool {
+    let untagged = |name: &str| name.split_once(':').map_or_else(|| name.to_owned(), |(name, _)| name.to_owned());
+    let is_listed = listed.contains(image) || (!image.contains(':') && listed.iter().any(|name| untagged(name) == image));
+    is_listed || !image.contains('/') || CURATED.iter().any(|beginning| image.starts_with(beginning))
+}
+
 /// `image` is a curated environment of Azure ML (`AzureML-…`, `azureml:NAME:VERSION`, an id), a
-/// curated image of a virtual cluster (no `/` in its name), or an image of a registry.
-pub(super) fn environment(image: Option<&str>, has_gpus: bool, flavour: Flavour, scope: &Scope, image_version: Option<String>) -> Environment {
+/// curated image of a virtual cluster, of which `listed` are the known ones, or an image of a registry.
+pub(super) fn environment(
+    image: Option<&str>,
+    has_gpus: bool,
+    flavour: Flavour,
+    scope: &Scope,
+    image_version: Option<String>,
+    listed: &BTreeSet<String>,
+) -> Environment {
     let usual = if has_gpus { USUAL_GPU } else { USUAL };
     if let Some(version) = image_version {
         return Environment { image_version: Some(version), ..ours(image.unwrap_or(USUAL), scope) };
@@ -36,7 +54,7 @@ pub(super) fn environment(image: Option<&str>, has_gpus: bool, flavour: Flavour,
             Environment { id: format!("azureml://registries/azureml/environments/{name}/{version}"), register: None, image_version: None }
         }
         // The service wants an environment all the same.
-        Some(curated) if flavour == Flavour::Singularity && !curated.contains('/') => {
+        Some(curated) if flavour == Flavour::Singularity && is_curated(curated, listed) => {
             Environment { image_version: Some(curated.to_owned()), ..ours(USUAL, scope) }
         }
         Some(image) => ours(image, scope),
@@ -65,7 +83,8 @@ mod tests {
     #[test]
     fn each_kind_of_image_has_its_place() {
         let scope = Scope { subscription: "s".into(), resource_group: "g".into(), workspace: "w".into() };
-        let of = |image: &str, flavour| environment(Some(image), true, flavour, &scope, None);
+        let listed = BTreeSet::from(["other/acpt-3.0".to_owned(), "base/job/pytorch/acpt-2.1:20240101".to_owned()]);
+        let of = |image: &str, flavour| environment(Some(image), true, flavour, &scope, None, &listed);
         let own = of("amsword/setup:py36pt16", Flavour::Aml);
         assert!(own.id.contains("/workspaces/w/environments/tow-") && own.register.as_deref() == Some("amsword/setup:py36pt16"));
         assert_eq!(own, of("amsword/setup:py36pt16", Flavour::Aml));
@@ -73,6 +92,12 @@ mod tests {
         assert_eq!(of("azureml:mine:2", Flavour::Aml).register, None);
         assert_eq!(of("acpt-torch2.7-cuda12.6", Flavour::Singularity).image_version.as_deref(), Some("acpt-torch2.7-cuda12.6"));
         assert_eq!(of("lab.azurecr.io/x:1", Flavour::Singularity).image_version, None);
-        assert_eq!(environment(None, true, Flavour::Aml, &scope, None).register.as_deref(), Some(USUAL_GPU));
+        for name in ["amlt-sing/acpt-2.2.1", "base/job/pytorch/acpt-2.1:20240101", "base/job/pytorch/acpt-2.1", "other/acpt-3.0"] {
+            let curated = of(name, Flavour::Singularity);
+            assert_eq!((curated.image_version.as_deref(), curated.register.as_deref()), (Some(name), Some(USUAL)), "as the list has it");
+        }
+        assert_eq!(of("amsword/setup:py36pt16", Flavour::Singularity).image_version, None, "Docker Hub's");
+        assert_eq!(of("other/acpt-3.0", Flavour::Aml).image_version, None, "only virtual clusters have such");
+        assert_eq!(environment(None, true, Flavour::Aml, &scope, None, &listed).register.as_deref(), Some(USUAL_GPU));
     }
 }

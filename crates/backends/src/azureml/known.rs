@@ -6,7 +6,11 @@ use super::image::hash;
 use super::memory::Grounds;
 use super::observe::job_name;
 use super::report::JobView;
+use super::site::AzureSite;
+use super::state::NativeState;
+use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use towline_core::cloud::Call;
 use towline_core::job::{Job, Resources, Words};
 use towline_core::plan::{PLAN_VERSION, Plan, PlannedRun, Request};
@@ -17,6 +21,16 @@ use towline_wire::site::{FarRun, KnownJob};
 
 /// The newest so many are shown: a workspace keeps every job it ever had.
 const MOST: usize = 5_000;
+/// Jobs that are looked through for those that run.
+const NEWEST: usize = 1_000;
+
+/// Somebody whose jobs run on nodes of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    pub user: String,
+    pub nodes: u32,
+    pub jobs: Vec<String>,
+}
 
 /// What was submitted this long ago is seen, or gone.
 const SETTLED_MILLIS: u64 = 600_000;
@@ -45,6 +59,27 @@ impl AzureBackend {
         Ok(jobs)
     }
 
+    /// Who holds nodes of the cluster now, and how many: of its newest jobs those that run. Whoever has most comes first.
+    pub fn holders(&self) -> Result<Vec<Holder>> {
+        let site = self.site()?;
+        let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=ActiveOnly&jobType=Command", site.scope.id())));
+        let (mut read, mut held) = (0, BTreeMap::<String, Holder>::new());
+        pages(self.cloud(), "the jobs of the workspace", first, |page| {
+            let holds =
+                |job: &JobView| job.compute.eq_ignore_ascii_case(&site.compute_id) && matches!(job.state, NativeState::Running | NativeState::Cancelling);
+            for job in page.iter().filter_map(JobView::read).filter(holds) {
+                let holder = held.entry(job.user.clone()).or_insert_with(|| Holder { user: job.user.clone(), nodes: 0, jobs: Vec::new() });
+                holder.nodes += job.nodes;
+                holder.jobs.push(job.name);
+            }
+            read += page.len();
+            read >= NEWEST
+        })?;
+        let mut holders: Vec<Holder> = held.into_values().collect();
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.nodes));
+        Ok(holders)
+    }
+
     /// By its own order, where a run of ours has one; else made from what the service shows.
     pub(super) fn plan_for(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>> {
         if native.is_none() {
@@ -66,7 +101,7 @@ impl AzureBackend {
                 let order = self.with_stage(|objects| objects.json::<CrewOrder>(&format!("{stage}/{}", keys::order(&submission))))?;
                 Ok(order.map(followed))
             }
-            _ => foreign(&self.config.name, &document, &job).map(Some),
+            _ => foreign(&self.config.name, &site, &document, &job).map(Some),
         }
     }
 }
@@ -93,7 +128,7 @@ fn followed(order: CrewOrder) -> Plan {
 }
 
 /// A plan that says what another tool submitted, so that it can be shown, followed and ended; never submitted by it.
-fn foreign(cluster: &str, document: &Value, job: &JobView) -> Result<Plan> {
+fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> Result<Plan> {
     let properties = &document["properties"];
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let command = text(&properties["command"]).unwrap_or_else(|| job.name.clone());
@@ -103,7 +138,7 @@ fn foreign(cluster: &str, document: &Value, job: &JobView) -> Result<Plan> {
         name: Some(job.display_name.clone()),
         experiment: text(&properties["experimentName"]),
         cluster: Words::One(cluster.to_owned()),
-        resources: Resources { nodes: (job.nodes > 1).then_some(job.nodes), ..Resources::default() },
+        resources: Resources { nodes: (job.nodes > 1).then_some(job.nodes), gpus_per_node: gpus(properties, site, ranks), ..Resources::default() },
         launch: ranks.map(towline_core::job::Launch::Ranks),
         script: Some(command.replace("${{", "$${{")),
         ..Job::default()
@@ -125,7 +160,19 @@ fn foreign(cluster: &str, document: &Value, job: &JobView) -> Result<Plan> {
         notes: vec![format!("submitted by another tool, as {}", job.name)],
         resubmits: None,
         adopted: Some(job.name.clone()),
+        made: job.created,
     })
+}
+
+/// GPUs of a node: as many as its kind of machine has. Where that is not known, other tools start one process for each.
+fn gpus(properties: &Value, site: &AzureSite, ranks: Option<u32>) -> Option<u32> {
+    let resources = &properties["resources"];
+    let mut bags = resources["properties"].as_object().into_iter().flat_map(serde_json::Map::values);
+    let named = bags.find_map(|bag| bag["instanceType"].as_str().or_else(|| bag["instance_type"].as_str()));
+    let own = properties["computeId"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(&site.compute_id)).then_some(site.vm_size.as_deref()).flatten();
+    let asked = resources["properties"]["itp"]["resource_configuration"]["gpu_count"].as_u64().and_then(|gpus| u32::try_from(gpus).ok());
+    let machine = named.or_else(|| resources["instanceType"].as_str()).or(own).and_then(|name| site.instance(name)).map(|instance| instance.gpus);
+    asked.or(machine).or(ranks).filter(|gpus| *gpus > 0)
 }
 
 /// ACT's ids are ours but for a sign; others get one that is always the same.

@@ -115,14 +115,25 @@ impl AzureBackend {
                 Ok((reply.body[from..to].to_vec(), Some(reply.body.len() as u64)))
             }
             416 | 404 => Ok((Vec::new(), whole_length(&reply).ok())),
-            _ => Err(super::client::refusal("a log", &reply)),
+            _ => Err(log_refusal("a log", &reply)),
         }
     }
 }
 
-fn ranged(address: &str, offset: u64, most: u64) -> Call {
+pub(super) fn ranged(address: &str, offset: u64, most: u64) -> Call {
     let range = format!("bytes={offset}-{}", offset.saturating_add(most).saturating_sub(1));
     Call::get(address).audience(Audience::Nobody).header("range", Secret::new(range))
+}
+
+/// The storage's no to an address that run history has just given.
+pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
+    if reply.status != 403 {
+        return super::client::refusal(what, reply);
+    }
+    let code = reply.header("x-ms-error-code").map(|code| format!(" ({code})")).unwrap_or_default();
+    Error::refused(format!("{what}: the address that run history gave for it does not let in{code}"))
+        .hint("its signature may have ended: ask again in a moment, and look whether the clock of this machine is right")
+        .hint("storage behind a firewall or a private endpoint answers only from its network: is the VPN on?")
 }
 
 /// Where a log ends, as far as this answer to a question at `from` tells.
@@ -137,19 +148,19 @@ fn end(reply: &Reply, from: u64) -> Result<u64> {
 }
 
 /// `bytes 0-0/1234`, or `bytes */0` where there is nothing to give.
-fn whole_length(reply: &Reply) -> Result<u64> {
+pub(super) fn whole_length(reply: &Reply) -> Result<u64> {
     let told = reply.header("content-range").and_then(|text| text.rsplit('/').next()?.parse().ok());
     match (reply.status, told) {
         (206 | 416, Some(length)) => Ok(length),
         (200, _) => Ok(reply.body.len() as u64),
         (404 | 416, None) => Ok(0),
         (206, None) => Err(Error::unreachable("a log's length was not told")),
-        _ => Err(super::client::refusal("a log", reply)),
+        _ => Err(log_refusal("a log", reply)),
     }
 }
 
 /// What a file of run history is the log of; system logs are nobody's.
-fn which(name: &str) -> Option<(u32, LogSource)> {
+pub(super) fn which(name: &str) -> Option<(u32, LogSource)> {
     let (folder, file) = name.rsplit_once('/')?;
     let attempt = match folder {
         "user_logs" | "azureml-logs" | "logs/azureml" => 1,

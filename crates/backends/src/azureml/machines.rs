@@ -2,6 +2,7 @@
 
 use super::client::{url, versioned};
 use super::config::Scope;
+use super::discover::IMAGES;
 use super::probe::{CLUSTERS, all_of, whole};
 use super::site::{Flavour, InstanceFacts, QuotaFacts, is_amd};
 use serde_json::Value;
@@ -63,6 +64,20 @@ fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
         }
     }
     found
+}
+
+/// Images that a virtual cluster has itself, as its own subscription sees them. What the service does not tell is no reason to fail.
+pub(super) fn images(cloud: &dyn Cloud, scope: &Scope, cluster: &str, flavour: Flavour) -> BTreeSet<String> {
+    if flavour != Flavour::Singularity {
+        return BTreeSet::new();
+    }
+    let mut subscriptions = vec![cluster.split('/').nth(2).unwrap_or(&scope.subscription), &scope.subscription];
+    subscriptions.dedup();
+    let call = |subscription: &&str| Call::get(versioned(cloud, &format!("/subscriptions/{subscription}/providers/Microsoft.Singularity/images"), IMAGES));
+    let replies = cloud.call_all(&subscriptions.iter().map(call).collect::<Vec<_>>());
+    let lists = replies.into_iter().flatten().filter(towline_core::cloud::Reply::is_good).filter_map(|reply| all_of(cloud, "images", reply.json()?).ok());
+    let names = |list: Value| list["value"].as_array().into_iter().flatten().filter_map(|image| Some(image["name"].as_str()?.to_owned())).collect::<Vec<_>>();
+    lists.flat_map(names).collect()
 }
 
 /// Kinds of pods that an attached Kubernetes offers.

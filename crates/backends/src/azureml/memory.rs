@@ -46,6 +46,8 @@ pub(super) struct Memory {
     pub errors: HashMap<RunId, Option<RunError>>,
     /// Where logs of other tools' jobs ended when they were last looked at.
     pub ends: HashMap<RunId, Ends>,
+    /// Addresses of files that run history keeps, and when they were given.
+    pub addresses: HashMap<(RunId, String), (Instant, String)>,
     /// What of a submission is over only with the service's end.
     pub remains: HashMap<RunId, Remains>,
     /// Runs that are to end, and since when the service does not know them, or will not hear of it.
@@ -105,6 +107,7 @@ impl Memory {
         self.seen.remove(run);
         self.errors.remove(run);
         self.ends.remove(run);
+        self.addresses.retain(|(of, _), _| of != run);
         self.unheard.remove(run);
         self.told.remove(run);
         self.slow.remove(run);

@@ -12,6 +12,7 @@
 //! --remote` the pages of one list; who follows a run adds one listing of that run's logs to each look.
 //! An abort is one call and one word in the stage for each job, and one call for why each ended.
 
+mod artifacts;
 pub mod backend;
 mod cancel;
 mod clear;
@@ -24,7 +25,8 @@ mod far;
 mod fits;
 mod identity;
 mod image;
-mod known;
+pub mod known;
+mod limits;
 mod logs;
 mod machines;
 mod meant;

@@ -3,6 +3,7 @@
 use super::backend::AzureBackend;
 use super::config::Target;
 use super::data::is_native;
+use super::limits;
 use super::site::{AzureSite, Flavour, InstanceFacts};
 use towline_core::plan::Plan;
 use towline_core::resolve::IoPlan;
@@ -12,6 +13,7 @@ impl AzureBackend {
     pub fn notes(&self, plan: &Plan) -> Vec<String> {
         let mut notes: Vec<String> = plan.resolved.io.iter().filter_map(mounted).collect();
         notes.extend(self.held(plan));
+        notes.extend(limits::experiment_note(plan.job.experiment.as_deref()));
         // What was not asked for yet is no reason to ask now.
         if let Ok(site) = self.site() {
             notes.extend(quota(plan, &site));

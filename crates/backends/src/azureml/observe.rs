@@ -51,7 +51,7 @@ impl AzureBackend {
     fn learn(&self, far: &FarRun, job: &JobView) {
         let grounds = match (&job.run, &job.stage) {
             (Some(_), Some(stage)) => Grounds::Stage(stage.clone()),
-            (Some(_), None) => Grounds::Stage(self.config.stage.clone()),
+            (Some(_), None) => Grounds::Stage(self.own_stage()),
             (None, _) => Grounds::Foreign,
         };
         self.memory().grounds.insert(far.run.clone(), grounds);
@@ -69,7 +69,7 @@ impl AzureBackend {
     /// As far as it is known without asking.
     fn likely(&self, far: &FarRun) -> Grounds {
         let is_named_so = far.native.as_deref().is_none_or(|native| native == far.run.as_str());
-        let usual = || if is_named_so { Grounds::Stage(self.config.stage.clone()) } else { Grounds::Foreign };
+        let usual = || if is_named_so { Grounds::Stage(self.own_stage()) } else { Grounds::Foreign };
         self.memory().grounds.get(&far.run).cloned().unwrap_or_else(usual)
     }
 

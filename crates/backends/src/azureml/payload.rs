@@ -5,6 +5,7 @@ use super::data::{self, Data};
 use super::fits::{check_fits, check_secrets, known_stores, machine};
 use super::identity::{self, JobIdentity};
 use super::image::{self, Environment};
+use super::limits;
 use super::site::{AzureSite, Flavour, short};
 use super::words::{self, NativeWords};
 use serde_json::{Map, Value, json};
@@ -19,18 +20,22 @@ use towline_wire::crew::{CREW_VERB, keys};
 /// What the service allows a job beyond its own limit: our program ends it before.
 const SLACK: u64 = 3_600;
 
+/// More than a machine has: data loaders with workers are limited by its memory alone. The service's own 2g end them with SIGBUS.
+const USUAL_SHARED_MEMORY: &str = "1024g";
+
 const SHARED_MEMORY: &str = "SHARED_MEMORY_PERCENT";
 
 /// A job made definite for one workspace; a body for each of its runs.
 #[derive(Debug)]
 pub(super) struct Payload<'a> {
-    config: &'a AzureConfig,
     site: &'a AzureSite,
     submission: &'a RunId,
     job: &'a Job,
     resolved: &'a Resolved,
     /// Of our program.
     digest: &'a str,
+    /// The path of ours in the workspace's datastore.
+    stage: String,
     words: NativeWords,
     pub environment: Environment,
     pub identity: JobIdentity,
@@ -38,7 +43,8 @@ pub(super) struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn new(asked: &Asked<'a>, config: &'a AzureConfig, site: &'a AzureSite, digest: &'a str) -> Result<Self> {
+    pub(super) fn new(asked: &Asked<'a>, config: &'a AzureConfig, site: &'a AzureSite, digest: &'a str, stage: String) -> Result<Self> {
+        limits::check_tags(&asked.job.tags)?;
         let words = words::read(&asked.job.resources.native, site.flavour)?;
         let machine = machine(asked.job, config, site)?;
         check_fits(asked.resolved, config, site, machine.as_deref())?;
@@ -47,24 +53,24 @@ impl<'a> Payload<'a> {
         let amd = machine.as_deref().or(site.usual_pod.as_deref()).is_some_and(|machine| site.has_amd(machine));
         let image = chosen_image(asked.job, amd)?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
-        let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone());
+        let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone(), &site.images);
         known_stores(asked.resolved, site)?;
-        let data = data::data(asked.resolved, &|store| data::name_in(site, store, &config.stage))?;
-        Ok(Self { config, site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, words, environment, identity, data })
+        let data = data::data(asked.resolved, &|store| data::name_in(site, store, &stage))?;
+        Ok(Self { site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, stage, words, environment, identity, data })
     }
 
     /// The body of one run.
     pub(super) fn body(&self, run: &PlannedRun) -> Value {
         let mut properties = json!({
             "jobType": "Command",
-            "displayName": run.name,
-            "experimentName": self.job.experiment.as_deref().unwrap_or("towline"),
-            "description": self.resolved.program.display(),
+            "displayName": limits::display_name(&run.name),
+            "experimentName": limits::experiment(self.job.experiment.as_deref()),
+            "description": limits::description(&self.resolved.program.display()),
             "computeId": self.site.compute_id,
             "environmentId": self.environment.id,
             "command": self.command(&run.id),
             "tags": self.tags(&run.id),
-            "properties": {"tow.run": run.id, "tow.submission": self.submission, "tow.stage": self.config.stage},
+            "properties": {"tow.run": run.id, "tow.submission": self.submission, "tow.stage": self.stage},
             "inputs": self.inputs(),
             "outputs": self.outputs(&run.id),
             "resources": self.resources(),
@@ -100,7 +106,7 @@ impl<'a> Payload<'a> {
     }
 
     fn staged(&self, key: &str) -> String {
-        data::address(&self.site.store.name, &format!("{}/{key}", self.config.stage))
+        data::address(&self.site.store.name, &format!("{}/{key}", self.stage))
     }
 
     fn inputs(&self) -> Map<String, Value> {
@@ -123,9 +129,8 @@ impl<'a> Payload<'a> {
     }
 
     fn tags(&self, run: &RunId) -> Map<String, Value> {
-        let split = |tag: &str| tag.split_once([':', '=']).map_or_else(|| (tag.to_owned(), String::new()), |(name, value)| (name.to_owned(), value.to_owned()));
         let own = [("tow".to_owned(), run.to_string())];
-        self.job.tags.iter().map(|tag| split(tag)).chain(own).map(|(name, value)| (name, json!(value))).collect()
+        self.job.tags.iter().map(|tag| limits::split_tag(tag)).chain(own).map(|(name, value)| (name, json!(value))).collect()
     }
 
     /// One process a node: it is ours, and starts the ranks as everywhere.
@@ -180,9 +185,7 @@ impl<'a> Payload<'a> {
 
     fn resources(&self) -> Value {
         let mut resources = json!({"instanceCount": self.resolved.shape.nodes});
-        if let Some(size) = &self.words.shm_size {
-            resources["shmSize"] = json!(size);
-        }
+        resources["shmSize"] = json!(self.words.shm_size.as_deref().unwrap_or(USUAL_SHARED_MEMORY));
         if let Some(words) = &self.words.docker_args {
             resources["dockerArgs"] = json!(words);
         }
@@ -251,7 +254,7 @@ impl<'a> Payload<'a> {
     pub(super) fn stores(&self) -> Vec<&NamedStore> {
         let stores = self.resolved.io.iter().map(|io| &io.store).chain(self.resolved.copy.iter().map(|copy| &copy.store));
         let mut found: Vec<&NamedStore> = stores.filter(|store| store.datastore.kind == "azure_blob").collect();
-        found.dedup_by_key(|store| data::store_name(store, &self.config.stage));
+        found.dedup_by_key(|store| data::store_name(store, &self.stage));
         found
     }
 }

@@ -3,7 +3,7 @@
 use super::client::{found, get, good, list, next_page, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
 use super::data::is_registered_by_tow;
-use super::machines::{instances, offers, pods};
+use super::machines::{images, instances, offers, pods};
 use super::meant;
 use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, short};
 use serde_json::Value;
@@ -47,6 +47,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     let quotas = quotas(&target);
     let mut instances = instances(cloud, &offers(&scope, &compute_id, &location, &quotas, flavour), flavour)?;
     instances.extend(pods(&target));
+    let images = images(cloud, &scope, &compute_id, flavour);
     let mut site = AzureSite {
         compute_id,
         flavour,
@@ -62,6 +63,10 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
         usual_pod: target["properties"]["properties"]["defaultInstanceType"].as_str().map(ToOwned::to_owned),
         quotas,
         instances,
+        images,
+        studio: cloud.studio()?,
+        // Whoever is signed in may use it, known by name or not.
+        who: cloud.who().ok(),
         facts: Facts::default(),
         location,
         scope,

@@ -24,6 +24,8 @@ pub(super) struct JobView {
     pub display_name: String,
     pub user: String,
     pub nodes: u32,
+    /// The id of what it runs on.
+    pub compute: String,
     pub created: Option<Moment>,
     pub started: Option<Moment>,
     pub ended: Option<Moment>,
@@ -49,6 +51,7 @@ impl JobView {
             display_name: text(&properties["displayName"]).unwrap_or_else(|| name.clone()),
             user: text(&job["systemData"]["createdBy"]).unwrap_or_default(),
             nodes: properties["resources"]["instanceCount"].as_u64().and_then(|nodes| u32::try_from(nodes).ok()).unwrap_or(1),
+            compute: text(&properties["computeId"]).unwrap_or_default(),
             created: time(&job["systemData"]["createdAt"]),
             started: time(&own["StartTimeUtc"]),
             ended: time(&own["EndTimeUtc"]),

@@ -4,6 +4,7 @@ use super::config::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::Facts;
+use towline_core::cloud::Who;
 
 /// Which of the three it is: they are asked for resources in different words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub struct AzureSite {
     pub tenant: String,
     /// Where run history answers.
     pub api: String,
+    /// Where the cloud's pages of Azure ML are.
+    #[serde(default)]
+    pub studio: String,
     pub store: StoreFacts,
     /// Names of the workspace's datastores, whatever their kind.
     #[serde(default)]
@@ -99,6 +103,12 @@ pub struct AzureSite {
     /// The kind of pod that Kubernetes takes where none is named.
     #[serde(default)]
     pub usual_pod: Option<String>,
+    /// Names of images that a virtual cluster has itself.
+    #[serde(default)]
+    pub images: BTreeSet<String>,
+    /// Who is signed in.
+    #[serde(default)]
+    pub who: Option<Who>,
     pub facts: Facts,
 }
 
@@ -115,7 +125,7 @@ impl AzureSite {
 
     /// A page of the portal.
     pub fn portal(&self, job: &str) -> String {
-        format!("https://ml.azure.com/runs/{job}?wsid={}&tid={}", self.scope.id(), self.tenant)
+        format!("{}/runs/{job}?wsid={}&tid={}", self.studio, self.scope.id(), self.tenant)
     }
 }
 

@@ -15,6 +15,7 @@ const LASTS: Duration = Duration::from_secs(45 * 60);
 pub(super) struct Stage {
     objects: Box<dyn Objects>,
     made: Instant,
+    by_key: bool,
 }
 
 impl Stage {
@@ -26,10 +27,23 @@ impl Stage {
             400 | 401 | 403 | 404 => BlobAccess::Token,
             _ => access(&good("the workspace's storage", &reply)?).ok_or_else(|| refusal("the workspace's storage", &reply))?,
         };
-        let store = &site.store;
+        Self::with(cloud, site, access)
+    }
+
+    /// As whoever is signed in.
+    pub(super) fn by_token(cloud: &dyn Cloud, site: &AzureSite) -> Result<Self> {
+        Self::with(cloud, site, BlobAccess::Token)
+    }
+
+    fn with(cloud: &dyn Cloud, site: &AzureSite, access: BlobAccess) -> Result<Self> {
+        let (store, by_key) = (&site.store, matches!(access, BlobAccess::Key(_)));
         let place =
             BlobPlace { account: store.account.clone(), container: store.container.clone(), endpoint: store.endpoint.clone(), root: String::new(), access };
-        Ok(Self { objects: cloud.objects(&place)?, made: Instant::now() })
+        Ok(Self { objects: cloud.objects(&place)?, made: Instant::now(), by_key })
+    }
+
+    pub(super) const fn is_by_key(&self) -> bool {
+        self.by_key
     }
 
     pub(super) fn is_old(&self) -> bool {

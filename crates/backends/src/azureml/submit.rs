@@ -89,7 +89,7 @@ impl AzureBackend {
 
     /// An object of ours, below the stage.
     pub(super) fn staged(&self, key: &str) -> String {
-        format!("{}/{key}", self.config.stage)
+        format!("{}/{key}", self.own_stage())
     }
 
     fn register_environment(&self, payload: &Payload<'_>) -> Result<()> {
@@ -111,10 +111,11 @@ impl AzureBackend {
     /// Datastores of the job that the workspace does not know yet. What lets in is a signature for the
     /// one container, never the account's key; nothing at all, where the job has an identity.
     fn register_stores(&self, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<()> {
+        let stage = self.own_stage();
         for store in payload.stores() {
-            let name = data::name_in(site, store, &self.config.stage);
+            let name = data::name_in(site, store, &stage);
             // One that somebody else has registered is theirs.
-            if name != store_name(store, &self.config.stage) {
+            if name != store_name(store, &stage) {
                 continue;
             }
             let signature = if payload.identity == JobIdentity::None { self.signature(store, secrets)? } else { None };

@@ -65,6 +65,11 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     /// Bytes of a file of a run's folder.
     fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
 
+    /// The end of what the platform itself wrote of a job, for one whose own program never spoke.
+    fn last_words(&self, _run: &FarRun) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// What the cluster itself knows, whoever submitted it from wherever.
     fn known_jobs(&self) -> Result<Vec<KnownJob>>;
     /// The plan of a submission, or of a job that another tool submitted, by the cluster's own name for it.

@@ -31,6 +31,8 @@ impl Target {
 
 /// Candidates shown when several fit.
 const SHOWN: usize = 10;
+/// Who types more than the end of an id means a whole name.
+const SHORT: usize = 8;
 
 impl History {
     /// For verbs that only read: any unique part of an id, suffix first.
@@ -67,11 +69,19 @@ impl History {
         if found.iter().any(|id| id.as_str() == part) {
             found.retain(|id| id.as_str() == part);
         }
+        if found.is_empty() {
+            found = self.by_name_there(text.trim())?;
+        }
         if found.is_empty() && loosely {
             found = self.by_part(part)?;
         }
         match found.as_slice() {
-            [] => Err(Error::not_found(format!("no run is called `{text}`")).hint("`tow ps` lists the runs")),
+            [] => {
+                // A whole name that is not here may be what a cluster calls a job of another tool or another machine.
+                let elsewhere = (part.len() > SHORT)
+                    .then_some("a run of another machine or tool: `tow ps --remote` lists what a cluster knows, `tow adopt ID` takes it in");
+                Err(Error::not_found(format!("no run is called `{text}`")).hint("`tow ps` lists the runs").maybe_hint(elsewhere.map(str::to_owned)))
+            }
             [id] => self.target(&id.clone(), text),
             several => {
                 let mut listed: Vec<_> = several.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -101,6 +111,11 @@ impl History {
             "SELECT id FROM runs WHERE reversed >= ?1 AND reversed < ?2 UNION SELECT id FROM submissions WHERE is_sweep AND reversed >= ?1 AND reversed < ?2 LIMIT 12",
             params![from, to],
         )
+    }
+
+    /// What the cluster itself calls a job that was adopted, whole.
+    fn by_name_there(&self, name: &str) -> Result<Vec<RunId>> {
+        self.ids("SELECT id FROM submissions WHERE instr(plan, '\"adopted\"') > 0 AND json_extract(plan, '$.adopted') = ?1 LIMIT 12", params![name])
     }
 
     fn by_part(&self, part: &str) -> Result<Vec<RunId>> {

@@ -46,6 +46,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
         notes: Vec::new(),
         resubmits: None,
         adopted: None,
+        made: None,
     }
 }
 

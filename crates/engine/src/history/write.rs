@@ -78,7 +78,7 @@ impl Batch<'_> {
                 environment
             ])?;
         // A run from elsewhere is as old as it is; it is the latest here all the same.
-        let made = plan.adopted.as_ref().and_then(|_| plan.id.made()).map_or(at, |made| made.min(at));
+        let made = plan.adopted.as_ref().and_then(|_| plan.made.or_else(|| plan.id.made())).map_or(at, |made| made.min(at));
         plan.runs.iter().map(|run| self.insert_run(plan, run, state, made)).collect::<rusqlite::Result<_>>().map(Some)
     }
 

@@ -75,20 +75,17 @@ impl Endpoints {
         let told = told.get(0).unwrap_or(told);
         let text = |path: &str| told.pointer(path).and_then(Value::as_str).map(|text| text.trim_end_matches('/').to_owned()).filter(|text| !text.is_empty());
         let public = Self::public();
-        // These two are told by no cloud.
-        let (workspace, vault) = match endpoint {
-            place if place.ends_with(".chinacloudapi.cn") => ("https://ml.azure.cn".to_owned(), "https://vault.azure.cn".to_owned()),
-            place if place.ends_with(".usgovcloudapi.net") => ("https://ml.azure.us".to_owned(), "https://vault.usgovcloudapi.net".to_owned()),
-            _ => (public.workspace, public.vault),
-        };
+        // No cloud tells where its Azure ML is: it is beside the portal. Tokens for vaults are called after the end of vaults' names.
+        let beside_portal = text("/portal").and_then(|portal| portal.strip_prefix("https://portal.").map(|domain| format!("https://ml.{domain}")));
+        let vault_suffix = text("/suffixes/keyVaultDns").map(|suffix| suffix.trim_start_matches('.').to_owned());
         Some(Self {
             authority: text("/authentication/loginEndpoint")?,
             management: text("/authentication/audiences/0").unwrap_or_else(|| endpoint.to_owned()),
-            workspace,
-            vault,
+            workspace: beside_portal.unwrap_or(public.workspace),
+            vault: vault_suffix.as_ref().filter(|suffix| suffix.starts_with("vault.")).map_or(public.vault, |suffix| format!("https://{suffix}")),
             storage: public.storage,
             storage_suffix: text("/suffixes/storage").unwrap_or(public.storage_suffix),
-            vault_suffix: text("/suffixes/keyVaultDns").map(|suffix| suffix.trim_start_matches('.').to_owned()).unwrap_or(public.vault_suffix),
+            vault_suffix: vault_suffix.unwrap_or(public.vault_suffix),
         })
     }
 }
@@ -102,13 +99,25 @@ mod tests {
         let endpoint = "https://management.usgovcloudapi.net";
         let told = json!({
             "authentication": {"loginEndpoint": "https://login.microsoftonline.us/", "audiences": ["https://management.core.usgovcloudapi.net/", endpoint]},
+            "portal": "https://portal.azure.us",
             "suffixes": {"storage": "core.usgovcloudapi.net", "keyVaultDns": ".vault.usgovcloudapi.net"},
         });
         let found = Endpoints::read(endpoint, &told).expect("a cloud");
         assert_eq!(found.authority, "https://login.microsoftonline.us");
         assert_eq!(found.management, "https://management.core.usgovcloudapi.net");
         assert_eq!((found.workspace.as_str(), found.vault_suffix.as_str()), ("https://ml.azure.us", "vault.usgovcloudapi.net"));
+        assert_eq!(found.vault, "https://vault.usgovcloudapi.net");
         assert_eq!(Endpoints::read(endpoint, &json!([told])), Some(found), "older forms are lists");
+        let another = json!({
+            "portal": "https://portal.cloud.example/", "authentication": {"loginEndpoint": "https://login.cloud.example"},
+            "suffixes": {"keyVaultDns": ".vault.cloud.example"},
+        });
+        let another = Endpoints::read("https://management.cloud.example", &another).expect("a cloud");
+        assert_eq!(
+            (another.workspace.as_str(), another.vault.as_str()),
+            ("https://ml.cloud.example", "https://vault.cloud.example"),
+            "a cloud that nobody knew"
+        );
         let bare = Endpoints::read("https://stack", &json!({"authentication": {"loginEndpoint": "https://login"}})).expect("a cloud");
         assert_eq!((bare.management.as_str(), bare.storage_suffix.as_str()), ("https://stack", "core.windows.net"));
         for nothing in [json!({}), json!([]), json!("x"), json!({"authentication": {"loginEndpoint": ""}})] {

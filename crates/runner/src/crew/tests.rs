@@ -30,7 +30,7 @@ fn order_of(run: &RunId, nodes: u32) -> CrewOrder {
     let runs = vec![PlannedRun { id: run.clone(), name: String::new(), parameters: Vec::new() }];
     let request = Request { text: String::new() };
     let (cluster, kind) = (String::new(), String::new());
-    let plan = Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None };
+    let plan = Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None, made: None };
     CrewOrder { version: CREW_VERSION, plan, grace_millis: 100, collect_every: 60, word: "word".into(), secrets: None }
 }
 

@@ -79,17 +79,32 @@ impl Blobs {
         let (status, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK, StatusCode::NOT_FOUND])?;
         Ok((status == StatusCode::OK).then_some(bytes))
     }
-    /// All names that begin so, with their sizes; nothing if there is no such container.
+    /// Every container of the account.
+    pub(super) fn containers(&self) -> Outcome<Vec<String>> {
+        let (_, bytes) = self.send(Method::GET, "?comp=list", &[], Vec::new(), &[StatusCode::OK])?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(text.split("<Container>").skip(1).map(|entry| inside(entry, "Name")).collect())
+    }
+    /// Fine if it is gone.
+    pub(super) fn delete(&self, container: &str, name: &str) -> Outcome<()> {
+        let target = format!("{container}/{}", encoded(name));
+        self.send(Method::DELETE, &target, &[], Vec::new(), &[StatusCode::ACCEPTED, StatusCode::NOT_FOUND]).map(drop)
+    }
+    /// All names that begin so, each with a mark that is another when its bytes are others.
+    pub(super) fn list_marked(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, String)>> {
+        self.list_entries(container, prefix, |entry| (inside(entry, "Name"), inside(entry, "Etag")))
+    }
+    /// All names that begin so, with their sizes. A container that is not there is an error: an empty answer would hide the mistake of whoever asks.
     pub(super) fn list(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, u64)>> {
+        self.list_entries(container, prefix, |entry| (inside(entry, "Name"), inside(entry, "Content-Length").parse().unwrap_or(0)))
+    }
+    fn list_entries<T>(&self, container: &str, prefix: &str, read: impl Fn(&str) -> T) -> Outcome<Vec<T>> {
         let (mut found, mut marker) = (Vec::new(), String::new());
         loop {
             let target = format!("{container}?restype=container&comp=list&prefix={}&marker={}", word(prefix), word(&marker));
-            let (status, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK, StatusCode::NOT_FOUND])?;
-            if status == StatusCode::NOT_FOUND {
-                return Ok(found);
-            }
+            let (_, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK])?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            found.extend(text.split("<Blob>").skip(1).map(|entry| (inside(entry, "Name"), inside(entry, "Content-Length").parse().unwrap_or(0))));
+            found.extend(text.split("<Blob>").skip(1).map(&read));
             marker = inside(&text, "NextMarker");
             if marker.is_empty() {
                 return Ok(found);

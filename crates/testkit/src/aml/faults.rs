@@ -77,6 +77,12 @@ pub struct Conditions {
     pub default_output: bool,
     /// Whether datastores give signatures that expire where they are asked for such, or their key all the same.
     pub expirable_secrets: bool,
+    /// Datastores give a key that the storage account does not take: it allows identities alone.
+    pub forbidden_keys: bool,
+    /// Jobs find an image with no bash, few programs, a user who is not root, and a work folder that is not theirs to write to.
+    pub poor_image: bool,
+    /// How long a mount remembers what is in a folder: what others write is not seen before.
+    pub mount_cache: Duration,
     /// How often a cancellation is answered with 202 when it is asked about.
     pub cancel_polls: usize,
     /// The wish that comes with a 202, in seconds; the published description has at least 10.
@@ -104,6 +110,9 @@ impl Default for Conditions {
             device: Device { interval: 5, slow_downs: 0, pending: 1, refusal: None, ended: false },
             default_output: true,
             expirable_secrets: false,
+            forbidden_keys: false,
+            poor_image: false,
+            mount_cache: Duration::from_secs(120),
             cancel_polls: 1,
             poll_after: Some(10),
             quotas: clusters::quotas(),

@@ -70,6 +70,7 @@ fn check(asked: &Value) -> Result<(), Answer> {
     if !["Command", "Sweep", "Pipeline", "AutoML", "Spark"].contains(&kind) {
         return Err(invalid(&format!("The job type '{kind}' is unknown.")));
     }
+    check_texts(asked)?;
     if kind != "Command" {
         return Ok(());
     }
@@ -95,6 +96,30 @@ fn check(asked: &Value) -> Result<(), Answer> {
     }
     if is_singularity(asked) && asked["identity"]["identityType"] == "Managed" {
         return Err(invalid("Managed identity is not supported for virtual cluster jobs."));
+    }
+    Ok(())
+}
+
+/// Letters of an experiment's name, and the published lengths of what people write.
+fn check_texts(asked: &Value) -> Result<(), Answer> {
+    let experiment = asked["experimentName"].as_str().unwrap_or("Default");
+    let letters = experiment.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if !letters || experiment.len() > 255 || !experiment.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+        return Err(invalid(&format!(
+            "The experiment name '{experiment}' is invalid. It must be 1-255 characters long, start with a letter or number, and hold letters, numbers, underscores and dashes."
+        )));
+    }
+    for (field, most) in [("description", 5_000), ("displayName", 256)] {
+        if asked[field].as_str().is_some_and(|text| text.chars().count() > most) {
+            return Err(invalid(&format!("The field {field} must be a string with a maximum length of {most}.")));
+        }
+    }
+    for field in ["tags", "properties"] {
+        let Some(entries) = asked[field].as_object() else { continue };
+        let is_long = |(name, value): (&String, &Value)| name.chars().count() > 100 || value.as_str().is_some_and(|value| value.chars().count() > 1_000);
+        if entries.len() > 50 || entries.iter().any(is_long) || entries.contains_key("") {
+            return Err(invalid(&format!("The {field} exceed the limits: 50 of them, 100 characters for a key, 1000 for a value.")));
+        }
     }
     Ok(())
 }

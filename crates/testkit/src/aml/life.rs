@@ -4,7 +4,7 @@ use super::document::Job;
 use super::ids::Scope;
 use super::run::{Attempt, End};
 use super::world::World;
-use super::{logs, run};
+use super::{images, logs, run};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +55,8 @@ impl Life {
             if let Some(message) = broken {
                 return End::Failed(user_error(&message));
             }
-            let mut attempt = match Attempt::prepare(self, number) {
+            let prepared = images::check(self).and_then(|()| Attempt::prepare(self, number));
+            let mut attempt = match prepared {
                 Ok(attempt) => attempt,
                 Err(message) => return End::Failed(user_error(&message)),
             };
@@ -102,7 +103,8 @@ impl Life {
         }
         // The last lines are there before the last word is.
         let last = self.job(|job| [job.states.as_slice(), &[state.to_owned()]].concat()).unwrap_or_default();
-        logs::write_system(&self.world, &self.name, &last);
+        let message = error.as_ref().and_then(|error| error["error"]["message"].as_str());
+        logs::write_system(&self.world, &self.name, &last, message);
         self.job(|job| {
             job.error = error;
             job.turn(state);

@@ -36,10 +36,13 @@ impl Log {
     }
 }
 
-/// The platform's own log, which is written anew each time.
-pub(super) fn write_system(world: &World, job: &str, states: &[String]) {
+/// The platform's own log, which is written anew each time, with why a job failed.
+pub(super) fn write_system(world: &World, job: &str, states: &[String], error: Option<&str>) {
     let now = clock::now();
-    let text = states.iter().fold(String::new(), |text, state| text + &format!("{now} lifecycler: {state}\n"));
+    let mut text = states.iter().fold(String::new(), |text, state| text + &format!("{now} lifecycler: {state}\n"));
+    if let Some(error) = error {
+        text += &format!("{now} lifecycler: ERROR {error}\n");
+    }
     let name = format!("{}system_logs/lifecycler/lifecycler.log", Job::artifacts(job));
     let _ = world.blobs.put(CONTAINER, &name, text.into_bytes());
 }

@@ -18,6 +18,7 @@ mod document;
 mod faults;
 mod history;
 mod ids;
+mod images;
 mod inputs;
 mod jobs;
 pub mod judge;
@@ -143,15 +144,16 @@ impl Aml {
     pub fn status(&self, job: &str) -> Option<String> {
         self.world.with_job(job, |job| job.status.clone())
     }
-    /// Every state a job has been in, in order.
+    /// Every state a job has been in, in order. A job that the service does not know has no states to look through.
+    #[track_caller]
     pub fn states(&self, job: &str) -> Vec<String> {
-        self.world.with_job(job, |job| job.states.clone()).unwrap_or_default()
+        self.world.with_job(job, |job| job.states.clone()).unwrap_or_else(|| panic!("the service knows no job {job}"))
     }
     /// What a failed job says of itself: the service's error, and what its processes wrote.
     pub fn last_words(&self, job: &str) -> String {
         let error = self.world.with_job(job, |job| job.error.clone()).flatten();
         let (blobs, begin) = (&self.world.blobs, format!("{}user_logs/", document::Job::artifacts(job)));
-        let logs = blobs.list(document::CONTAINER, &begin).unwrap_or_default().into_iter();
+        let logs = blobs.list(document::CONTAINER, &begin).unwrap().into_iter();
         let text = |name: String| {
             let bytes = blobs.get(document::CONTAINER, &name).ok().flatten().unwrap_or_default();
             format!("{name}:\n{}", String::from_utf8_lossy(&bytes))
@@ -191,17 +193,32 @@ impl Aml {
     pub fn kept_secrets(&self) -> Vec<String> {
         self.world.vault.names()
     }
-    /// Blobs of the workspace that hold these bytes.
+    /// Blobs that hold these bytes, in whichever container of the account: `CONTAINER/NAME`.
     #[track_caller]
     pub fn blobs_holding(&self, bytes: &[u8]) -> Vec<String> {
+        self.blobs_holding_any(&[bytes]).into_iter().map(|(_, name)| name).collect()
+    }
+    /// The same for many, each blob read once: which of them, and where. Programs are left out: the name of one is the digest of what is in it.
+    #[track_caller]
+    pub fn blobs_holding_any(&self, wanted: &[&[u8]]) -> Vec<(usize, String)> {
         let blobs = &self.world.blobs;
-        let containers = [format!("azureml-blobstore-{}", self.scope().workspace), datastores::ARTIFACTS.to_owned()];
-        let all = containers.iter().flat_map(|container| blobs.list(container, "").unwrap().into_iter().map(move |(name, _)| (container, name)));
-        let holds = |(container, name): &(&String, String)| {
-            let found = blobs.get(container, name).unwrap().unwrap_or_default();
-            found.windows(bytes.len()).any(|window| window == bytes)
-        };
-        all.filter(holds).map(|(container, name)| format!("{container}/{name}")).collect()
+        let mut containers = blobs.containers().unwrap();
+        // The account's listing may have pages; these two are where a leak would be.
+        containers.extend([self.container(), datastores::ARTIFACTS.to_owned()]);
+        containers.sort_unstable();
+        containers.dedup();
+        let (mut searched, mut found) = (0, Vec::new());
+        for container in &containers {
+            let names = blobs.list(container, "").unwrap().into_iter().map(|(name, _)| name).filter(|name| !name.contains("/bin/tow-"));
+            for name in names {
+                let bytes = blobs.get(container, &name).unwrap().unwrap_or_default();
+                let held = wanted.iter().enumerate().filter(|(_, wanted)| bytes.windows(wanted.len()).any(|window| window == **wanted));
+                found.extend(held.map(|(number, _)| (number, format!("{container}/{name}"))));
+                searched += 1;
+            }
+        }
+        assert!(searched > 0, "no blob was searched");
+        found
     }
     /// All of it as lines of JSON.
     pub fn write_recorded(&self, file: &Path) -> std::io::Result<()> {

@@ -1,4 +1,5 @@
-//! Folders that a job writes into, and their way into the store.
+//! Folders that a job writes into, and their way into the store. A mount is a node's own, as the real one is: a file goes to the store when
+//! whoever wrote it has closed it, others see it when what they remember of the folder is old, and what is removed is removed there.
 
 use super::blobs::Blobs;
 use super::document::{CONTAINER, Job};
@@ -6,27 +7,59 @@ use super::inputs;
 use super::life::Life;
 use super::node;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
-/// The bytes of a file, where it is, and how long and new it was.
-pub(super) type Changed = (Vec<u8>, PathBuf, (u64, SystemTime));
+/// How long and how new a file is.
+type Facts = (u64, SystemTime);
+
+/// A file that is to go to the store: which output's, where it is, and how it was when it was found.
+pub(super) struct Changed {
+    output: usize,
+    file: PathBuf,
+    facts: Facts,
+}
+
+/// When the folders are looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Somebody may write to them meanwhile.
+    Running,
+    /// Nobody does for the moment, and what is open stays so.
+    Frozen,
+    /// Nobody will any more.
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A mount: while the job runs, closed files alone, and what others write comes back.
+    Mount,
+    /// Carried away when the job has ended.
+    Upload,
+    /// The run's own folders, which the service sends on while they are written.
+    Artifacts,
+}
 
 #[derive(Debug)]
 pub(super) struct Output {
     pub name: String,
+    pub node: usize,
     pub folder: PathBuf,
-    /// As through a mount, not only at the end.
-    pub while_running: bool,
+    kind: Kind,
     container: String,
     prefix: String,
-    sent: BTreeMap<PathBuf, (u64, SystemTime)>,
+    sent: BTreeMap<PathBuf, Facts>,
+    /// Which bytes of a blob were last seen, by its mark.
+    seen: BTreeMap<String, String>,
+    looked: Instant,
 }
 
-/// Named outputs, one folder for all nodes as a mount is; and each node's `outputs` and `logs`, which are artifacts of the run.
-pub(super) fn all(life: &Life, asked: &Value, attempt: &Path) -> Result<Vec<Output>, String> {
+/// Named outputs of every node. One that asks for a path of its own is in one place for all nodes of this machine.
+pub(super) fn all(life: &Life, asked: &Value, attempt: &Path, nodes: usize) -> Result<Vec<Output>, String> {
     let mut found = Vec::new();
     for (name, output) in asked["outputs"].as_object().into_iter().flatten() {
         let address = output["uri"].as_str().map(ToOwned::to_owned).or_else(|| life.job(|job| job.output_address(name))).unwrap_or_default();
@@ -35,17 +68,18 @@ pub(super) fn all(life: &Life, asked: &Value, attempt: &Path) -> Result<Vec<Outp
         drop(workspaces);
         let (container, prefix) = place.ok_or_else(|| format!("The output '{name}' ({address}) is nowhere."))?;
         let wanted = asked["properties"][format!("AZURE_ML_OUTPUT_PathOnCompute_{name}")].as_str();
-        let folder = wanted.map_or_else(|| attempt.join("outputs").join(name), PathBuf::from);
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let while_running = output["mode"].as_str().is_none_or(|mode| mode == "ReadWriteMount");
-        // A mount shows what is there already.
-        if while_running {
-            inputs::bring_folder(&life.world, &container, &prefix, &folder)?;
+        let kind = if output["mode"].as_str().is_none_or(|mode| mode == "ReadWriteMount") { Kind::Mount } else { Kind::Upload };
+        let prefix = if prefix.trim_matches('/').is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
+        for node in 0..if wanted.is_some() { 1 } else { nodes } {
+            let folder = wanted.map_or_else(|| attempt.join(format!("node-{node}/outputs")).join(name), PathBuf::from);
+            fs::create_dir_all(&folder).and_then(|()| for_everybody(&folder)).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let mut output = Output::new(name, node, folder, kind, &container, &prefix);
+            // A mount shows what is there already.
+            if kind == Kind::Mount {
+                output.refresh(&life.world.blobs, &BTreeSet::new())?;
+            }
+            found.push(output);
         }
-        let prefix = format!("{}/", prefix.trim_end_matches('/'));
-        let mut output = Output { name: name.clone(), folder, while_running, container, prefix, sent: BTreeMap::new() };
-        output.sent = output.files().into_iter().collect();
-        found.push(output);
     }
     Ok(found)
 }
@@ -53,45 +87,175 @@ pub(super) fn all(life: &Life, asked: &Value, attempt: &Path) -> Result<Vec<Outp
 /// The folders of a node that are artifacts of the run.
 pub(super) fn artifacts(job: &str, attempt: &Path, nodes: usize) -> Vec<Output> {
     let pairs = (0..nodes).flat_map(|node| ["outputs", "logs"].map(|name| (node, name)));
-    let output = |(node, name): (usize, &str)| Output {
-        name: format!("{name}-{node}"),
-        folder: node::folder(attempt, node).join(name),
-        while_running: true,
-        container: CONTAINER.to_owned(),
-        prefix: format!("{}{name}/", Job::artifacts(job)),
-        sent: BTreeMap::new(),
+    let output = |(node, name): (usize, &str)| {
+        Output::new(name, node, node::folder(attempt, node).join(name), Kind::Artifacts, CONTAINER, &format!("{}{name}/", Job::artifacts(job)))
     };
     pairs.map(output).collect()
 }
 
+/// What a node's processes see: the folder of each output by its name.
+pub(super) fn of_node(outputs: &[Output], node: usize) -> BTreeMap<String, String> {
+    let is_seen = |output: &&Output| output.node == node || !outputs.iter().any(|other| other.name == output.name && other.node == node);
+    outputs.iter().filter(is_seen).map(|output| (output.name.clone(), output.folder.display().to_string())).collect()
+}
+
+/// Clocks of file systems go in steps: what is newer than this was perhaps written while the folders were looked through.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Carries to the store what has changed, in the order in which it was written: a file that was written after another is not there before it.
+pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
+    let now = Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0));
+    let before = SystemTime::UNIX_EPOCH + now.saturating_sub(STEP);
+    let mut changed: Vec<Changed> = Vec::new();
+    for (number, output) in outputs.iter().enumerate().filter(|(_, output)| when == When::Ended || output.kind != Kind::Upload) {
+        changed.extend(output.changed().into_iter().map(|(file, facts)| Changed { output: number, file, facts }));
+    }
+    changed.retain(|changed| when != When::Running || changed.facts.1 < before);
+    if !changed.is_empty() {
+        let open = written_to(outputs);
+        changed.sort_by_key(|changed| (changed.facts.1, std::cmp::Reverse(changed.output)));
+        for changed in changed {
+            let output = &mut outputs[changed.output];
+            // What is still written to is not there for others, however long it takes.
+            if output.kind == Kind::Artifacts || !open.contains(&changed.file) {
+                output.send(blobs, &changed);
+            }
+        }
+    }
+    outputs.iter_mut().filter(|output| output.kind == Kind::Mount).for_each(|output| output.remove_gone(blobs));
+}
+
+/// Brings what others have written since, where what is remembered is older than this.
+pub(super) fn refresh_old(outputs: &mut [Output], blobs: &Blobs, cache: Duration) {
+    let is_old = |output: &Output| output.kind == Kind::Mount && output.looked.elapsed() >= cache;
+    if outputs.iter().any(is_old) {
+        let open = written_to(outputs);
+        for output in outputs.iter_mut().filter(|output| is_old(output)) {
+            let _ = output.refresh(blobs, &open);
+        }
+    }
+}
+
 impl Output {
-    /// Every file that is new or has changed, with what is in it.
-    pub(super) fn changed(&self) -> Vec<Changed> {
-        let new = self.files().into_iter().filter(|(file, facts)| self.sent.get(file) != Some(facts));
-        new.filter_map(|(file, facts)| Some((fs::read(&file).ok()?, file, facts))).collect()
+    fn new(name: &str, node: usize, folder: PathBuf, kind: Kind, container: &str, prefix: &str) -> Self {
+        let (name, container, prefix) = (name.to_owned(), container.to_owned(), prefix.to_owned());
+        Self { name, node, folder, kind, container, prefix, sent: BTreeMap::new(), seen: BTreeMap::new(), looked: Instant::now() }
     }
 
-    /// Sends what has changed. Where the store fails, it is sent the next time.
-    pub(super) fn send(&mut self, blobs: &Blobs, changed: Vec<Changed>) {
-        for (bytes, file, facts) in changed {
-            let inner = file.strip_prefix(&self.folder).unwrap_or(&file).to_string_lossy().into_owned();
-            if blobs.put(&self.container, &format!("{}{inner}", self.prefix), bytes).is_ok() {
-                self.sent.insert(file, facts);
+    /// Every file that is new or has changed.
+    fn changed(&self) -> Vec<(PathBuf, Facts)> {
+        self.files().into_iter().filter(|(file, facts)| self.sent.get(file) != Some(facts)).collect()
+    }
+
+    /// Where the store fails, or somebody writes to it meanwhile, it is sent the next time.
+    fn send(&mut self, blobs: &Blobs, changed: &Changed) {
+        let Ok(bytes) = fs::read(&changed.file) else { return };
+        if facts(&changed.file) != Some(changed.facts) {
+            return;
+        }
+        if blobs.put(&self.container, &self.blob(&changed.file), bytes).is_ok() {
+            self.sent.insert(changed.file.clone(), changed.facts);
+        }
+    }
+
+    fn remove_gone(&mut self, blobs: &Blobs) {
+        let gone: Vec<PathBuf> = self.sent.keys().filter(|file| !file.exists()).cloned().collect();
+        for file in gone {
+            if blobs.delete(&self.container, &self.blob(&file)).is_ok() {
+                self.sent.remove(&file);
             }
         }
     }
 
-    fn files(&self) -> Vec<(PathBuf, (u64, SystemTime))> {
+    /// What differs in the store is brought here, and what is gone there goes here; what was changed here stays as it is here.
+    fn refresh(&mut self, blobs: &Blobs, open: &BTreeSet<PathBuf>) -> Result<(), String> {
+        self.looked = Instant::now();
+        let listed = blobs.list_marked(&self.container, &self.prefix)?;
+        let mut there = BTreeSet::new();
+        for (name, mark) in listed {
+            let inner = name[self.prefix.len()..].to_owned();
+            // A folder's own marker, or a name that leads elsewhere.
+            if inner.is_empty() || inner.ends_with('/') || !Path::new(&inner).components().all(|part| matches!(part, Component::Normal(_))) {
+                continue;
+            }
+            let file = self.folder.join(&inner);
+            there.insert(file.clone());
+            let is_ours = facts(&file).is_some() && facts(&file) != self.sent.get(&file).copied();
+            if self.seen.get(&inner) == Some(&mark) || is_ours || open.contains(&file) || (facts(&file).is_none() && self.sent.contains_key(&file)) {
+                continue;
+            }
+            let Some(bytes) = blobs.get(&self.container, &name)? else { continue };
+            if fs::read(&file).ok().as_ref() != Some(&bytes) {
+                self.place(&file, &bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+            }
+            self.seen.insert(inner, mark);
+            self.sent.extend(facts(&file).map(|facts| (file, facts)));
+        }
+        let gone: Vec<PathBuf> = self.sent.keys().filter(|file| !there.contains(*file) && facts(file) == self.sent.get(*file).copied()).cloned().collect();
+        for file in gone {
+            let _ = fs::remove_file(&file);
+            self.sent.remove(&file);
+        }
+        Ok(())
+    }
+
+    /// Whoever has the old one open goes on reading it.
+    fn place(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        let parent = file.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(parent)?;
+        parent.ancestors().take_while(|folder| folder.starts_with(&self.folder)).try_for_each(for_everybody)?;
+        let draft = self.folder.with_extension("brought");
+        fs::write(&draft, bytes)?;
+        for_everybody(&draft)?;
+        fs::rename(&draft, file)
+    }
+
+    fn blob(&self, file: &Path) -> String {
+        format!("{}{}", self.prefix, file.strip_prefix(&self.folder).unwrap_or(file).to_string_lossy())
+    }
+
+    fn files(&self) -> Vec<(PathBuf, Facts)> {
         let (mut found, mut open) = (Vec::new(), vec![self.folder.clone()]);
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                match entry.metadata() {
-                    Ok(facts) if facts.is_dir() => open.push(entry.path()),
-                    Ok(facts) if facts.is_file() => found.push((entry.path(), (facts.len(), facts.modified().unwrap_or(SystemTime::UNIX_EPOCH)))),
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                    Ok(kind) if kind.is_file() => found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts))),
                     _ => {}
                 }
             }
         }
         found
     }
+}
+
+/// A mount asks nobody who they are.
+fn for_everybody(path: &Path) -> std::io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777))
+}
+
+fn facts(file: &Path) -> Option<Facts> {
+    let meta = fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file)?;
+    Some((meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
+}
+
+/// Files of these folders that some process has open for writing.
+fn written_to(outputs: &[Output]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for pid in towline_host::process::all().into_keys() {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            let Ok(file) = fs::read_link(entry.path()) else { continue };
+            if !outputs.iter().any(|output| output.kind != Kind::Artifacts && file.starts_with(&output.folder)) {
+                continue;
+            }
+            let number = entry.file_name();
+            let described = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy())).unwrap_or_default();
+            let flags = described.lines().find_map(|line| line.strip_prefix("flags:")).and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+            // The two lowest bits say how it was opened: 0 is for reading.
+            if flags.is_some_and(|flags| flags & 3 != 0) {
+                found.insert(file);
+            }
+        }
+    }
+    found
 }

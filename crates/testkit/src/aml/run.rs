@@ -5,7 +5,7 @@ use super::inputs;
 use super::life::{LOOK, Life, user_error};
 use super::logs::Log;
 use super::node::{self, Running};
-use super::outputs::{self, Output};
+use super::outputs::{self, Output, When};
 use super::ranks::{self, Process};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,19 +23,23 @@ pub(super) enum End {
     Gone,
 }
 
-/// Files are sent on so often while a job runs.
+/// Files are sent on so often while a job runs. A mount is looked through as often.
 const SHIP: Duration = Duration::from_millis(50);
 const UPLOAD: Duration = Duration::from_millis(300);
 
 pub(super) struct Attempt {
     pub folder: PathBuf,
-    pub command: String,
     pub processes: Vec<Process>,
-    /// `AZURE_ML_INPUT_x` and the like.
-    pub paths: Vec<(String, String)>,
+    /// What each node runs, and `AZURE_ML_INPUT_x` and the like as it sees them.
+    pub nodes: Vec<NodeView>,
     outputs: Vec<Output>,
-    artifacts: Vec<Output>,
     logs: Vec<Log>,
+}
+
+/// The command and the paths of one node: its mounts are its own.
+pub(super) struct NodeView {
+    pub command: String,
+    pub paths: Vec<(String, String)>,
 }
 
 impl Attempt {
@@ -51,29 +55,30 @@ impl Attempt {
             copy(&code, &node::folder(&folder, node)).map_err(|error| error.to_string())?;
         }
         let inputs = inputs::bring_all(life, &asked, &folder.join("inputs"))?;
-        let outputs = outputs::all(life, &asked, &folder)?;
-        let shown: BTreeMap<String, String> = outputs.iter().map(|output| (output.name.clone(), output.folder.display().to_string())).collect();
+        let mut outputs = outputs::all(life, &asked, &folder, nodes)?;
         let line = if is_interactive(&asked) { "exec sleep infinity" } else { asked["command"].as_str().unwrap_or_default() };
-        let command = bind(line, &inputs, &shown);
         let named = |kind: &str, paths: &BTreeMap<String, String>| -> Vec<_> {
             paths.iter().map(|(name, path)| (format!("AZURE_ML_{kind}_{name}"), path.clone())).collect()
         };
-        let paths = [named("INPUT", &inputs), named("OUTPUT", &shown)].concat();
+        let view = |node: usize| {
+            let shown = outputs::of_node(&outputs, node);
+            NodeView { command: bind(line, &inputs, &shown), paths: [named("INPUT", &inputs), named("OUTPUT", &shown)].concat() }
+        };
+        let views = (0..nodes).map(view).collect();
         let processes = ranks::processes(&asked, nodes, &ranks::hosts(job_number, nodes, number), number);
-        let artifacts = outputs::artifacts(&life.name, &folder, nodes);
-        Ok(Self { folder, command, processes, paths, outputs, artifacts, logs: Vec::new() })
+        outputs.extend(outputs::artifacts(&life.name, &folder, nodes));
+        Ok(Self { folder, processes, nodes: views, outputs, logs: Vec::new() })
     }
 
     fn ship(&mut self, life: &Life) {
         self.logs.iter_mut().for_each(|log| log.ship(&life.world.blobs));
     }
-    /// A mount carries files away in the order in which they were closed: what was written into a later output, after
-    /// something in an earlier one, must not be there before it. So the later are read first and sent last.
-    fn upload(&mut self, life: &Life, last: bool) {
-        let mut wanted: Vec<&mut Output> = self.outputs.iter_mut().chain(&mut self.artifacts).filter(|output| last || output.while_running).collect();
-        let mut changed: Vec<_> = wanted.iter().rev().map(|output| output.changed()).collect();
-        changed.reverse();
-        wanted.iter_mut().zip(changed).for_each(|(output, changed)| output.send(&life.world.blobs, changed));
+    fn upload(&mut self, life: &Life, when: When) {
+        outputs::send_changed(&mut self.outputs, &life.world.blobs, when);
+        if when == When::Running {
+            let cache = life.world.conditions().mount_cache;
+            outputs::refresh_old(&mut self.outputs, &life.world.blobs, cache);
+        }
     }
 }
 
@@ -99,19 +104,25 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
             shipped = Instant::now();
         }
         if uploaded.elapsed() >= UPLOAD {
-            attempt.upload(life, false);
+            attempt.upload(life, When::Running);
             uploaded = Instant::now();
         }
         std::thread::sleep(LOOK);
     };
+    // With nodes that are taken away goes what was not closed: a mount carries a file away while it is closed.
+    if matches!(end, End::Preempted) {
+        node::freeze(&running);
+        attempt.ship(life);
+        attempt.upload(life, When::Frozen);
+    }
     node::end(&mut running, if matches!(end, End::Preempted | End::Gone) { Duration::ZERO } else { grace });
     // The last of what was written arrives when the job is said to be ending already.
     if matches!(end, End::Succeeded | End::Failed(_) | End::TimedOut) {
         life.turn("Finalizing");
     }
-    if !matches!(end, End::Gone) {
+    if !matches!(end, End::Gone | End::Preempted) {
         attempt.ship(life);
-        attempt.upload(life, true);
+        attempt.upload(life, When::Ended);
     }
     end
 }

@@ -17,6 +17,10 @@ use towline_host::clock;
 const MANAGEMENT: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
 /// For whom tokens of the workspace's own services are.
 const WORKSPACES: &str = "https://ml.azure.com";
+/// The same of this cloud, whose vaults' names end as its metadata say.
+const OWN_VAULTS: &str = "https://vault.localhost";
+/// The client id of the Azure CLI, by which a device code is asked for.
+const PEOPLE_SIGN_IN_BY: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
 const VAULTS: &str = "https://vault.azure.net";
 
 /// No two tokens are the same, also of one second.
@@ -68,10 +72,16 @@ impl Tokens {
     pub(super) fn mint_for(&self, audience: &str, seconds: i64, client: &str) -> String {
         let now = clock::now().seconds();
         let identity = format!("/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow");
-        let says = json!({
+        let mut says = json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{TENANT}/"), "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client),
-            "appid": client, "uti": unique(), "idtyp": "app", "xms_mirid": identity, "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
+            "appid": client, "uti": unique(), "idtyp": "app", "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
         });
+        // A person has a name, a managed identity its id, an application neither.
+        match client {
+            PEOPLE_SIGN_IN_BY => says["upn"] = json!("alice@example.com"),
+            client if client == self.principal().client => {}
+            _ => says["xms_mirid"] = json!(identity),
+        }
         let text = [json!({"typ": "JWT", "alg": "HS256"}), says].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, text.as_bytes()));
         format!("{text}.{signature}")
@@ -87,7 +97,7 @@ impl Tokens {
     }
     pub(super) fn check_vault(&self, call: &Call) -> Result<(), Answer> {
         let challenge = format!("Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULTS}\"", self.endpoint);
-        self.check(call, |audience| audience == VAULTS).map_err(|mut answer| {
+        self.check(call, |audience| audience == VAULTS || audience == OWN_VAULTS).map_err(|mut answer| {
             answer.headers.retain(|(name, _)| name != "WWW-Authenticate");
             answer.with("WWW-Authenticate", challenge)
         })

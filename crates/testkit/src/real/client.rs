@@ -94,6 +94,8 @@ fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+#[track_caller]
 fn entries(value: &Value) -> Vec<(String, u64)> {
-    value.as_array().into_iter().flatten().map(|entry| (string(&entry[0]), entry[1].as_u64().unwrap_or_default())).collect()
+    let listed = value.as_array().unwrap_or_else(|| panic!("no listing: {value}"));
+    listed.iter().map(|entry| (string(&entry[0]), entry[1].as_u64().unwrap_or_default())).collect()
 }

@@ -231,6 +231,14 @@ fn what_cannot_run_is_refused_or_fails() {
         json!({"codeId": format!("{}/codes/c/versions/1", asker.aml.scope().id())}),
         json!({"computeId": format!("{}/computes/none", asker.aml.scope().id())}),
         json!({"computeId": asker.aml.cluster(), "identity": {"identityType": "Managed"}}),
+        json!({"experimentName": "my exp/1"}),
+        json!({"experimentName": "über"}),
+        json!({"experimentName": "_x"}),
+        json!({"description": "x".repeat(5_001)}),
+        json!({"displayName": "x".repeat(257)}),
+        json!({"tags": {"k": "x".repeat(1_001)}}),
+        json!({"tags": {"k".repeat(101): "x"}}),
+        json!({"tags": (0..51).map(|number| (number.to_string(), "x")).collect::<std::collections::BTreeMap<_, _>>()}),
     ] {
         assert_eq!(refused("true", &more), 400, "{more}");
     }

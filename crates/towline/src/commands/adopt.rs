@@ -49,6 +49,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
         far::carried_over(context, &name, first, asked)?;
+        // What is shown next is how it stands there, not how a run begins here.
+        far::look_now(context, &name, first)?;
     }
     let report =
         Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs })).done(format!("{submission} is adopted all the same"));

@@ -8,6 +8,7 @@ use serde::Serialize;
 use towline_backends::azureml::site::QuotaFacts;
 use towline_core::Result;
 use towline_core::backend::{Facts, NodeFacts};
+use towline_core::cloud::Who;
 
 /// List the clusters I can use and what is free there.
 #[derive(Debug, clap::Args)]
@@ -43,6 +44,9 @@ struct Cluster {
     cpus_free: Option<u32>,
     gpus: Option<u64>,
     gpus_free: Option<u64>,
+    /// Who is signed in there, where the cluster knows people by more than a name of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_in_as: Option<Who>,
 }
 
 impl Cluster {
@@ -85,23 +89,30 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             cpus_free: None,
             gpus: None,
             gpus_free: None,
+            signed_in_as: None,
         };
         if let Err(error) = look(context, &mut cluster) {
             cluster.state = error.to_string();
         }
         clusters.push(cluster);
     }
-    let mut table = Table::new(&["NAME", "KIND", "DEFAULT", "GPUS FREE", "CPUS FREE", "STATE"]);
+    let is_signed_in = clusters.iter().any(|cluster| cluster.signed_in_as.is_some());
+    let columns = ["NAME", "KIND", "DEFAULT", "GPUS FREE", "CPUS FREE", "STATE", "SIGNED IN AS"];
+    let mut table = Table::new(if is_signed_in { &columns } else { &columns[..6] });
     for cluster in &clusters {
         let plain = |text: String| (text, Paint::Plain);
-        table.row(vec![
+        let mut row = vec![
             (cluster.name.clone(), Paint::Bold),
             plain(cluster.kind.to_owned()),
             plain(if cluster.default { "yes".into() } else { String::new() }),
             plain(share(cluster.gpus_free, cluster.gpus)),
             plain(share(cluster.cpus_free.map(u64::from), cluster.cpus.map(u64::from))),
             (cluster.state.clone(), if cluster.state == "ready" { Paint::Good } else { Paint::Bad }),
-        ]);
+        ];
+        if is_signed_in {
+            row.push(plain(cluster.signed_in_as.as_ref().map(|who| who.name.clone()).unwrap_or_default()));
+        }
+        table.row(row);
     }
     Ok(Report::new(table.render(), &serde_json::json!({ "clusters": clusters })))
 }
@@ -112,6 +123,7 @@ fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
         AnyCluster::Azure(azure) => {
             let site = crate::azure::site(context, &azure.backend, true)?;
             cluster.count(&site.facts);
+            cluster.signed_in_as.clone_from(&site.who);
             if !site.quotas.is_empty() {
                 cluster.count_quotas(&site.quotas);
             }

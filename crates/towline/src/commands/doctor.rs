@@ -100,12 +100,13 @@ fn clusters(context: &Context) -> Vec<Check> {
             let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
                 storage_answers(&cluster)?;
                 Ok(format!(
-                    "{} in workspace {} ({}), {} kind(s) of machines; stage {}",
+                    "{} in workspace {} ({}), {} kind(s) of machines; stage {}; signed in as {}",
                     site.flavour.word(),
                     site.scope.workspace,
                     site.location,
                     site.instances.len(),
-                    cluster.backend.config().stage
+                    cluster.backend.own_stage(),
+                    site.who.as_ref().map_or("somebody that the token does not name", |who| &who.name)
                 ))
             });
             Some(check(format!("cluster {name}"), answer))

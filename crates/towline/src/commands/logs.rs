@@ -57,11 +57,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         narrate: args.follow,
     };
     let missing = if args.follow { None } else { missing_log(context, &record, &view) };
-    match follow(context, &view, record.state)? {
-        Followed::Ended(state) if args.follow && state.phase.is_ended() => Ok(Report { code: 0, ..ended_report(context, &record.id, &state) }),
-        Followed::Detached => Ok(Report { code: 130, ..Report::default() }),
-        _ => Ok(missing.into_iter().fold(Report::default(), Report::hint)),
-    }
+    // Where no rank has printed anything, the platform may have.
+    let platform = crate::far::last_words(context, &history, &record);
+    let report = match follow(context, &view, record.state)? {
+        Followed::Ended(state) if args.follow && state.phase.is_ended() => Report { code: 0, ..ended_report(context, &record.id, &state) },
+        Followed::Detached => Report { code: 130, ..Report::default() },
+        _ => missing.into_iter().fold(Report::default(), Report::hint),
+    };
+    Ok(platform.into_iter().fold(report, |report, line| report.hint(format!("| {line}"))))
 }
 
 /// Why there is nothing to show, where no log is there at all. An empty log is an answer; none is not.

@@ -5,6 +5,7 @@ use crate::context::{AnyCluster, Context};
 use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
+use towline_backends::azureml::known::Holder;
 use towline_backends::azureml::site::AzureSite;
 use towline_core::Result;
 use towline_core::backend::Facts;
@@ -34,7 +35,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         AnyCluster::Azure(cluster) => {
             let site = crate::azure::site(context, &cluster.backend, true)?;
-            Ok(Report::new(azure_page(&site), &nodes_first(&site)))
+            // Who may see the cluster need not be allowed to see its jobs.
+            let (holders, note) = match cluster.backend.holders() {
+                Ok(holders) => (holders, None),
+                Err(error) => (Vec::new(), Some(format!("who holds its nodes is not known: {error}\n"))),
+            };
+            let mut value = nodes_first(&site);
+            value["holders"] = serde_json::to_value(&holders).unwrap_or_default();
+            Ok(Report::new(azure_page(&site) + &held_by(&holders) + &note.unwrap_or_default(), &value))
         }
         local @ AnyCluster::Local(_) => {
             let facts = local.facts(context)?;
@@ -125,6 +133,21 @@ fn azure_page(site: &AzureSite) -> String {
     }
     site.facts.notes.iter().for_each(|note| text += &format!("{note}\n"));
     text
+}
+
+/// Whose jobs run there now.
+fn held_by(holders: &[Holder]) -> String {
+    if holders.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["HELD BY", "NODES", "JOBS"]);
+    for holder in holders {
+        let more = holder.jobs.len().saturating_sub(3);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let jobs = holder.jobs.iter().take(3).cloned().collect::<Vec<_>>().join(", ") + &more;
+        table.row(vec![(holder.user.clone(), Paint::Bold), (holder.nodes.to_string(), Paint::Plain), (jobs, Paint::Quiet)]);
+    }
+    table.render()
 }
 
 fn page(facts: &Facts) -> String {

@@ -13,6 +13,7 @@ use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Form, LogError};
 use towline_core::{Error, Result};
+use towline_engine::history::History;
 use towline_wire::daemon::{Explanation, Reply, Request};
 
 /// Tell why a run is waiting or why it failed, and what to do next.
@@ -63,11 +64,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let why = match record.state.phase {
         Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
         Phase::Ended(Outcome::Cancelled) => {
-            Why { summary: "it was cancelled by the user".into(), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) }
+            Why { summary: "it was cancelled by the user".into(), next_step: Some(again(&history, &record)?), ..begin(&record) }
         }
-        Phase::Ended(Outcome::Lost) => {
-            Why { summary: format!("it is lost: {}", logs::LOST), next_step: Some(format!("tow resubmit {}", record.id.short())), ..begin(&record) }
-        }
+        Phase::Ended(Outcome::Lost) => Why { summary: format!("it is lost: {}", logs::LOST), next_step: Some(again(&history, &record)?), ..begin(&record) },
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
         Phase::Running if record.state.cancel_requested => Why { summary: "it is being ended, as was asked for".into(), ..begin(&record) },
@@ -81,6 +80,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         report = report.hint(format!("this is as of {}: {} cannot be asked now: {why}", crate::local_time::shown(*since), record.cluster));
     }
     Ok(report)
+}
+
+/// How it is done again. What another tool submitted can only be submitted anew.
+fn again(history: &History, record: &RunRecord) -> Result<String> {
+    let submission = history.submission_of(&record.id)?;
+    let tool = submission.as_ref().and_then(|submission| submission.plan.foreign());
+    Ok(match tool {
+        Some(name) => format!("submit it with the tool that made {name}, or once with `tow submit`; `tow show {}` has its command", record.id.short()),
+        None => format!("tow resubmit {}", record.id.short()),
+    })
 }
 
 /// That it was to end, and why it does not.
@@ -154,6 +163,10 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
         Some(told) if told.reading.echo().is_some() => shows(&mut why, told, &ending, record.id.short()),
         Some(told) => shows_nothing(&mut why, told, &ending),
         None => why.last_lines = logfiles::before_it_began(context.state()?, &record.id, record.state.attempt, &ending),
+    }
+    // Where nothing of ours spoke, the platform may have.
+    if why.last_lines.is_empty() && why.evidence.is_none() {
+        why.last_lines = crate::far::last_words(context, &context.history()?, record);
     }
     Ok(why)
 }

@@ -112,6 +112,11 @@ impl Watch {
 
     /// Nothing that anybody may read has a canary; `meanwhile` one file of ours, which only we can read.
     fn nothing_shows(&self, meanwhile: bool) {
+        let traffic = self.lab.aml.traffic();
+        assert!(!traffic.is_empty() && !self.said.is_empty(), "nothing was asked or said");
+        let wanted: Vec<&[u8]> = self.canaries.values().map(String::as_bytes).collect();
+        let blobs = self.lab.aml.blobs_holding_any(&wanted);
+        assert!(blobs.is_empty(), "{:?} are in {blobs:?}", self.canaries.keys().collect::<Vec<_>>());
         for (what, canary) in &self.canaries {
             assert!(!self.said.contains(canary.as_str()), "{what} was said aloud:\n{}", around(&self.said, canary));
             for folder in ["state", "config", "project", "home"] {
@@ -122,9 +127,7 @@ impl Watch {
                     assert!((meanwhile || is_machines) && mode == 0o600, "{what} is in {file} ({mode:o})");
                 }
             }
-            let blobs = self.lab.aml.blobs_holding(canary.as_bytes());
-            assert!(blobs.is_empty(), "{what} is in {blobs:?}");
-            for call in self.lab.aml.traffic() {
+            for call in &traffic {
                 let is_vault = call.target.starts_with("/secrets/");
                 let is_sas = what.ends_with(" signature") && call.method == "PUT" && call.target.contains("/datastores/");
                 let is_sign_in = call.target.contains("/oauth2/") || call.target.contains("IDENTITY") || *what == "the identity's header";
@@ -158,8 +161,13 @@ fn assert_modes(path: &Path) {
     }
 }
 
-/// Files below a folder that hold a text, but for those that the user wrote it into.
+/// Files below a folder that hold a text, but for those that the user wrote it into. A folder that is not there would be searched in vain.
 fn holding(folder: &Path, needle: &str) -> Vec<String> {
+    assert!(folder.is_dir(), "{} is no folder", folder.display());
+    below(folder, needle)
+}
+
+fn below(folder: &Path, needle: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -167,7 +175,7 @@ fn holding(folder: &Path, needle: &str) -> Vec<String> {
             continue;
         }
         if path.is_dir() {
-            found.extend(holding(&path, needle));
+            found.extend(below(&path, needle));
         } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())) {
             found.push(path.display().to_string());
         }
@@ -194,6 +202,40 @@ fn processes_holding(needle: &str, home: &Path) -> Vec<String> {
 
 fn around<'a>(text: &'a str, needle: &str) -> &'a str {
     text.lines().find(|line| line.contains(needle)).unwrap_or_default()
+}
+
+/// Each search that finds no secret finds a word that is there, in every place where a secret could have gone.
+#[test]
+fn the_searches_find_a_word_that_is_no_secret() {
+    const WORD: &str = "in-the-open-3f9c";
+    let mut watch = Watch::new();
+    let lab = &watch.lab;
+    let go = lab.home.path("go");
+    lab.home.write("job.sh", &format!("mkdir -p outputs; echo $1 | tee outputs/kept; touch {0}.seen; while [ ! -e {0} ]; do sleep 0.02; done\n", go.display()));
+    lab.home.write("job.yaml", &format!("command: [sh, job.sh, {WORD}]\nenvironment: {{env: {{PLAIN: {WORD}}}}}\ntags: [{WORD}]\n"));
+    lab.aml.put_blob("elsewhere", "folder/planted", &format!("before {WORD} after"));
+    let run = watch.tow(&["submit", "-f", "job.yaml"]).ok().id();
+    let lab = &watch.lab;
+    until("the job to run", || Path::new(&format!("{}.seen", go.display())).exists().then_some(()));
+    assert!(!processes_holding(WORD, &lab.home.path("")).is_empty(), "the rank's own words");
+    fs::write(&go, "").unwrap();
+    assert_eq!(lab.ended(&run)["state"], "succeeded");
+    assert_eq!(watch.tow(&["logs", &run]).ok().stdout, format!("{WORD}\n"));
+    let lab = &watch.lab;
+    let found = lab.aml.blobs_holding(WORD.as_bytes());
+    for place in [
+        format!("/submissions/{run}.json"),
+        format!("/runs/{run}/logs/attempt-1.rank-0/000000"),
+        format!("/runs/{run}/outputs/kept"),
+        format!("azureml/ExperimentRun/dcid.{run}/user_logs/std_log.txt"),
+        "elsewhere/folder/planted".to_owned(),
+    ] {
+        assert!(found.iter().any(|name| name.ends_with(&place)), "{place} is not among {found:#?}");
+    }
+    assert!(watch.said.contains(WORD) && !holding(&lab.home.path("state"), WORD).is_empty() && !holding(&lab.home.path("project"), WORD).is_empty());
+    assert!(lab.aml.traffic().iter().any(|call| call.sent.contains(WORD)), "the tags of the job");
+    let missing = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lab.aml.blobs("no-such-container", "")));
+    assert!(missing.is_err(), "a container that is not there is no empty one");
 }
 
 #[test]

@@ -150,3 +150,108 @@ fn a_job_that_can_never_run_is_refused() {
         assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{text}: {refused:?}");
     }
 }
+
+/// Every image that is listed can be written as it is listed.
+#[test]
+fn images_that_are_listed_are_used_by_their_names() {
+    let lab = Lab::new();
+    let listed = lab.tow(["clusters", "--discover", "--json"]).ok().json();
+    let images: Vec<String> = listed["images"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    assert!(images.len() > 1 && images.iter().all(|name| name.contains('/')), "{images:?}");
+    for image in &images {
+        let run = lab.home.submit_file(&format!("cluster: sing\nenvironment: {{image: '{image}'}}\ncommand: 'true'\n"), &[]);
+        let put = lab.put(&run);
+        assert_eq!(put["resources"]["properties"]["AISuperComputer"]["imageVersion"], image.as_str(), "{put:#}");
+        assert_eq!(lab.ended(&run)["state"], "succeeded", "{}", lab.aml.last_words(&run));
+    }
+    // A registry's image stays one, whatever it is called, and a compute has no images of its own.
+    for (cluster, image) in [("sing", "amsword/setup:py36pt16"), ("sing", "lab.azurecr.io/amlt-sing/x:1"), ("aml", "amsword/setup:py36pt16")] {
+        lab.home.write("job.yaml", &format!("cluster: {cluster}\nenvironment: {{image: '{image}'}}\ncommand: 'true'\n"));
+        let planned = lab.tow(["submit", "-f", "job.yaml", "--dry-run"]).ok();
+        assert!(!planned.stdout.contains("imageVersion"), "{image}: {planned:?}");
+    }
+}
+
+/// Two names of one machine are in use; the list has one of them. What is nearly a name is still a slip.
+#[test]
+fn a_machine_by_another_of_its_names_is_a_note_and_a_slip_is_refused() {
+    let lab = Lab::new();
+    for machine in ["AISupercomputer.ND96amr_A100_v4", "ND96amr_A100_v4"] {
+        lab.home.write("job.yaml", &format!("cluster: sing\nresources: {{instance_type: {machine}}}\ncommand: 'true'\n"));
+        let planned = lab.tow(["submit", "-f", "job.yaml", "--dry-run"]).ok();
+        assert!(planned.stdout.contains("\"Singularity.ND96amr_A100_v4\"") && planned.stdout.contains("lists no machines of the kind"), "{planned:?}");
+    }
+    lab.home.write("job.yaml", "cluster: sing\nresources: {instance_type: ND96arms_A100_v4}\ncommand: 'true'\n");
+    assert_eq!(lab.tow(["submit", "-f", "job.yaml", "--dry-run"]).code, 121);
+}
+
+/// The service refuses such names; it is told what it takes, and the user what that is.
+#[test]
+fn experiments_descriptions_and_tags_are_as_the_service_takes_them() {
+    let lab = Lab::new();
+    let long = "x".repeat(12_000);
+    let run = lab.home.submit_file(&format!("name: texts\nexperiment: 'my exp/1 ü'\ntags: ['of=a b/c ü']\nscript: 'echo {long}'\n"), &[]);
+    let put = lab.put(&run);
+    assert_eq!(put["experimentName"], "my-exp-1--");
+    assert!(put["description"].as_str().unwrap().chars().count() <= 5_000);
+    assert_eq!(lab.ended(&run)["state"], "succeeded");
+    assert_eq!(lab.home.show(&run)["experiment"], "my exp/1 ü", "here it is called as it was");
+    let planned = lab.tow(["submit", "--experiment", "my exp/1 ü", "--dry-run", "true"]).ok();
+    assert!(planned.stdout.contains("is called `my-exp-1--` in the workspace"), "{planned:?}");
+    let refused = lab.tow(["submit", "--tag", &format!("k={}", "v".repeat(1_001)), "true"]);
+    assert!(refused.code == 123 && refused.stderr.contains("1000 characters"), "{refused:?}");
+}
+
+#[test]
+fn who_is_signed_in_and_who_holds_nodes_is_told() {
+    let lab = Lab::new();
+    lab.home.write("train.sh", "echo begun; exec sleep 600\n");
+    let run = lab.tow(["submit", "--nodes", "2", "sh", "train.sh"]).ok().id();
+    lab.until_logged(&run, "begun");
+    let clusters = lab.tow(["clusters"]).ok();
+    let mine = clusters.stdout.lines().find(|line| line.starts_with("aml ")).unwrap();
+    assert!(clusters.stdout.contains("SIGNED IN AS") && mine.trim_end().ends_with(" tow"), "{clusters:?}");
+    let json = lab.tow(["clusters", "--json", "-c", "aml"]).ok().json();
+    assert_eq!(json["clusters"][0]["signed_in_as"]["name"], "tow", "{json}");
+    let doctor = lab.tow(["doctor"]);
+    assert!(doctor.stdout.contains("signed in as tow"), "{doctor:?}");
+    for verb in ["nodes", "blame"] {
+        let nodes = lab.tow([verb]).ok();
+        let held: Vec<&str> = nodes.stdout.lines().skip_while(|line| !line.starts_with("HELD BY")).collect();
+        assert!(held.len() == 2 && held[1].starts_with("Towline Tester") && held[1].contains(" 2 ") && held[1].contains(&run), "{nodes:?}");
+    }
+    let other = lab.tow(["nodes", "-c", "itp", "--json"]).ok().json();
+    assert_eq!(other["holders"].as_array().map(Vec::len), Some(0), "jobs of another compute: {other}");
+    lab.tow(["abort", "--wait", &run]).ok();
+}
+
+/// Containers and rented machines have one user for everybody.
+#[test]
+fn people_who_are_root_do_not_share_a_stage() {
+    let lab = Lab::new();
+    let (first, mut second) = (lab.beside("root"), lab.beside("root"));
+    let principal = lab.aml.principal();
+    second.set("SP_SECRET", &principal.secret);
+    let own = format!("credential: {{tenant_id: {}, client_id: {}, client_secret: 'env:SP_SECRET'}}", principal.tenant, principal.client);
+    second.configure(&lab.aml.configuration().replace("credential: managed_identity", &own));
+    let stage = |home: &towline_testkit::Home| {
+        let run = home.tow(["submit", "echo", "hello"]).ok().id();
+        home.tow(["wait", &run]).ok();
+        let stage = lab.put(&run)["properties"]["tow.stage"].as_str().unwrap().to_owned();
+        assert!(home.show(&run)["folder"].as_str().is_some_and(|folder| folder.contains(&format!("/{stage}/runs/"))), "{}", home.show(&run));
+        assert!(lab.aml.blobs(&lab.aml.container(), &format!("{stage}/submissions/")).iter().any(|name| name.contains(&run)), "{stage}");
+        stage
+    };
+    let (mine, theirs) = (stage(&first), stage(&second));
+    assert_eq!((mine.as_str(), theirs), ("towline/tow", format!("towline/{}", principal.client)));
+    assert!(lab.aml.blobs(&lab.aml.container(), "towline/root/").is_empty());
+}
+
+/// The service gives out a key that the account does not take: whoever is signed in may be let in.
+#[test]
+fn a_key_that_is_not_allowed_gives_way_to_the_token() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.forbidden_keys = true);
+    let ran = lab.tow(["run", "echo", "by my token"]).ok();
+    assert_eq!(ran.stdout, "by my token\n");
+}

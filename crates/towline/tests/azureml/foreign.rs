@@ -80,7 +80,8 @@ fn a_job_of_another_tool_is_queried_by_the_end_of_its_id_and_aborted() {
     let wrong = lab.tow(["ps", "--remote", "--state", "runing"]);
     assert!(wrong.code == 120 && wrong.stderr.contains("did you mean `running`"), "{wrong:?}");
     assert_eq!(lab.tow(["adopt", NAME]).ok().id(), RUN);
-    assert_eq!(lab.home.show(RUN)["created"], "2019-07-16T06:08:29.000Z", "it is as old as it is");
+    let made = lab.aml.ask("GET", &format!("jobs/{NAME}"), None).1["systemData"]["createdAt"].as_str().unwrap().to_owned();
+    assert_eq!(lab.home.show(RUN)["created"], made.as_str(), "it is as old as the service says, whatever its name");
     assert_eq!(lab.home.show("@")["id"], RUN, "and the latest here");
     lab.until_state(RUN, "running");
     for rank in 0..4 {
@@ -94,6 +95,8 @@ fn a_job_of_another_tool_is_queried_by_the_end_of_its_id_and_aborted() {
     lab.tow(["abort", NAME]).ok();
     assert_eq!(lab.ended(RUN)["state"], "cancelled");
     assert_eq!(lab.aml.status(NAME).as_deref(), Some("Canceled"));
+    let why = lab.tow(["why", RUN]).ok();
+    assert!(!why.stdout.contains("tow resubmit") && why.stdout.contains("tow submit"), "what would be refused is not advised: {why:?}");
     // It stays its owner's when it is forgotten here.
     let again = lab.tow(["resubmit", RUN]);
     assert!(again.code != 0 && again.stderr.contains("another tool"), "{again:?}");
@@ -104,7 +107,10 @@ fn what_the_service_says_of_a_foreign_end_is_believed() {
     let lab = Lab::new();
     lab.aml.put_job("gifted_bear_1", "echo hello; exit 7", &json!({"computeId": format!("{}/computes/k8s", lab.aml.scope().id())}));
     towline_testkit::until("it to fail", || (lab.aml.status("gifted_bear_1").as_deref() == Some("Failed")).then_some(()));
+    let unknown = lab.tow(["q", "gifted_bear_1"]);
+    assert!(unknown.code == 122 && unknown.stderr.contains("tow ps --remote") && unknown.stderr.contains("tow adopt"), "{unknown:?}");
     let id = lab.tow(["adopt", "gifted_bear_1"]).ok().id();
+    assert_eq!(lab.home.state_of(&id), "failed", "adopting it has looked at it");
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["exit_code"].as_i64()), (Some("failed"), Some(7)), "{record}");
     assert_eq!(lab.log(&id, 1, 0), "hello\n");
@@ -113,6 +119,7 @@ fn what_the_service_says_of_a_foreign_end_is_believed() {
     towline_testkit::until("it to run", || (lab.aml.status("keen_ox_2").as_deref() == Some("Running")).then_some(()));
     let id = lab.tow(["adopt", "keen_ox_2"]).ok().id();
     lab.until_state(&id, "running");
+    assert_eq!(lab.home.state_of("keen_ox_2"), "running", "by the service's own name");
     lab.aml.tag("keen_ox_2", "amlk8s status", "killing");
     lab.aml.show_status("keen_ox_2", Some("Canceled"));
     assert_eq!(lab.ended(&id)["state"], "failed");
@@ -129,7 +136,9 @@ fn expired_and_halved_answers_lose_no_byte_of_a_log() {
     lab.tow(["adopt", NAME]).ok();
     lab.until_state(RUN, "running");
     // Nobody can read it now; that is no end of it, and no bytes are made up.
-    assert!(!lab.tow(["logs", RUN]).stdout.contains("<?xml"));
+    let closed = lab.tow(["logs", RUN]);
+    assert!(!closed.stdout.contains("<?xml"), "{closed:?}");
+    assert!(closed.stderr.contains("does not let in") && !closed.stderr.contains("role"), "{closed:?}");
     lab.aml.conditions(|conditions| (conditions.expired_logs, conditions.halved_logs) = (false, true));
     std::fs::write(&go, "").unwrap();
     let record = lab.ended(RUN);
@@ -163,4 +172,78 @@ fn what_was_adopted_stays_when_it_is_pruned_here_and_goes_with_its_own() {
     patiently(60, "the jobs to be gone", || remote(&lab.home).is_empty().then_some(()));
     let gone = patiently(60, "nothing to be left of them", || Some(other.tow(["adopt", &sweep])).filter(|gone| gone.code == 122));
     assert!(gone.stderr.contains("knows no run"), "{gone:?}");
+}
+
+/// Verbs that change something take the service's whole name too, and no part of it.
+#[test]
+fn an_adopted_job_is_ended_by_the_name_that_the_service_has_for_it() {
+    let lab = Lab::new();
+    const THEIRS: &str = "salmon_nutmeg_6hdphszp6d_with_a_name_that_is_longer_than_ours";
+    lab.aml.put_job(THEIRS, "exec sleep 600", &json!({}));
+    towline_testkit::until("it to run", || (lab.aml.status(THEIRS).as_deref() == Some("Running")).then_some(()));
+    let id = lab.tow(["adopt", THEIRS]).ok().id();
+    assert_eq!(lab.home.state_of(&id), "running");
+    for part in ["salmon_nutmeg", "salmon_nutmeg_6hdphszp6d"] {
+        assert_eq!(lab.tow(["abort", part]).code, 122, "{part}");
+    }
+    let refused = lab.tow(["resubmit", THEIRS]);
+    assert!(refused.code == 123 && refused.stderr.contains("another tool"), "{refused:?}");
+    lab.tow(["abort", "--wait", THEIRS]).ok();
+    assert_eq!(lab.home.state_of(&id), "cancelled");
+}
+
+/// Run history keeps what another tool's job left, and what the platform wrote.
+#[test]
+fn results_and_sizes_of_an_adopted_job_are_those_of_the_service() {
+    let lab = Lab::new();
+    lab.aml.put_compute("gpus", "Standard_NC24rs_v3", 2);
+    let (scope, configuration) = (lab.aml.scope(), lab.aml.configuration().replace("compute: cpu", "compute: gpus"));
+    lab.home.configure(&configuration);
+    let more = json!({
+        "computeId": format!("{}/computes/gpus", scope.id()), "resources": {"instanceCount": 2},
+        "distribution": {"distributionType": "Mpi", "processCountPerInstance": 4},
+    });
+    let command =
+        "mkdir -p 'outputs/a b'; [ $OMPI_COMM_WORLD_RANK != 0 ] || { seq 1 3000000 > outputs/model.txt; echo good > 'outputs/a b/ü'; : > outputs/empty; }";
+    lab.aml.put_job(NAME, command, &more);
+    towline_testkit::until("it to end", || (lab.aml.status(NAME).as_deref() == Some("Completed")).then_some(()));
+    lab.tow(["adopt", NAME]).ok();
+    assert_eq!(lab.home.state_of(RUN), "succeeded");
+    let asked = lab.tow(["q", RUN]).ok();
+    assert!(asked.stdout.lines().any(|line| line.split_whitespace().eq(["num_gpu", "8"])), "{asked:?}");
+    lab.tow(["get", RUN, "outputs/model.txt", "--to", "one"]).ok();
+    assert_eq!(lab.home.read("one/outputs/model.txt"), lines(3_000_000, ""));
+    lab.tow(["get", RUN, "outputs", "--to", "all"]).ok();
+    assert_eq!((lab.home.read("all/outputs/a b/ü").as_str(), lab.home.read("all/outputs/model.txt").len()), ("good\n", 22_888_896));
+    assert!(lab.home.project().join("all/outputs/empty").exists());
+    lab.tow(["get", RUN, "system_logs", "--to", "all"]).ok();
+    assert!(lab.home.read("all/system_logs/lifecycler/lifecycler.log").contains("Completed"));
+    let missing = lab.tow(["get", RUN, "outputs/none"]);
+    assert!(missing.code == 122 && missing.stderr.contains("outputs/none"), "{missing:?}");
+}
+
+/// A job that dies before its program begins has no log of ranks: what the platform wrote is shown.
+#[test]
+fn what_the_platform_wrote_is_shown_where_no_rank_spoke() {
+    let lab = Lab::new();
+    const WORDS: &str = "Failed to pull image: manifest unknown";
+    lab.aml.conditions(|conditions| conditions.broken_start = Some(WORDS.to_owned()));
+    let mine = lab.tow(["submit", "true"]).ok().id();
+    lab.aml.put_job("early_end_1", "true", &json!({}));
+    assert_eq!(lab.ended(&mine)["state"], "failed");
+    let theirs = lab.tow(["adopt", "early_end_1"]).ok().id();
+    assert_eq!(lab.ended(&theirs)["state"], "failed");
+    for run in [&mine, &theirs] {
+        let why = lab.tow(["why", run]).ok();
+        assert!(why.stdout.contains("  | system_logs/lifecycler/lifecycler.log:") && why.stdout.contains(&format!("ERROR {WORDS}")), "{why:?}");
+        let logs = lab.tow(["logs", run]).ok();
+        assert!(logs.stdout.is_empty() && logs.stderr.contains(WORDS), "{logs:?}");
+        lab.tow(["get", run, "system_logs", "--to", run]).ok();
+        assert!(lab.home.read(&format!("{run}/system_logs/lifecycler/lifecycler.log")).contains(WORDS));
+    }
+    // One whose ranks spoke has its own log.
+    lab.aml.conditions(|conditions| conditions.broken_start = None);
+    let spoke = lab.tow(["submit", "sh", "-c", "echo mine; exit 3"]).ok().id();
+    lab.ended(&spoke);
+    assert!(!lab.tow(["why", &spoke]).stdout.contains("system_logs"));
 }

@@ -97,7 +97,28 @@ fn the_request_of_a_large_job_is_known_to_the_byte() {
         let shown = lab.tow(["submit", "-f", "job.yaml", "--dry-run"]).ok().stdout;
         assert!(shown.contains("\"jobType\": \"Command\""), "{shown}");
     }
-    assert!(lab.aml.recorded().iter().all(|pair| pair.method != "PUT"), "nothing is sent");
+    let recorded = lab.aml.recorded();
+    assert!(!recorded.is_empty() && recorded.iter().all(|pair| pair.method != "PUT"), "nothing is sent");
+}
+
+/// What nobody asked for is known too: the shared memory, the image, the experiment.
+#[test]
+fn the_request_of_a_plain_job_is_known_to_the_byte() {
+    let lab = Lab::new();
+    let schema = judge::published().map(|spec| JobSchema::read(&spec));
+    for flavour in FLAVOURS {
+        let plan = lab.tow(["-c", flavour, "submit", "--dry-run", "--json", "--name", "plain", "true"]).ok().json();
+        let body = body(&plan);
+        assert_eq!(body["properties"]["resources"]["shmSize"], "1024g");
+        let (text, file) = (format!("{body:#}\n"), golden(&format!("plain-{flavour}")));
+        if std::env::var_os("TOW_WRITE_GOLDEN").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&file).unwrap(), "{flavour}: see this file's first lines");
+        if let Some(schema) = &schema {
+            assert_eq!(schema.faults(&body), None, "{flavour}");
+        }
+    }
 }
 
 fn spoiled(body: &Value) -> Value {

@@ -44,7 +44,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn ended(&self, run: &str) -> Value {
         let waited = self.tow(["wait", run, "--timeout", "2m"]);
-        assert_ne!(waited.code, 124, "{run} does not end: {waited:?}\n{:?} {:?}", self.aml.states(run), self.tow(["show", run]));
+        assert_ne!(waited.code, 124, "{run} does not end: {waited:?}\n{:?} {:?}", self.aml.last_words(run), self.tow(["show", run]));
         self.home.show(run)
     }
 
@@ -69,6 +69,7 @@ impl Lab {
     /// Waits until nothing of a job runs.
     #[track_caller]
     pub(crate) fn until_gone(&self, run: &str) {
+        assert!(self.aml.status(run).is_some(), "the service knows no job {run}");
         patiently(60, &format!("the processes of {run} to be gone"), || self.aml.process_groups(run).is_empty().then_some(()));
     }
 

@@ -2,6 +2,7 @@
 //! are taken away and given back, and whoever wants it to end is heard.
 
 use crate::lab::{FLAVOURS, Lab, lines};
+use serde_json::json;
 use std::fs;
 use towline_testkit::Output;
 
@@ -213,5 +214,71 @@ fn ranks_see_their_gpus_and_every_record_has_its_page() {
         let quick = lab.tow(["run", "true"]).ok();
         let latest = lab.tow(["show", "@", "--json"]).ok().json();
         assert!(latest["url"].as_str().is_some_and(|url| url.contains("/runs/")), "{latest} {quick:?}");
+    }
+}
+
+/// What a mount is on real nodes: each has its own, remembers what it saw, and carries away what was closed.
+#[test]
+fn nodes_whose_mounts_see_nothing_of_each_other_tell_all() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.mount_cache = std::time::Duration::from_secs(3600));
+    lab.home.write(
+        "train.sh",
+        "echo node $NODE_RANK of $WORLD_SIZE; mkdir -p outputs; echo $NODE_RANK > outputs/of-$NODE_RANK; ls ${1:-.} | sort > /dev/null; seq 1 2000\n",
+    );
+    for flavour in FLAVOURS {
+        let run = lab.tow(["-c", flavour, "submit", "--nodes", "3", "sh", "train.sh"]).ok().id();
+        assert_eq!(lab.ended(&run)["state"], "succeeded", "{flavour}: {}", lab.aml.last_words(&run));
+        for node in 0..3 {
+            assert_eq!(lab.log(&run, 1, node), format!("node {node} of 3\n{}", lines(2000, "")), "{flavour}");
+        }
+        lab.tow(["get", &run, "outputs", "--to", flavour]).ok();
+        assert_eq!(lab.home.read(&format!("{flavour}/outputs/of-0")), "0\n");
+    }
+}
+
+/// A mount shows others' files late, and only those that were closed; what is removed goes from the store.
+#[test]
+fn a_mount_is_a_nodes_own_and_carries_what_was_closed() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.mount_cache = std::time::Duration::from_millis(500));
+    let (go, container) = (lab.home.path("go"), lab.aml.container());
+    lab.aml.put_blob(&container, "shared/before", "there\n");
+    let script = format!(
+        "cd ${{{{m}}}}
+if [ $NODE_RANK = 0 ]; then
+    cat before; exec 3> open; echo half >&3; echo whole > closed; mv before renamed
+    until [ -e '{0}' ]; do sleep 0.05; done; exec 3>&-
+else
+    [ -e before ] || exit 3
+    until [ -e closed ]; do sleep 0.05; done; [ ! -e open ] || exit 4
+    cat closed; touch '{0}'
+    until [ -e open ] && [ -e renamed ] && [ ! -e before ]; do sleep 0.05; done; cat open
+fi",
+        go.display()
+    );
+    let job = json!({"resources": {"nodes": 2}, "io": {"m": {"datastore": "workspaceblobstore", "path": "shared", "mode": "mount"}}, "script": script});
+    let run = lab.home.submit_file(&job.to_string(), &[]);
+    assert_eq!(lab.ended(&run)["state"], "succeeded", "{}", lab.aml.last_words(&run));
+    assert_eq!((lab.log(&run, 1, 0), lab.log(&run, 1, 1)), ("there\n".to_owned(), "whole\nhalf\n".to_owned()));
+    assert_eq!(lab.aml.blobs(&container, "shared/"), ["shared/closed", "shared/open", "shared/renamed"]);
+}
+
+/// No bash, few programs, nobody for a user, a work folder that is not to be written to.
+#[test]
+fn a_poor_image_is_enough() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.poor_image = true);
+    lab.home.write("train.sh", "id -u; echo node $NODE_RANK; mkdir -p outputs; echo kept > outputs/kept\n");
+    let expected = if rustix::process::geteuid().is_root() { "65534".to_owned() } else { rustix::process::geteuid().as_raw().to_string() };
+    for flavour in FLAVOURS {
+        let run = lab.tow(["-c", flavour, "submit", "--nodes", "2", "sh", "train.sh"]).ok().id();
+        assert_eq!(lab.ended(&run)["state"], "succeeded", "{flavour}: {}", lab.aml.last_words(&run));
+        assert_eq!(lab.log(&run, 1, 1), format!("{expected}\nnode 1\n"), "{flavour}");
+        lab.tow(["get", &run, "outputs/kept", "--to", flavour]).ok();
+        assert_eq!(lab.home.read(&format!("{flavour}/outputs/kept")), "kept\n");
+        let script = lab.home.submit_file(&format!("cluster: {flavour}\nenvironment: {{setup: ['echo ready > ready']}}\nscript: cat ready\n"), &[]);
+        assert_eq!(lab.ended(&script)["state"], "succeeded", "{flavour}: {}", lab.aml.last_words(&script));
+        assert_eq!(lab.log(&script, 1, 0), "ready\n");
     }
 }

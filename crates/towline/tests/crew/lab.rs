@@ -44,7 +44,8 @@ impl Lab {
         let runs = vec![PlannedRun { id: run.clone(), name: "crew".into(), parameters: Vec::new() }];
         let request = Request { text: String::new() };
         let (cluster, kind) = ("cloud".to_owned(), "azureml".to_owned());
-        let plan = Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None };
+        let plan =
+            Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None, made: None };
         let order = CrewOrder { version: CREW_VERSION, plan, grace_millis: 2_000, collect_every: 60, word: "the word".into(), secrets: None };
         for name in ["tmp", "stage", "news"] {
             fs::create_dir(folder.path().join(name)).unwrap();

@@ -67,6 +67,9 @@ impl AzureCli {
         let first = text.lines().find(|line| line.starts_with("ERROR:")).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
         let first: String = first.unwrap_or("it failed").trim_start_matches("ERROR:").trim().chars().filter(|c| !c.is_control()).take(300).collect();
         let tenant = self.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
+        if let Some(error) = self.wants_more(&text, &first) {
+            return error;
+        }
         if ["az login", "AADSTS", "No subscription", "refresh token", "not logged in"].iter().any(|sign| text.contains(sign)) {
             let error = Error::refused(format!("{at}: nobody is signed in to the Azure CLI{} ({first})", self.shown_profile()));
             return error.hint(format!("sign in: {}", self.line(&format!("login{tenant}"))));
@@ -77,6 +80,22 @@ impl AzureCli {
             Error::refused(format!("{at}: the Azure CLI has no token: {first}"))
         };
         error.hint(format!("see that this works: {}", self.line("account get-access-token")))
+    }
+
+    /// Somebody is signed in, and the service wants a second factor or a new consent. The line that `az` itself says to type has the scope that is
+    /// asked for; without it the same refusal comes again.
+    fn wants_more(&self, text: &str, first: &str) -> Option<Error> {
+        const SIGNS: [&str; 6] = ["AADSTS50076", "AADSTS50079", "AADSTS50078", "AADSTS50158", "AADSTS53003", "nteractive authentication is needed"];
+        if !SIGNS.iter().any(|sign| text.contains(sign)) {
+            return None;
+        }
+        let words =
+            text.lines().find_map(|line| line.trim().strip_prefix("az login ").map(|rest| rest.chars().filter(|c| !c.is_control()).collect::<String>()));
+        let line = words
+            .map_or_else(|| self.line("login --scope https://management.core.windows.net//.default"), |words| self.line(&format!("login {}", words.trim())));
+        let error =
+            Error::refused(format!("{}: the sign-in of the Azure CLI{} is not enough: a second factor is asked for ({first})", self.at, self.shown_profile()));
+        Some(error.hint(format!("sign in as it wants it: {line}")))
     }
 
     fn shown_profile(&self) -> String {
@@ -160,6 +179,11 @@ mod tests {
         assert_eq!(signed_out.hints(), ["sign in: AZURE_CONFIG_DIR='/home/u/my login' az login"]);
         assert_eq!(cli.refused(b"ERROR: HTTPSConnectionPool: Max retries exceeded").kind(), ErrorKind::Unreachable);
         assert_eq!(cli.refused(b"").kind(), ErrorKind::Refused);
+        let factor = b"ERROR: AADSTS50076: Due to a configuration change, you must use multi-factor authentication.\nInteractive authentication is needed. Please run:\naz login --tenant \"t\" --scope \"https://management.core.windows.net//.default\"\n";
+        let wanted = cli.refused(factor);
+        assert!(wanted.to_string().contains("a second factor is asked for") && !wanted.to_string().contains("nobody is signed in"), "{wanted}");
+        let line = "az login --tenant \"t\" --scope \"https://management.core.windows.net//.default\"";
+        assert_eq!(wanted.hints(), [format!("sign in as it wants it: AZURE_CONFIG_DIR='/home/u/my login' {line}")]);
         let other = AzureCli { profile: None, tenant: Some("t".to_owned()), ..cli };
         assert_eq!(other.refused(b"ERROR: AADSTS70043: expired").hints(), ["sign in: az login --tenant t"]);
     }

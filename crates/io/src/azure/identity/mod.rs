@@ -63,6 +63,11 @@ impl fmt::Debug for Surroundings {
     }
 }
 
+/// What a token says of itself, where it is one that can be read.
+pub(crate) fn claims(token: &Secret) -> Option<Value> {
+    token::read_claims(token.expose())
+}
+
 /// Whoever is signed in.
 #[derive(Debug)]
 pub struct SignIn {

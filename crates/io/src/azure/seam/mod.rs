@@ -10,7 +10,7 @@ use crate::web::Answer;
 use objects::BlobObjects;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Objects, Reply};
+use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Objects, Reply, Who};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
@@ -62,6 +62,17 @@ impl Cloud for AzureCloud {
 
     fn token(&self, audience: Audience) -> Result<Secret> {
         self.wait(self.cloud.token(audience))
+    }
+
+    fn studio(&self) -> Result<String> {
+        self.wait(async { self.cloud.endpoints().await.map(|endpoints| endpoints.workspace.clone()) })
+    }
+
+    fn who(&self) -> Result<Who> {
+        let token = self.token(Audience::Management)?;
+        crate::azure::identity::claims(&token)
+            .and_then(|claims| Who::from_claims(&claims))
+            .ok_or_else(|| Error::refused(format!("cluster `{}`: the token does not say who is signed in", self.name)))
     }
 
     fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret> {
