@@ -82,7 +82,7 @@ pub enum GpuMake {
 #[serde(rename_all = "snake_case")]
 pub enum Observation {
     /// Its state, with the cluster's own word beside ours.
-    Known { state: RunState, native: String },
+    Known { state: Box<RunState>, native: String },
     /// An authoritative "never heard of it". Not the same as an error, which means nothing is known.
     Gone,
 }

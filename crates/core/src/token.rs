@@ -87,16 +87,13 @@ fn spans(text: &str) -> Vec<Range<usize>> {
             let begins = !before.is_ascii_alphanumeric() && before != '_';
             begins.then(|| by_shape(rest)).flatten()
         });
-        match inner {
-            Some(Range { start, end }) => {
-                found.push(at + start..at + end);
-                at += end;
-                before = 'x';
-            }
-            None => {
-                at += first.len_utf8();
-                before = first;
-            }
+        if let Some(Range { start, end }) = inner {
+            found.push(at + start..at + end);
+            at += end;
+            before = 'x';
+        } else {
+            at += first.len_utf8();
+            before = first;
         }
     }
     found
@@ -173,8 +170,11 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     }
     for (name, value) in &mut job.environment.env {
         let all = is_secret(name, value) && !value.contains("://");
-        let found = if all { vec![0..value.len()] } else { spans(value) };
-        replace(value, &found, &mut tokens);
+        if all {
+            replace_whole(value, &mut tokens);
+        } else {
+            replace(value, &spans(value), &mut tokens);
+        }
     }
     Ok(tokens)
 }
@@ -183,12 +183,16 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
 fn behind_options(words: &mut [String], tokens: &mut SecretSet) {
     for at in 1..words.len() {
         let option = words[at - 1].to_ascii_lowercase();
-        let named = option.strip_prefix("--").is_some_and(|name| is_credential_option(name));
+        let named = option.strip_prefix("--").is_some_and(is_credential_option);
         if named && !words[at].starts_with('-') && is_secret("token", &words[at]) {
-            let whole = 0..words[at].len();
-            replace(&mut words[at], &[whole], tokens);
+            replace_whole(&mut words[at], tokens);
         }
     }
+}
+
+fn replace_whole(text: &mut String, tokens: &mut SecretSet) {
+    let whole = 0..text.len();
+    replace(text, std::slice::from_ref(&whole), tokens);
 }
 
 fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {

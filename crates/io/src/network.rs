@@ -11,6 +11,9 @@ use towline_core::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Network(BTreeMap<String, String>);
 
+/// Makes a proxy of one kind from its address.
+type MakeProxy = fn(String) -> reqwest::Result<reqwest::Proxy>;
+
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Network").field(&self.0.keys()).finish()
@@ -44,7 +47,7 @@ impl Network {
     pub(crate) fn proxies(&self) -> Result<Vec<reqwest::Proxy>> {
         let except = self.either("NO_PROXY").and_then(|list| reqwest::NoProxy::from_string(&list));
         let mut proxies = Vec::new();
-        let kinds: [(&str, fn(String) -> reqwest::Result<reqwest::Proxy>); 3] = [
+        let kinds: [(&str, MakeProxy); 3] = [
             ("HTTPS_PROXY", |address| reqwest::Proxy::https(address)),
             ("HTTP_PROXY", |address| reqwest::Proxy::http(address)),
             ("ALL_PROXY", |address| reqwest::Proxy::all(address)),

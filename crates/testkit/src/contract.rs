@@ -49,7 +49,7 @@ fn submit(stage: &dyn Stage, plan: &Plan) -> Vec<Handle> {
 
 fn state_of(stage: &dyn Stage, handle: &Handle) -> Option<RunState> {
     match now(stage.backend().observe(std::slice::from_ref(handle))).expect("it can be asked").remove(0) {
-        Observation::Known { state, .. } => Some(state),
+        Observation::Known { state, .. } => Some(*state),
         Observation::Gone => None,
     }
 }

@@ -109,7 +109,7 @@ impl Backend for FakeBackend {
         self.call()?;
         let jobs = self.jobs.lock().unwrap();
         let one = |handle: &Handle| match jobs.get(&handle.run) {
-            Some((state, _)) => Observation::Known { state: state.clone(), native: state.phase.word().to_owned() },
+            Some((state, _)) => Observation::Known { state: Box::new(state.clone()), native: state.phase.word().to_owned() },
             None => Observation::Gone,
         };
         Ok(handles.iter().map(one).collect())

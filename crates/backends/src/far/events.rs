@@ -68,5 +68,5 @@ pub(crate) fn observation(report: &RunReport) -> Observation {
         }
     }
     let native = report.native.as_ref().map_or_else(String::new, |native| native.word.clone());
-    Observation::Known { state, native }
+    Observation::Known { state: Box::new(state), native }
 }

@@ -219,7 +219,7 @@ impl Daemon {
             Ok(states) if states.is_empty() => {}
             Ok(states) => {
                 let observe = |state: Option<RunState>| match state {
-                    Some(state) => Observation::Known { native: state.phase.word().to_owned(), state },
+                    Some(state) => Observation::Known { native: state.phase.word().to_owned(), state: Box::new(state) },
                     None => Observation::Gone,
                 };
                 let _ = replies.send(Reply::Observed { observations: states.into_iter().map(observe).collect() });

@@ -152,7 +152,9 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
     let mut records = if context.json { context.history()?.runs_of(&plan.id)? } else { Vec::new() };
     if !plan.is_here() {
         let state = context.state()?;
-        records.iter_mut().for_each(|record| crate::far::freshness(state, record));
+        for record in &mut records {
+            crate::far::freshness(state, record);
+        }
     }
     let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: records.iter().map(towline_wire::report::Run::from).collect() };
     let short = plan.id.short();

@@ -88,7 +88,7 @@ fn remove(sources: &Sources, folder: &std::path::Path) -> Result<Report> {
     if removed.is_empty() {
         return Err(Error::not_found(format!("{} was not trusted", folder.display())));
     }
-    let text: String = removed.iter().map(|folder| format!("no longer trusted: {folder}\n")).collect();
+    let text = format!("no longer trusted: {}\n", removed.join(", "));
     Ok(Report::new(text, &serde_json::json!({ "removed": removed })))
 }
 
