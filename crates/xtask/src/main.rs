@@ -45,20 +45,28 @@ fn test() -> Outcome {
         let built = build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
         parts.join().unwrap_or_else(|_| Err("the installer broke down".to_owned())).and(built)
     })?;
-    let tests = |words: &[&str]| {
+    let mut minutes: Vec<(String, f64)> = Vec::new();
+    let mut tests = |name: &str, words: &[&str]| {
+        let begun = std::time::Instant::now();
         let mut command = cargo(&["test", "--no-fail-fast"]);
-        run(command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()))
+        let outcome = run(command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()));
+        minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
+        outcome
     };
-    let quick = suites()?.into_iter().filter(|suite| !WAITING.contains(&suite.as_str())).flat_map(|suite| ["--test".to_owned(), suite]);
-    let mut own: Vec<String> = ["--package", "towline", "--bins"].map(str::to_owned).to_vec();
-    own.extend(quick);
-    let waiting = WAITING.iter().flat_map(|suite| ["--test", suite]);
     // All of them, also after one has failed.
-    let outcomes = [
-        tests(&["--workspace", "--exclude", "towline"]),
-        tests(&own.iter().map(String::as_str).collect::<Vec<_>>()),
-        tests(&["--package", "towline"].into_iter().chain(waiting).chain(["--", "--test-threads=4"]).collect::<Vec<_>>()),
-    ];
+    let mut outcomes =
+        vec![tests("the other crates", &["--workspace", "--exclude", "towline"]), tests("the program's own", &["--package", "towline", "--bins"])];
+    let (waiting, quick): (Vec<String>, Vec<String>) = suites()?.into_iter().partition(|suite| WAITING.contains(&suite.as_str()));
+    for suite in &quick {
+        outcomes.push(tests(suite, &["--package", "towline", "--test", suite]));
+    }
+    for suite in &waiting {
+        outcomes.push(tests(suite, &["--package", "towline", "--test", suite, "--", "--test-threads=4"]));
+    }
+    for (suite, minutes) in &minutes {
+        println!("{minutes:6.1} min  {suite}");
+    }
+    println!("{:6.1} min  in all", minutes.iter().map(|(_, minutes)| minutes).sum::<f64>());
     outcomes.into_iter().collect()
 }
 
