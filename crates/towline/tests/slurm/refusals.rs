@@ -67,7 +67,7 @@ fn what_sbatch_refuses_is_told_in_plain_words() {
         lab.home.write("job.yaml", &format!("{text}\nscript: echo never\n"));
         lab.tow(["submit", "-f", "job.yaml"])
     };
-    lab.assert_refused(&submit("resources: {native: [--partition=mian]}"), 121, &["partition `mian` unknown", "did you mean `main`"]);
+    lab.assert_refused(&submit("resources: {native: [--partition=mian]}"), 121, &["no partition `mian`", "did you mean `main`"]);
     lab.assert_refused(&submit("resources: {account: nobody}"), 121, &["account", "nobody"]);
     lab.assert_refused(&submit("resources: {native: [--qos=nope]}"), 121, &["QOS"]);
     lab.assert_refused(&submit("resources: {native: [--frobnicate]}"), 121, &["frobnicate", "resources.native"]);
