@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 30] = [
+const FOR_TESTS: [(&str, &str); 31] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -20,6 +20,8 @@ const FOR_TESTS: [(&str, &str); 30] = [
     ("fusermount3", "fuse3"),
     ("podman", "podman"),
     ("crun", "crun"),
+    // Containers of users other than root.
+    ("newuidmap", "uidmap"),
     ("busybox", "busybox-static"),
     ("git", "git"),
     ("mkfs.btrfs", "btrfs-progs"),
