@@ -113,6 +113,7 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         intent_is_durable: wanted.intent_is_durable,
         gang: None,
         signals_reach_all: false,
+        scripts_hold_tokens: wanted.secrets.0.keys().any(|name| name.starts_with(TOKEN_NAME)),
     })
 }
 

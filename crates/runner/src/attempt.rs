@@ -357,6 +357,9 @@ impl Attempt {
     /// Nothing of the attempt is alive any more.
     fn finish(&mut self) -> Change {
         self.processes.clear();
+        if self.assignment.scripts_hold_tokens {
+            self.launch().remove_scripts();
+        }
         if let Some(change) = self.collect() {
             return change;
         }

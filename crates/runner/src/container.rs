@@ -147,6 +147,7 @@ mod tests {
             data: None,
             intent_is_durable: false,
             signals_reach_all: false,
+            scripts_hold_tokens: false,
             gang: None,
         }
     }

@@ -15,6 +15,11 @@ pub fn guard_main(name: &str) -> io::Result<()> {
     // A session of its own: the daemon's end, or a closed terminal, is not ours.
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
+    // What a shell in the background, or `nohup`, had ignored would be ignored by every job. A signal that is handled
+    // here is as usual again in what we start.
+    for signal in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    }
     let runner = Command::new("/proc/self/exe").arg0("tow").args([crate::RUNNER_VERB, name]).stdin(Stdio::inherit()).stdout(Stdio::inherit()).spawn()?;
     let pid = rustix::process::Pid::from_child(&runner);
     loop {
@@ -49,7 +54,12 @@ fn settle(name: &str) -> io::Result<()> {
     let Some((run, attempt)) = journal::open_attempt(&records) else { return Ok(()) };
     // The programs behind its mounts are gone; what hangs there would hang whoever looks.
     if let Some(state) = std::env::current_dir()?.parent() {
-        towline_host::mounts::release_below(&state.join("runs").join(run.as_str()).join("io"));
+        let folder = state.join("runs").join(run.as_str());
+        towline_host::mounts::release_below(&folder.join("io"));
+        // Nobody is left who knows whether they hold tokens.
+        for what in crate::launch::SCRIPTS {
+            let _ = std::fs::remove_file(folder.join(format!("attempt-{attempt}.{what}")));
+        }
     }
     // A rank had failed and only the nodes were kept: that failure is the ending.
     let held = journal::trace(&records, &run, attempt).held.map(|(_, ending)| ending);

@@ -66,6 +66,9 @@ impl LaunchError {
     }
 }
 
+/// The files of an attempt that are run, by their endings.
+pub(crate) const SCRIPTS: [&str; 2] = ["script", "setup"];
+
 impl Launch<'_> {
     pub(crate) fn set_up(&self) -> Result<Vec<Process>, LaunchError> {
         let lines = format!("{}\n", self.assignment.setup.join("\n"));
@@ -168,6 +171,13 @@ impl Launch<'_> {
                 let _ = removing.kill();
             }
             let _ = removing.wait();
+        }
+    }
+
+    /// Nothing reads the scripts any more.
+    pub(crate) fn remove_scripts(&self) {
+        for what in SCRIPTS {
+            let _ = std::fs::remove_file(self.own_file(what));
         }
     }
 

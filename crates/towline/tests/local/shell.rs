@@ -26,10 +26,11 @@ fn inherited_here() -> String {
 #[test]
 fn a_run_has_nothing_of_the_shell_that_started_the_daemon() {
     let home = home();
-    let narrow = "ulimit -S -n 100; ulimit -S -s 1024; exec taskset -c 0 nice -n 15";
+    let narrow = "trap '' INT HUP QUIT; ulimit -S -n 100; ulimit -S -s 1024; exec taskset -c 0 nice -n 15";
     assert_eq!(behind(&home, narrow, &["run", "true"]).code, 0);
     let daemon = home.daemon().unwrap();
     assert_eq!(home.tow(["run", "sh", "-c", INHERITED]).ok().stdout, inherited_here());
+    assert_eq!(home.tow(["run", "kill -INT $$"]).code, 130, "a signal that the other shell ignored");
     assert_eq!(home.daemon(), Some(daemon), "what can be undone is no reason to start another");
     let cpus = home.tow(["nodes", "--json"]).ok().json()["nodes"][0]["cpus"].as_u64().unwrap();
     assert_eq!(cpus, std::thread::available_parallelism().unwrap().get() as u64, "the machine is no smaller");
