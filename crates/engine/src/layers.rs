@@ -135,6 +135,19 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     Ok(Layers { config, tree, warnings, broken, untrusted, described_folders })
 }
 
+/// What of the project's configuration the user has not agreed to, whether or not the rest can be read without it.
+pub fn untrusted(sources: &Sources) -> Result<Vec<Untrusted>> {
+    let trusted = Trusted::of(sources.user_folder.as_deref());
+    let mut found = Vec::new();
+    if let Some(act) = &sources.act {
+        found.extend(act_layer(act, &trusted)?.1);
+    }
+    if let Some(file) = &sources.project_file {
+        found.extend(project_layer(file, &trusted)?.1);
+    }
+    Ok(found)
+}
+
 fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
     let warn = |(file, why): &(PathBuf, String)| {
         let at = Position { source: file.display().to_string().into(), line: 0, column: 0 };

@@ -74,16 +74,18 @@ impl Context {
     /// Reads the layers. What the user has not agreed to does not count; a verb that acts asks about it, or is refused.
     fn load_layers(&self) -> Result<Layers> {
         let sources = Sources::find(self.folder()?, self.environment());
+        if !self.reads_only {
+            let untrusted = layers::untrusted(&sources)?;
+            if !untrusted.is_empty() {
+                crate::trusting::ask(&sources, &untrusted)?;
+            }
+            return layers::load(&sources);
+        }
         let loaded = layers::load(&sources)?;
-        if loaded.untrusted.is_empty() {
-            return Ok(loaded);
+        for untrusted in &loaded.untrusted {
+            crate::output::status(&format!("warning: {}", crate::trusting::summary(untrusted)));
         }
-        if self.reads_only {
-            loaded.untrusted.iter().for_each(|untrusted| crate::output::status(&format!("warning: {}", crate::trusting::summary(untrusted))));
-            return Ok(loaded);
-        }
-        crate::trusting::ask(&sources, &loaded.untrusted)?;
-        layers::load(&sources)
+        Ok(loaded)
     }
 
     pub(crate) fn state(&self) -> Result<&StateFolder> {

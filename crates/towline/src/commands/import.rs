@@ -96,7 +96,7 @@ fn untrusted(context: &Context) -> Result<Option<(Sources, Untrusted)>> {
     let here = context.folder()?;
     let sources = Sources::find(here, context.environment());
     let of_project = |one: &Untrusted| one.holding == Holding::Project && one.folder == *here;
-    Ok(layers::load(&sources)?.untrusted.into_iter().find(of_project).map(|made| (sources, made)))
+    Ok(layers::untrusted(&sources)?.into_iter().find(of_project).map(|made| (sources, made)))
 }
 
 /// The text of the `towline.yaml` that is there.

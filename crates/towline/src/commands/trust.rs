@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some((file, why)) = sources.strangers.first() {
         return Err(Error::refused(format!("{} {why}: it cannot be trusted", file.display())).hint("copy it to a folder of yours, and look at the copy"));
     }
-    let untrusted = layers::load(&sources)?.untrusted;
+    let untrusted = layers::untrusted(&sources)?;
     if untrusted.is_empty() {
         return Ok(report("", &[], true).hint(nothing_to_trust(&sources)));
     }

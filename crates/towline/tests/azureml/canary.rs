@@ -284,7 +284,7 @@ fn what_fails_or_is_refused_shows_none_and_leaves_none() {
     }
     watch.lab.home.write("theirs.yaml", &format!("command: ['true']\nenvironment: {{env: {{API_TOKEN: {LITERAL}}}}}\n"));
     let refused = watch.tow(&["submit", "-f", "theirs.yaml"]);
-    assert!(refused.code == 123 && refused.stderr.contains("API_TOKEN") && refused.stderr.contains("looks like a credential"), "{refused:?}");
+    assert!(refused.code == 123 && refused.stderr.contains("looks like a token") && refused.stderr.contains("managed identity"), "{refused:?}");
     // One that is ended while it waits: its store's keys were for the node, by the vault.
     watch.lab.aml.conditions(|conditions| conditions.hold_in = Some("Queued".to_owned()));
     watch.lab.home.write("s3.yaml", "command: ['true']\nidentity: managed:tow\nio: {in: {datastore: s3, path: x, mode: read}}\n");

@@ -142,7 +142,7 @@ fn a_job_that_can_never_run_is_refused() {
         ("aml", "environment: {secrets: [PAT]}\ncommand: [x]\n", vec!["PAT", "Key Vault", "managed:tow"]),
         ("aml", "identity: managed:two\ncommand: [x]\n", vec!["two", "did you mean `tow`"]),
         ("aml", "resources: {native: [shm=1g]}\ncommand: [x]\n", vec!["shm", "shm_size"]),
-        ("aml", "environment: {env: {HF_TOKEN: abc}}\ncommand: [x]\n", vec!["HF_TOKEN", "environment.secrets"]),
+        ("aml", "environment: {env: {HF_TOKEN: abcdef123}}\ncommand: [x]\n", vec!["looks like a token", "Key Vault", "managed:tow"]),
     ] {
         lab.home.write("job.yaml", text);
         let refused = Output::from(lab.home.command(["-c", cluster, "submit", "-f", "job.yaml"]).env("PAT", "x").output().unwrap());

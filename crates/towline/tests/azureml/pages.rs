@@ -178,6 +178,7 @@ fn a_cluster_has_the_folders_of_its_own_file() {
     let listed = act.a("-c k8 ls output");
     assert!(listed.code == 122 && listed.stderr.contains("cluster `k8` has no folder `output`"), "{listed:?}");
     act.home().write("towline.yaml", "folders: {extra: {datastore: vigblob, path: more}}\n");
+    act.home().trust();
     assert!(act.a("-c k8 submit --dry-run ls").ok().stdout.contains("paths/more"), "what is named for all counts");
 }
 
