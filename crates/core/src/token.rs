@@ -154,8 +154,7 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     let kept = |text: &str| text.contains(&format!("${{{{{TOKEN_NAME}"));
     let texts = || job.script.iter().chain(job.command.as_slice()).chain(&job.environment.setup).chain(job.environment.env.values());
     if texts().any(|text| kept(text)) {
-        return Err(Error::refused("its command held a token, which is not kept after a run")
-            .hint("submit it anew, and name the token as a secret: `--secret NAME` takes it from your shell or the keyring"));
+        return Err(not_kept());
     }
     if let Words::Many(words) = &mut job.command {
         behind_options(words, &mut tokens);
@@ -177,6 +176,12 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
         }
     }
     Ok(tokens)
+}
+
+/// The value of a token that was taken out is gone with its run.
+pub fn not_kept() -> Error {
+    Error::refused("its command held a token, which is not kept after a run")
+        .hint("submit it anew, and name the token as a secret: `--secret NAME` takes it from your shell or the keyring")
 }
 
 /// `--token VALUE`, as two words.

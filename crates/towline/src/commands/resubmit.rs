@@ -176,6 +176,9 @@ fn origin(context: &Context, target: &Target, resolved: &Resolved, latest_code: 
 
 /// The environment of the first submission. Secrets were not kept: they are read anew.
 fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(String, String)>> {
+    if resolved.secrets.iter().any(|name| name.starts_with(towline_core::token::TOKEN_NAME)) {
+        return Err(towline_core::token::not_kept());
+    }
     let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
     let keyring = towline_engine::surroundings::keyring(&resolved.secrets, context.environment());
     for name in &resolved.secrets {
