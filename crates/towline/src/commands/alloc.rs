@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::{aliases, output};
 use serde::Serialize;
 use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use towline_backends::local::client::{self, Heard};
 use towline_core::quantity::{Memory, Span};
@@ -71,9 +72,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         job.tags.push(aliases::ALLOCATION.to_owned());
         job.resources.native.extend(native);
     })?;
+    // From before it is asked for: whoever interrupts hears what becomes of it.
+    let interrupts = crate::follow::interrupts()?;
     crate::sending::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
-    let Some(granted) = wait_until_granted(context, &id)? else { return interrupted(context, &id) };
+    let Some(granted) = wait_until_granted(context, &id, interrupts)? else { return interrupted(context, &id) };
     let hosts = granted.native.as_ref().map(|native| native.hosts.clone()).unwrap_or_default();
     aliases::write(context)?;
     let alias = aliases::NODE;
@@ -104,9 +107,8 @@ fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
 }
 
 /// Nobody is told of nodes that are not there yet. `None`: it was interrupted.
-fn wait_until_granted(context: &Context, id: &RunId) -> Result<Option<RunState>> {
+fn wait_until_granted(context: &Context, id: &RunId, mut interrupts: UnixStream) -> Result<Option<RunState>> {
     let mut told = false;
-    let mut interrupts = crate::follow::interrupts()?;
     interrupts.set_nonblocking(true).map_err(|error| Error::bug("signals cannot be watched").source_error(error))?;
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![id.clone()], logs: true })?;
