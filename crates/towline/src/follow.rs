@@ -183,17 +183,9 @@ impl Follower<'_> {
     fn connect(&mut self) -> Result<Conversation> {
         let run = self.view.run.clone();
         let watch = || Request::Watch { runs: vec![run.clone()], logs: true };
-        loop {
-            match client::ask_until(self.context.state()?, &watch, Some(Instant::now() + TROUBLE_EVERY)) {
-                // It shows signs of life, and something keeps it from answering.
-                Err(error) if error.kind() == ErrorKind::Timeout => self.trouble.look(self.context),
-                answer => {
-                    let (first, conversation) = answer?;
-                    self.note(first);
-                    return Ok(conversation);
-                }
-            }
-        }
+        let (first, conversation) = client::ask_until(self.context.state()?, &watch, None, &mut || self.trouble.look(self.context))?;
+        self.note(first);
+        Ok(conversation)
     }
 
     /// Takes in what the daemon has said. `false` when it hung up before the run's end.
@@ -420,13 +412,8 @@ fn wait_while(
     let late = || Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them");
     loop {
         let watch = || Request::Watch { runs: runs.to_vec(), logs: false };
-        let soon = Instant::now() + TROUBLE_EVERY;
-        let (first, mut conversation) = match client::ask_until(context.state()?, &watch, Some(deadline.map_or(soon, |deadline| deadline.min(soon)))) {
-            Err(error) if error.kind() == ErrorKind::Timeout && deadline.is_some_and(|deadline| deadline <= Instant::now()) => return Err(late()),
-            Err(error) if error.kind() == ErrorKind::Timeout => {
-                trouble.look(context);
-                continue;
-            }
+        let (first, mut conversation) = match client::ask_until(context.state()?, &watch, deadline, &mut || trouble.look(context)) {
+            Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
             answer => answer?,
         };
         let mut next = Some(first);

@@ -9,6 +9,7 @@ mod soak;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 /// Where `cargo build --release` puts the shipped binary.
 const SHIPPED: &str = "target/x86_64-unknown-linux-gnu/release/tow";
@@ -37,6 +38,9 @@ fn main() -> ExitCode {
 /// Suites on clusters of hosts: they wait more than they work, so more of them run at once than there are cores.
 const WAITING: [&str; 6] = ["slurm", "slurm_once", "tunnel", "scratch", "azureml", "azureml_once"];
 
+/// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to be seen nevertheless.
+const LONGEST_SUITE: Duration = Duration::from_secs(15 * 60);
+
 /// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against it.
 fn test() -> Outcome {
     install::packages()?;
@@ -47,9 +51,9 @@ fn test() -> Outcome {
     })?;
     let mut minutes: Vec<(String, f64)> = Vec::new();
     let mut tests = |name: &str, words: &[&str]| {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let mut command = cargo(&["test", "--no-fail-fast"]);
-        let outcome = run(command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()));
+        let outcome = run_within(LONGEST_SUITE, command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()));
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
         outcome
     };
@@ -67,7 +71,8 @@ fn test() -> Outcome {
         println!("{minutes:6.1} min  {suite}");
     }
     println!("{:6.1} min  in all", minutes.iter().map(|(_, minutes)| minutes).sum::<f64>());
-    outcomes.into_iter().collect()
+    let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\nxtask: ")) }
 }
 
 /// The suites of the binary: files and folders beside each other.
@@ -95,16 +100,59 @@ fn shipped() -> PathBuf {
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(root());
+    // What `cargo run` tells of this package would make build scripts of others run again, and half of the tree with them.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") || text == "OUT_DIR" {
+            command.env_remove(&name);
+        }
+    }
     command
+}
+
+/// A program and its words.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(std::ffi::OsStr::to_string_lossy);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a program and fails with its name.
 fn run(command: &mut Command) -> Outcome {
-    let shown = format!("{command:?}");
+    let shown = shown(command);
     println!("$ {shown}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{shown}: {status}")),
         Err(error) => Err(format!("{shown}: {error}")),
     }
+}
+
+/// Runs a program that is ended, with what it has started, when it takes too long.
+fn run_within(limit: Duration, command: &mut Command) -> Outcome {
+    let shown = shown(command);
+    println!("$ {shown}");
+    let failed = |error| format!("{shown}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let begun = Instant::now();
+    loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("{shown}: {status}")),
+            None if begun.elapsed() >= limit => break,
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    for pid in with_children(child.id()) {
+        let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    }
+    child.wait().map_err(failed)?;
+    Err(format!("{shown}: not done after {} minutes; the tests above that are said to be running hang", limit.as_secs() / 60))
+}
+
+/// A process and all that it and its children have started.
+fn with_children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let children: Vec<u32> = children.flat_map(|pids| pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    std::iter::once(pid).chain(children.into_iter().flat_map(with_children)).collect()
 }

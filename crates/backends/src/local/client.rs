@@ -154,15 +154,16 @@ fn takes_no_questions(state: &StateFolder) -> Error {
 /// Sends `request`, starting a daemon if there is none, and returns the first reply. Requests may
 /// be sent twice when a daemon goes away in between; all of them allow it.
 pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Conversation)> {
-    ask_until(state, make, None)
+    ask_until(state, make, None, &mut || {})
 }
 
-/// The same, given up at that moment: the time the user allowed is over.
-pub fn ask_until(state: &StateFolder, make: &dyn Fn() -> Request, until: Option<Instant>) -> Result<(Reply, Conversation)> {
+/// The same, given up at that moment: the time the user allowed is over. `meanwhile` is called now and then while the daemon is
+/// at work and has not answered.
+pub fn ask_until(state: &StateFolder, make: &dyn Fn() -> Request, until: Option<Instant>, meanwhile: &mut dyn FnMut()) -> Result<(Reply, Conversation)> {
     let begun = Instant::now();
     let mut has_told = false;
     loop {
-        match ask_once(state, &Hello::new(make()), until)? {
+        match ask_once(state, &Hello::new(make()), until, meanwhile)? {
             Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, PATIENCE),
             Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
             Some(answer) => return Ok(answer),
@@ -196,7 +197,7 @@ fn too_late() -> Error {
 
 /// As [`ask`], but waits for the answer no longer than `limit`: it may depend on somebody far away.
 pub fn ask_within(state: &StateFolder, make: &dyn Fn() -> Request, limit: Duration) -> Result<Reply> {
-    match ask_until(state, make, Some(Instant::now() + limit)) {
+    match ask_until(state, make, Some(Instant::now() + limit), &mut || {}) {
         Err(error) if error.kind() == ErrorKind::Timeout => Err(Error::unreachable(format!("there was no answer within {} s", limit.as_secs()))),
         answer => answer.map(|(reply, _)| reply),
     }
@@ -206,7 +207,7 @@ pub fn ask_within(state: &StateFolder, make: &dyn Fn() -> Request, limit: Durati
 pub fn status(state: &StateFolder) -> Result<Option<Status>> {
     let until = Instant::now() + STATUS;
     while is_there(state)? {
-        match ask_once(state, &Hello::new(Request::Status), Some(until)) {
+        match ask_once(state, &Hello::new(Request::Status), Some(until), &mut || {}) {
             Ok(Some((Reply::Status(status), _))) => return Ok(Some(status)),
             Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, STATUS),
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
@@ -226,7 +227,8 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
 /// Asks a daemon to leave. `true` once it has left.
 pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
     // Whatever it answers, and where it does not answer at all, its lock tells whether it has gone.
-    let _ = ask_once(state, &Hello::new(Request::Stop), Some(Instant::now() + STATUS)).map(|answer| answer.map(|_| wait_until_gone(state, STATUS)));
+    let asked = ask_once(state, &Hello::new(Request::Stop), Some(Instant::now() + STATUS), &mut || {});
+    let _ = asked.map(|answer| answer.map(|_| wait_until_gone(state, STATUS)));
     !is_there(state).unwrap_or(true)
 }
 
@@ -237,7 +239,7 @@ pub fn is_there(state: &StateFolder) -> Result<bool> {
 }
 
 /// One try; `None` when nobody is there, or it went away before it answered.
-fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>) -> Result<Option<(Reply, Conversation)>> {
+fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>, meanwhile: &mut dyn FnMut()) -> Result<Option<(Reply, Conversation)>> {
     let mut conversation = match Conversation::open(state, hello) {
         Ok(conversation) => conversation,
         Err(error) if is_absent(&error) => return Ok(None),
@@ -249,14 +251,18 @@ fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>) -> Resul
         Request::Cancel { .. } => towline_host::crash::pass("client.cancel.sent"),
         _ => {}
     }
-    let heard = conversation.hear(until).map_err(|error| match &hello.request {
-        Request::Submit(_) => error.hint("whether it took the submission is not known: look at `tow ps` before you submit again"),
-        _ => error,
-    });
-    match heard? {
-        Heard::Reply(reply) => Ok(Some((*reply, conversation))),
-        Heard::HungUp => Ok(None),
-        Heard::NotYet => Err(too_late()),
+    loop {
+        let wake = Instant::now() + SOON;
+        let heard = conversation.hear(Some(until.map_or(wake, |until| until.min(wake)))).map_err(|error| match &hello.request {
+            Request::Submit(_) => error.hint("whether it took the submission is not known: look at `tow ps` before you submit again"),
+            _ => error,
+        });
+        match heard? {
+            Heard::Reply(reply) => return Ok(Some((*reply, conversation))),
+            Heard::HungUp => return Ok(None),
+            Heard::NotYet if until.is_some_and(|until| until <= Instant::now()) => return Err(too_late()),
+            Heard::NotYet => meanwhile(),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     let state = context.state()?;
-    let ask = |until| client::ask_until(state, &|| Request::Cancel { runs: runs.to_vec() }, until);
+    let ask = |until| client::ask_until(state, &|| Request::Cancel { runs: runs.to_vec() }, until, &mut || {});
     let reply = match ask(Some(Instant::now() + PATIENCE)) {
         Err(error) if error.kind() == ErrorKind::Timeout => match client::status(state)?.and_then(|status| status.trouble) {
             Some(trouble) => return Err(unwritten(&trouble)),
