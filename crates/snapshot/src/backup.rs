@@ -1,6 +1,7 @@
 //! Backups of a workspace: the same packs as snapshots, and one root object for each, written last,
 //! which says exactly what was there. Whatever is cut short leaves packs that nothing names.
 
+use crate::continues::{Mark, Marked, is_overtaken};
 use crate::digest::Digest;
 use crate::manifest::{Flavor, Kind, Manifest, Piece, Top};
 use crate::problem::{Problem, Result};
@@ -9,7 +10,7 @@ use crate::reading::{Read, Reading};
 use crate::root::{LONGEST_SUMMARY, Summary};
 use crate::rules::{Rules, Why};
 use crate::stat_cache;
-use crate::store::{Blob, BlobKind, BlobStore};
+use crate::store::{Blob, BlobKind, BlobStore, Stored};
 use crate::take::{Options, make_manifest, make_root, open_index, remember, without};
 use crate::walk::{Found, FoundKind, LeftOut, Stamp, Walked, walk};
 use std::collections::{HashMap, HashSet};
@@ -38,6 +39,10 @@ pub struct BackedUp {
 pub struct Place {
     pub host: String,
     pub folder: String,
+    /// Where its backups go, in words.
+    pub to: String,
+    /// It becomes the newest backup also where that is of something else.
+    pub anyway: bool,
 }
 
 /// One backup of a store.
@@ -53,21 +58,28 @@ pub struct Listed {
 
 /// The backups of a store, oldest first.
 pub fn list(store: &dyn BlobStore) -> Result<Vec<Listed>> {
-    let mut listed = Vec::new();
-    for stored in store.list(BlobKind::Backup)? {
-        let Blob::Backup(at, _) = stored.blob else { continue };
-        let beginning = usize::try_from(stored.size).unwrap_or(usize::MAX).min(LONGEST_SUMMARY);
-        let summary = store.get_range(&stored.blob, 0, beginning).ok().and_then(|bytes| Summary::peek(&bytes));
-        listed.push(Listed { blob: stored.blob, at, size: stored.size, summary });
-    }
-    listed.sort_by_key(|listed| listed.at);
-    Ok(listed)
+    let mut stored = store.list(BlobKind::Backup)?;
+    stored.sort_by_key(|stored| when(&stored.blob));
+    Ok(stored.into_iter().map(|stored| look(store, &stored)).collect())
 }
 
-/// The newest backup of a store: when, and of what.
-fn newest(store: &dyn BlobStore) -> Result<Option<(i64, Digest)>> {
-    let backups = store.list(BlobKind::Backup)?;
-    Ok(backups.iter().filter_map(|stored| if let Blob::Backup(at, digest) = stored.blob { Some((at, digest)) } else { None }).max())
+/// The newest backup of a store.
+pub fn newest(store: &dyn BlobStore) -> Result<Option<Listed>> {
+    Ok(newest_stored(store)?.map(|stored| look(store, &stored)))
+}
+
+fn newest_stored(store: &dyn BlobStore) -> Result<Option<Stored>> {
+    Ok(store.list(BlobKind::Backup)?.into_iter().max_by_key(|stored| when(&stored.blob)))
+}
+
+fn when(blob: &Blob) -> (i64, Digest) {
+    if let Blob::Backup(at, digest) = *blob { (at, digest) } else { (i64::MIN, blob.digest()) }
+}
+
+fn look(store: &dyn BlobStore, stored: &Stored) -> Listed {
+    let beginning = usize::try_from(stored.size).unwrap_or(usize::MAX).min(LONGEST_SUMMARY);
+    let summary = store.get_range(&stored.blob, 0, beginning).ok().and_then(|bytes| Summary::peek(&bytes));
+    Listed { blob: stored.blob, at: when(&stored.blob).0, size: stored.size, summary }
 }
 
 /// Backs a workspace up. Once this returns, all of it is in the store; before that nothing of it is listed.
@@ -120,7 +132,8 @@ impl Backing<'_> {
         let Walked { found, mut left_out, .. } = walked;
         let twins = twins(&found);
         let recalled = stat_cache::recall(stat_cache::load(&self.options.stat_cache), &found);
-        let last = newest(self.store)?;
+        let newest = newest_stored(self.store)?;
+        let last = newest.as_ref().map(|stored| when(&stored.blob));
         let is_known = |number: usize| found[number].kind != FoundKind::File || recalled[number].is_some() || twins.contains_key(&number);
         if let Some((at, digest)) = last
             && (0..found.len()).all(is_known)
@@ -130,6 +143,7 @@ impl Backing<'_> {
                 return Ok(Some(self.unchanged(&manifest, Blob::Backup(at, digest), left_out)));
             }
         }
+        self.refuse_overtaken(newest.as_ref())?;
         let index = open_index(self.store, &self.options.index)?;
         let reading = Reading::new(self.root, &found, recalled, self.store, index, self.options, self.progress).of_workspace(&twins);
         let Read { pieces, stamps, index, stored, unsteady, read, gone, unreadable } = reading.run()?;
@@ -156,10 +170,29 @@ impl Backing<'_> {
         let mut kept = make_root(manifest, crate::root::About { taken, name: self.options.name.clone() }, &index)?;
         kept.summary = Some(summary.clone());
         let blob = Blob::Backup(at, id);
+        // First the mark: whoever is killed in between continues what was there before.
+        self.mark(blob);
         crash::pass("backup.root.before");
         self.store.put(&blob, &kept.encode()?)?;
         crash::pass("backup.root.done");
         Ok(Some(BackedUp { blob, summary, read, left_out, unsteady, was_there: false }))
+    }
+
+    /// A copy that others have gone on from elsewhere does not become the newest backup unnoticed.
+    fn refuse_overtaken(&self, newest: Option<&Stored>) -> Result<()> {
+        let mark = Marked::new(self.root, &self.place.to).read();
+        let is_unknown = |newest: &&Stored| !self.place.anyway && !mark.is_some_and(|mark| mark.knows_of(when(&newest.blob).0));
+        let Some(newest) = newest.filter(is_unknown).map(|newest| look(self.store, newest)) else { return Ok(()) };
+        if is_overtaken(mark, &newest, self.place) {
+            return Err(Problem::Overtaken { folder: self.root.to_owned(), mark, newest: Box::new(newest) });
+        }
+        Ok(())
+    }
+
+    fn mark(&self, blob: Blob) {
+        if let Some(mark) = Mark::of(&blob, false) {
+            Marked::new(self.root, &self.place.to).write(mark);
+        }
     }
 
     /// Whether the newest backup may stand for a workspace that did not change: nothing of it was
@@ -196,11 +229,12 @@ impl Backing<'_> {
     }
 
     fn summary(&self, manifest: &Manifest) -> Summary {
-        let Place { host, folder } = self.place.clone();
+        let Place { host, folder, .. } = self.place.clone();
         Summary { name: self.options.name.clone(), host, folder, files: manifest.files() as u64, bytes: manifest.bytes(), ..Summary::default() }
     }
 
     fn unchanged(&self, manifest: &Manifest, blob: Blob, left_out: Vec<LeftOut>) -> BackedUp {
+        self.mark(blob);
         let taken = self.options.now / 1_000_000;
         BackedUp { blob, summary: Summary { taken, ..self.summary(manifest) }, read: 0, left_out, unsteady: Vec::new(), was_there: true }
     }

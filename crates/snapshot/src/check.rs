@@ -18,6 +18,8 @@ pub struct Damage {
     pub how: String,
     /// Snapshots that cannot be laid out whole any more, and their files.
     pub touches: Vec<(Blob, Vec<String>)>,
+    /// It was found before, and stored anew: what is newest does not need it.
+    pub is_set_aside: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
                 sound.push(blob);
                 gather(&root, &mut needed);
             }
-            Err(Problem::Damaged { how, .. } | Problem::Hostile(how)) => checked.damage.push(Damage { what: blob.shown(), how, touches }),
+            Err(Problem::Damaged { how, .. } | Problem::Hostile(how)) => checked.damage.push(Damage { what: blob.shown(), how, touches, is_set_aside: false }),
             Err(other) => return Err(other),
         }
         checked.snapshots += 1;
@@ -75,7 +77,8 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
         progress.add_file();
         progress.add_bytes(pack.size);
     }
-    checked.damage.extend(report(store, &wrong, &sound)?);
+    let set_aside = if only.is_none() && !wrong.is_empty() { set_aside_before(store)? } else { BTreeSet::new() };
+    checked.damage.extend(report(store, &wrong, &sound, &set_aside)?);
     checked.packs_damaged = wrong.keys().map(|(pack, _)| *pack).collect();
     checked.packs_damaged.dedup();
     Ok(checked)
@@ -143,14 +146,33 @@ fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &BTreeMap<u64, Fram
     Ok(())
 }
 
-fn report(store: &dyn BlobStore, wrong: &Wrong, sound: &[Blob]) -> Result<Vec<Damage>> {
-    let damage = |((pack, _), how): (&(Digest, _), &String)| Damage { what: format!("pack {}", pack.short()), how: how.clone(), touches: Vec::new() };
+/// Packs that nothing is built on any more.
+fn set_aside_before(store: &dyn BlobStore) -> Result<BTreeSet<Digest>> {
+    let mut packs = BTreeSet::new();
+    for list in store.list(BlobKind::Doom)? {
+        let bytes = store.get(&list.blob)?.unwrap_or_default();
+        packs.extend(bytes.as_chunks::<32>().0.iter().map(|pack| Digest(*pack)));
+    }
+    Ok(packs)
+}
+
+fn report(store: &dyn BlobStore, wrong: &Wrong, sound: &[Blob], set_aside: &BTreeSet<Digest>) -> Result<Vec<Damage>> {
+    let damage = |((pack, _), how): (&(Digest, _), &String)| Damage {
+        what: format!("pack {}", pack.short()),
+        how: how.clone(),
+        touches: Vec::new(),
+        is_set_aside: set_aside.contains(pack),
+    };
     let mut damages: Vec<Damage> = wrong.iter().map(damage).collect();
     for blob in sound.iter().filter(|_| !wrong.is_empty()) {
         let root = read(store, blob)?;
         for ((pack, offset), damage) in wrong.keys().zip(&mut damages) {
             damage.touches.extend(touched(&root, pack, *offset).map(|files| (*blob, files)));
         }
+    }
+    let newest = sound.iter().filter_map(|blob| if let Blob::Backup(at, _) = *blob { Some((at, *blob)) } else { None }).max();
+    for damage in &mut damages {
+        damage.is_set_aside &= newest.is_some_and(|(_, newest)| damage.touches.iter().all(|(blob, _)| *blob != newest));
     }
     Ok(damages)
 }

@@ -8,6 +8,7 @@ pub mod backup;
 pub mod check;
 mod codec;
 mod content;
+pub mod continues;
 pub mod digest;
 #[cfg(test)]
 mod hostile_tests;

@@ -1,5 +1,7 @@
 //! What can go wrong here, and what it means to whoever asked.
 
+use crate::backup::Listed;
+use crate::continues::Mark;
 use crate::digest::Digest;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,9 @@ pub enum Problem {
     /// A workspace that has nothing in it any more.
     #[error("{} holds nothing: there is nothing to back up", .0.display())]
     Empty(PathBuf),
+    /// The newest backup is of something that the folder does not know of: backed up from elsewhere, or since this copy was made.
+    #[error("{} does not continue the newest backup, {}", folder.display(), newest.blob.digest().short())]
+    Overtaken { folder: PathBuf, mark: Option<Mark>, newest: Box<Listed> },
     /// The store said no.
     #[error("{0}")]
     Store(#[source] Box<Error>),

@@ -19,7 +19,7 @@ use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
 fn back_up_to(bench: &Bench, store: &dyn BlobStore, ignore: &[String]) -> Result<BackedUp> {
     let rules = Rules::of_workspace(&bench.tree(), ignore).expect("rules");
-    let place = Place { host: "node".into(), folder: bench.tree().display().to_string() };
+    let place = Place { host: "node".into(), folder: bench.tree().display().to_string(), ..Place::default() };
     back_up(&bench.tree(), &rules, store, &bench.options(), &place, &Progress::default())
 }
 

@@ -66,6 +66,9 @@ pub enum Act {
     /// And then drops what the policy does not keep, where one is given.
     BackUp {
         keep: Option<Keep>,
+        /// It becomes the newest backup also where that is of something else.
+        #[serde(default)]
+        anyway: bool,
     },
     Restore {
         backup: Option<String>,
@@ -126,6 +129,15 @@ pub enum Outcome {
     Restored {
         path: String,
         backup: BackupRow,
+        /// The newest, where that is another.
+        #[serde(default)]
+        newest: Option<BackupRow>,
+    },
+    /// Something is there already; nothing was changed.
+    NotEmpty {
+        path: String,
+        /// A backup that what is there does not know of.
+        newer: Option<BackupRow>,
     },
     Listed(Vec<BackupRow>),
     /// Somebody is backing it up or restoring it right now.
@@ -167,6 +179,9 @@ pub struct Damage {
     pub how: String,
     /// Backups, and their files.
     pub touches: Vec<(String, Vec<String>)>,
+    /// It was found before, and stored anew: the newest does not need it.
+    #[serde(default)]
+    pub is_set_aside: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ use towline_host::filesystem::{private_folder, remove_tree};
 use towline_host::lock;
 use towline_snapshot::backup::{self, Listed};
 use towline_snapshot::check;
+use towline_snapshot::continues::{Mark, Marked, is_overtaken};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::layout::lay_out;
 use towline_snapshot::pack::Squeeze;
@@ -42,7 +43,7 @@ pub(crate) fn perform(order: &ScratchOrder, secrets: &SecretSet, progress: &Prog
     let workspace = Here { order, folder: place::expand(&order.path)?, backups: place::backups(&state, &order.name, &order.to, secrets)?, state, progress };
     match &order.act {
         Act::Create { setup } => workspace.create(setup, say),
-        Act::BackUp { keep } => workspace.back_up(keep.as_ref()),
+        Act::BackUp { keep, anyway } => workspace.back_up(keep.as_ref(), *anyway),
         Act::Restore { backup, only, setup } => workspace.restore(backup.as_deref(), only, setup, say),
         Act::List => Ok(Outcome::Listed(workspace.list()?.iter().rev().map(row).collect())),
         Act::Check { backup, repair } => workspace.check(backup.as_deref(), *repair),
@@ -111,7 +112,12 @@ impl Here<'_> {
         Ok(Outcome::Created { path: self.folder.display().to_string(), had_files })
     }
 
-    fn back_up(&self, keep: Option<&Keep>) -> Result<Outcome> {
+    /// Where the folder is, and its backups.
+    fn place(&self, anyway: bool) -> backup::Place {
+        backup::Place { host: surroundings::host_name(), folder: self.folder.display().to_string(), to: self.backups.shown.clone(), anyway }
+    }
+
+    fn back_up(&self, keep: Option<&Keep>, anyway: bool) -> Result<Outcome> {
         let Some(_lock) = self.lock()? else { return Ok(Outcome::Busy) };
         self.refuse_inside()?;
         if !self.folder.is_dir() {
@@ -130,8 +136,8 @@ impl Here<'_> {
             stat_cache: self.state.stat_cache(&format!("workspace-{tree}")),
             index: self.backups.index.clone(),
         };
-        let place = backup::Place { host: surroundings::host_name(), folder: self.folder.display().to_string() };
-        let made = backup::back_up(&self.folder, &rules, &*self.backups.store, &options, &place, self.progress).map_err(explained)?;
+        let made = backup::back_up(&self.folder, &rules, &*self.backups.store, &options, &self.place(anyway), self.progress);
+        let made = made.map_err(|problem| self.explained(problem))?;
         let (unreadable, left_out): (Vec<_>, Vec<_>) = made.left_out.iter().partition(|left| left.why == Why::Unreadable);
         let pruned = match keep.filter(|_| !made.was_there) {
             Some(keep) => Some(self.prune(keep, false).map_err(|error| not_dropped(&error))?),
@@ -149,6 +155,27 @@ impl Here<'_> {
             same_disk: place::is_same_disk(&self.folder, &self.backups),
             pruned,
         }))
+    }
+
+    fn explained(&self, problem: Problem) -> Error {
+        let name = &self.order.name;
+        match problem {
+            Problem::Overtaken { mark, newest, .. } => {
+                let continues = match mark {
+                    Some(mark) if mark.in_part => format!("only a part of backup {} was brought back to it", mark.id.short()),
+                    Some(mark) => format!("it continues backup {} of {}", mark.id.short(), Moment(mark.at)),
+                    None => "it was not made from that one".to_owned(),
+                };
+                let BackupRow { id, taken, host, folder, .. } = row(&newest);
+                Error::refused(format!(
+                    "{} is not what the newest backup {id} is of, which was made on {host} of {folder} at {taken}: {continues}; nothing was stored",
+                    self.folder.display()
+                ))
+                .hint(format!("to look at the newest: `tow scratch restore {name} --path FOLDER`"))
+                .hint(format!("to make this folder the newest backup all the same: `tow scratch backup {name} --anyway`; the others stay"))
+            }
+            other => explained(other),
+        }
     }
 
     /// Backups inside the workspace would be backed up, and lost with it.
@@ -190,10 +217,11 @@ impl Here<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => return Err(failed(error)),
         };
+        let newest = backup::newest(&*self.backups.store).map_err(explained)?;
         if is_used {
-            return Err(
-                Error::refused(format!("{} is not empty; nothing was changed", target.display())).hint("move it away, or restore beside it with `--path`")
-            );
+            let mark = Marked::new(target, &self.backups.shown).read();
+            let newer = newest.filter(|newest| is_overtaken(mark, newest, &self.place(false)));
+            return Ok(Outcome::NotEmpty { path: target.display().to_string(), newer: newer.as_ref().map(row) });
         }
         let listed = self.find(id)?;
         let root = chosen(read(&*self.backups.store, &listed.blob).map_err(explained)?, only)?;
@@ -203,13 +231,17 @@ impl Here<'_> {
         clear_parts(parent, &name);
         let fresh = parent.join(format!(".{name}.restored-{}", std::process::id()));
         lay_out(&root, &*self.backups.store, &fresh, self.progress, &AtomicBool::new(false)).map_err(explained)?;
+        if let Some(mark) = Mark::of(&listed.blob, !only.is_empty()) {
+            Marked::new(&fresh, &self.backups.shown).write(mark);
+        }
         // An empty folder gives way; anything else that came meanwhile does not.
         if let Err(error) = fs::rename(&fresh, target) {
             let _ = remove_tree(&fresh);
             return Err(failed(error));
         }
         setup::run(target, commands, say)?;
-        Ok(Outcome::Restored { path: target.display().to_string(), backup: row(&listed) })
+        let newest = newest.filter(|newest| newest.at > listed.at);
+        Ok(Outcome::Restored { path: target.display().to_string(), backup: row(&listed), newest: newest.as_ref().map(row) })
     }
 
     fn check(&self, id: Option<&str>, repair: bool) -> Result<Outcome> {
@@ -222,6 +254,7 @@ impl Here<'_> {
         let damage = |damage: check::Damage| Damage {
             what: damage.what,
             how: damage.how,
+            is_set_aside: damage.is_set_aside,
             touches: damage.touches.into_iter().map(|(blob, files)| (blob.digest().short(), files)).collect(),
         };
         let check::Checked { snapshots, packs, bytes, damage: found, .. } = checked;

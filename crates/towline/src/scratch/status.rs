@@ -97,7 +97,7 @@ pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) ->
     let state = context.state()?;
     let workspace = &known.workspace;
     let every = every.or(workspace.every).unwrap_or(EVERY);
-    let task = task(context, &known.name, workspace, Act::BackUp { keep: Some(workspace.keep.unwrap_or_default()) })?;
+    let task = task(context, &known.name, workspace, Act::BackUp { keep: Some(workspace.keep.unwrap_or_default()), anyway: false })?;
     let since = auto(state, &known.name).map_or_else(towline_host::clock::now, |auto| auto.since);
     let wanted = Auto { every, since, workspace: workspace.clone(), order: task.order };
     // The secrets first: what is wanted must be possible.

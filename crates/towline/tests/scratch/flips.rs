@@ -90,6 +90,7 @@ fn the_files_that_damage_touches_are_named_and_repair_makes_the_newest_whole() {
     assert!(failed.code == 123 && !home.path("out").exists() && failed.stderr.contains("tow scratch check"), "never a wrong byte: {failed:?}");
 
     home.tow(["scratch", "check", "--repair"]).ok();
+    assert_eq!(home.tow(["scratch", "check"]).code, 123, "nothing was stored anew yet");
     let made = home.tow(["scratch", "backup", "--json"]).ok().json();
     assert_eq!(made["unchanged"], false, "what is damaged is stored anew: {made}");
     let newest = ids(&home, "work")[0].clone();
@@ -97,6 +98,15 @@ fn the_files_that_damage_touches_are_named_and_repair_makes_the_newest_whole() {
     assert_eq!(differences(&wanted, &look(&home.path("out"))), Vec::<String>::new());
     assert_eq!(home.tow(["scratch", "backup", "--json"]).ok().json()["unchanged"], true, "once is enough");
     home.tow(["scratch", "check", "work", "--backup", "latest"]).ok();
+    // What is known, and mended since, is no news; what is new is.
+    let checked = home.tow(["scratch", "check", "--json"]).ok().json();
+    let damage = checked["damage"].as_array().unwrap();
+    assert!(checked["ok"] == true && !damage.is_empty() && damage.iter().all(|damage| damage["set_aside"] == true), "{checked}");
+    let told = home.tow(["scratch", "check"]).ok();
+    assert!(told.stdout.contains("set aside before") && told.stdout.contains("touches backup"), "{told:?}");
+    let largest = kept(&home).into_iter().filter(|file| *file != largest).max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
+    flip(&largest, 512 * 8);
+    assert_eq!(home.tow(["scratch", "check"]).code, 123);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod local;
 mod nodes;
 mod refused;
 mod seed;
+mod stale;
 mod tree;
 
 use serde_json::Value;

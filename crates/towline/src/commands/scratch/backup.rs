@@ -11,18 +11,22 @@ use towline_wire::workspace::{Act, BackedUp, Outcome};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch backup
-  tow scratch backup work --json")]
+  tow scratch backup work --json
+  tow scratch backup work --anyway    although another copy of it was backed up since")]
 pub(crate) struct Args {
     /// Which [default: the only one].
     name: Option<String>,
     /// The machine that has it now.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
+    /// Make it the newest backup although that is of another copy.
+    #[arg(long)]
+    anyway: bool,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
-    let Made { text, json, hints, is_doubtful, .. } = back_up(context, &known)?;
+    let Made { text, json, hints, is_doubtful, .. } = back_up(context, &known, args.anyway)?;
     let report = hints.into_iter().fold(Report::new(text, &json), Report::hint);
     Ok(if is_doubtful { report.code(ErrorKind::Refused.exit_code()) } else { report })
 }
@@ -38,8 +42,8 @@ pub(super) struct Made {
     is_doubtful: bool,
 }
 
-pub(super) fn back_up(context: &Context, known: &Known) -> Result<Made> {
-    let task = scratch::task(context, &known.name, &known.workspace, Act::BackUp { keep: None })?;
+pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<Made> {
+    let task = scratch::task(context, &known.name, &known.workspace, Act::BackUp { keep: None, anyway })?;
     match scratch::back_up(context, &task)? {
         Outcome::BackedUp(made) => Ok(told(&known.name, &made)),
         other => super::unexpected(&known.name, &other),

@@ -39,15 +39,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
     let mut text = format!("{}, {}, {} read\n", counted(checked.backups as u64, "backup"), counted(checked.packs as u64, "pack"), size(checked.bytes));
     for damage in &checked.damage {
-        text += &format!("damaged: {}: {}\n", damage.what, damage.how);
+        let known = if damage.is_set_aside { "set aside before, the newest backup does not need it" } else { "damaged" };
+        text += &format!("{known}: {}: {}\n", damage.what, damage.how);
         for (backup, files) in &damage.touches {
             let files = if files.is_empty() { "all of it".to_owned() } else { few(files) };
             text += &format!("  touches backup {backup}: {files}\n");
         }
     }
     let report = Report::new(text, &json::Found::from(checked));
-    match (checked.damage.is_empty(), repaired) {
-        (true, _) => report.hint("all is as it was stored"),
+    let is_known = checked.damage.iter().all(|damage| damage.is_set_aside);
+    match (is_known, repaired) {
+        (true, _) if checked.damage.is_empty() => report.hint("all is as it was stored"),
+        (true, _) => report.hint("nothing new is damaged; what is set aside goes with the backups that need it: `tow scratch prune`"),
         (false, false) => report.code(ErrorKind::Refused.exit_code()).hint("--repair has the next backup store what is damaged anew"),
         (false, true) => report.hint(format!("`tow scratch backup {name}` now stores what is damaged anew")),
     }

@@ -71,7 +71,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut json = serde_json::json!({ "workspace": args.name, "path": path, "on": args.on });
     let mut report_hints = Vec::new();
     if had_files || !args.setup.is_empty() {
-        let first = backup::back_up(context, &known)?;
+        let first = backup::back_up(context, &known, false)?;
         text += &first.text;
         json["backup"] = first.json;
         report_hints.extend(first.hints.into_iter().chain(first.advice));

@@ -91,6 +91,7 @@ struct Damaged<'a> {
     what: &'a str,
     how: &'a str,
     touches: Vec<Touched<'a>>,
+    set_aside: bool,
 }
 
 #[derive(Serialize)]
@@ -102,10 +103,14 @@ struct Touched<'a> {
 impl<'a> From<&'a Checked> for Found<'a> {
     fn from(checked: &'a Checked) -> Self {
         let touched = |(backup, files): &'a (String, Vec<String>)| Touched { backup, files };
-        let damage =
-            checked.damage.iter().map(|damage| Damaged { what: &damage.what, how: &damage.how, touches: damage.touches.iter().map(touched).collect() });
+        let damage = checked.damage.iter().map(|damage| Damaged {
+            what: &damage.what,
+            how: &damage.how,
+            touches: damage.touches.iter().map(touched).collect(),
+            set_aside: damage.is_set_aside,
+        });
         let Checked { backups, packs, bytes, dropped, .. } = *checked;
-        Self { ok: checked.damage.is_empty(), backups, packs, bytes, damage: damage.collect(), dropped }
+        Self { ok: checked.damage.iter().all(|damage| damage.is_set_aside), backups, packs, bytes, damage: damage.collect(), dropped }
     }
 }
 

@@ -5,8 +5,8 @@ use super::{described, json, moved};
 use crate::context::Context;
 use crate::scratch::{self, Known};
 use towline_core::workspace::Workspace;
-use towline_core::{Error, ErrorKind, Result};
-use towline_wire::workspace::{Act, Outcome};
+use towline_core::{Error, Result};
+use towline_wire::workspace::{Act, BackupRow, Outcome};
 
 /// Bring a workspace back, onto a fresh node or beside what is there. Never over anything.
 #[derive(Debug, clap::Args)]
@@ -41,14 +41,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let setup = if args.setup { known.workspace.setup.clone() } else { Vec::new() };
     let target = Workspace { path, ..known.workspace.clone() };
     let task = scratch::task(context, &known.name, &target, Act::Restore { backup: args.backup.clone(), only: args.only.clone(), setup })?;
-    let (path, backup) = match scratch::perform(context, &task) {
-        Ok(Outcome::Restored { path, backup }) => (path, backup),
-        Ok(other) => return super::unexpected(&known.name, &other),
+    let (path, backup, newest) = match scratch::perform(context, &task)? {
+        Outcome::Restored { path, backup, newest } => (path, backup, newest),
         // A node that has the workspace still: who only wants to work there has what they want.
-        Err(error) if is_there_still(&error) && args.path.is_none() && args.backup.is_none() => return Ok(kept(&known, &target)),
-        Err(error) => return Err(error),
+        Outcome::NotEmpty { newer: None, .. } if args.path.is_none() && args.backup.is_none() => return Ok(kept(&known, &target)),
+        Outcome::NotEmpty { path, newer } => return Err(not_empty(&path, newer.filter(|_| args.path.is_none()).as_ref())),
+        other => return super::unexpected(&known.name, &other),
     };
     let mut hints = Vec::new();
+    if let Some(newest) = newest.filter(|_| args.path.is_none()) {
+        hints.push(format!(
+            "backup {} of {} is newer: what you change here becomes the newest with `tow scratch backup {} --anyway`",
+            newest.id, newest.taken, known.name
+        ));
+    }
     if args.on.is_some() && args.path.is_none() {
         hints.extend(settle(context, &known)?);
     }
@@ -58,9 +64,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(hints.into_iter().fold(Report::new(text, &json), Report::hint))
 }
 
-/// Whether a restore found the workspace with something in it.
-fn is_there_still(error: &Error) -> bool {
-    error.kind() == ErrorKind::Refused && error.message().ends_with("is not empty; nothing was changed")
+/// Nothing is brought over what is there.
+fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
+    let error = Error::refused(match newer {
+        Some(BackupRow { id, taken, host, .. }) => {
+            format!("{path} is not empty, and older than the newest backup {id}, which was made on {host} at {taken}; nothing was changed")
+        }
+        None => format!("{path} is not empty; nothing was changed"),
+    });
+    error.hint("move it away, or restore beside it with `--path`")
 }
 
 fn kept(known: &Known, target: &Workspace) -> Report {
