@@ -128,6 +128,7 @@ pub fn is_overtaken(mark: Option<Mark>, newest: &Listed, place: &Place) -> bool 
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{LENGTH, Mark, Marked, is_overtaken, untouched};
     use crate::backup::{Listed, Place};
