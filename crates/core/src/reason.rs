@@ -74,6 +74,9 @@ pub struct Ending {
     pub uncollected: Option<String>,
 }
 
+/// Before each hint that follows a detail.
+const HINT: &str = "\nhint: ";
+
 impl Ending {
     pub fn success() -> Self {
         Self { exit_code: Some(0), ..Self::default() }
@@ -86,6 +89,18 @@ impl Ending {
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+    /// A refusal with what to do about it, kept beside it.
+    pub fn rejected(error: &crate::Error) -> Self {
+        let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}{HINT}{hint}"));
+        Self { exit_code: Some(error.kind().exit_code().into()), ..Self::cause(Cause::Rejected) }.detail(detail)
+    }
+    pub fn detail_without_hints(&self) -> &str {
+        self.detail.as_deref().unwrap_or_default().split(HINT).next().unwrap_or_default()
+    }
+    /// What to do about it, where the cluster told.
+    pub fn hints(&self) -> impl Iterator<Item = &str> {
+        self.detail.as_deref().unwrap_or_default().split(HINT).skip(1)
     }
     /// Adds that something the run wrote was not collected. The first cause stays; without one, this is the cause.
     #[must_use]
@@ -139,8 +154,8 @@ impl fmt::Display for Ending {
                 Cause::ByUser => "cancelled by the user",
             })?,
         }
-        if let Some(detail) = &self.detail {
-            write!(f, " ({detail})")?;
+        if self.detail.is_some() {
+            write!(f, " ({})", self.detail_without_hints())?;
         }
         match &self.uncollected {
             Some(why) => write!(f, "; not all that it wrote was collected: {why}"),

@@ -199,12 +199,10 @@ impl Wait<'_> {
 fn judged(state: &RunState) -> Result<()> {
     let rejected = state.ending.as_ref().filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
     let Some(ending) = rejected else { return Ok(()) };
-    let text = ending.detail.clone().unwrap_or_default();
-    let mut lines = text.split("\nhint: ");
     // The class of the error came with it.
     let class = [ErrorKind::Config, ErrorKind::NotFound].into_iter().find(|kind| ending.exit_code == Some(kind.exit_code().into()));
-    let error = Error::new(class.unwrap_or(ErrorKind::Refused), lines.next().unwrap_or_default().to_owned());
-    Err(lines.fold(error, |error, hint| error.hint(hint.to_owned())))
+    let error = Error::new(class.unwrap_or(ErrorKind::Refused), ending.detail_without_hints().to_owned());
+    Err(ending.hints().fold(error, Error::hint))
 }
 
 /// Brings files of a run's folder from its cluster: below where it started, else below its code,

@@ -255,7 +255,7 @@ impl Data for Azure {
             StatusCode::OK if is_folder(&answer) => Ok(None),
             StatusCode::OK => self.object(key, &answer).map(Some),
             StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(None),
-            _ => Err(self.service.explain(&call, &answer)),
+            _ => Err(self.service.explain_silent(&call, &answer).await),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The blob service, as the emulator itself uses it. Every call blocks.
 
+use super::answer::{Answer, Body};
+use super::call::Call;
 use crate::real::{Account, Azurite};
 use quick_xml::escape::unescape;
 use reqwest::{Client, Method, StatusCode};
@@ -123,6 +125,24 @@ impl Blobs {
             let status = answer.status().as_u16();
             let bytes = answer.bytes().await.map_err(|error| format!("{url}: {error:?}"))?;
             Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+        })
+    }
+
+    /// A request that came to us for the blob service, and its answer, as they are.
+    pub(super) fn pass_on(&self, call: &Call) -> Outcome<Answer> {
+        let method = Method::from_bytes(call.method.as_bytes()).map_err(|error| error.to_string())?;
+        let mut request = self.client.request(method, format!("https://{}.blob.{}{}", self.account.name, self.suffix(), call.target));
+        for (name, value) in call.headers.iter().filter(|(name, _)| name != "host" && name != "connection") {
+            request = request.header(name, value);
+        }
+        self.handle.block_on(async {
+            let told = request.body(call.body.clone()).send().await.map_err(|error| error.to_string())?;
+            let mut answer = Answer::empty(told.status().as_u16());
+            for (name, value) in told.headers().iter().filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str())) {
+                answer = answer.with(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
+            }
+            answer.body = Body::Bytes(told.bytes().await.map_err(|error| error.to_string())?.to_vec());
+            Ok(answer)
         })
     }
 

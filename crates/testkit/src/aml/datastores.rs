@@ -40,15 +40,23 @@ pub(super) fn place(workspace: &Workspace, address: &str) -> Option<(String, Str
 
 pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -> Outcome {
     let unseen = world.conditions().unseen;
-    let (expirable, forbidden) = {
+    let (expirable, forbidden, firewalled) = {
         let conditions = world.conditions();
-        (conditions.expirable_secrets, conditions.forbidden_keys)
+        (conditions.expirable_secrets, conditions.forbidden_keys, conditions.firewalled)
+    };
+    // Whoever is outside meets the firewall, which the service itself plays.
+    let from_outside = |mut shown: Value| {
+        if firewalled {
+            let port = world.endpoint.rsplit(':').next().unwrap_or_default();
+            shown["properties"]["endpoint"] = json!(format!("core.localhost:{port}"));
+        }
+        shown
     };
     let mut workspaces = world.workspaces();
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;
     match (call.method.as_str(), words) {
-        ("GET", []) => Ok(list(workspace, call, unseen)),
-        ("GET", [name]) => good(show(scope, name, known(workspace, name, unseen)?)),
+        ("GET", []) => good(json!({"value": list(workspace, call, unseen).into_iter().map(from_outside).collect::<Vec<_>>()})),
+        ("GET", [name]) => good(from_outside(show(scope, name, known(workspace, name, unseen)?))),
         ("PUT", [name]) => put(workspace, call, name),
         ("DELETE", [name]) => Ok(Answer::empty(if workspace.datastores.remove(*name).is_some() { 200 } else { 204 })),
         ("POST", [name, "listSecrets"]) => {
@@ -70,7 +78,7 @@ fn known<'a>(workspace: &'a Workspace, name: &str, unseen: Duration) -> Result<&
     workspace.datastores.get(name).filter(|entry| entry.is_seen(unseen)).ok_or_else(missing)
 }
 
-fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Answer {
+fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Vec<Value> {
     let names: Option<Vec<&str>> = call.query("names").map(|names| names.split(',').collect());
     let fits = |name: &str, entry: &Entry| {
         let default = entry.properties["isDefault"] == true;
@@ -79,7 +87,7 @@ fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Answer {
     };
     let found = workspace.datastores.iter().filter(|(name, entry)| fits(name, entry)).map(|(name, entry)| show(&workspace.scope, name, entry));
     let most = call.number("count").unwrap_or(usize::MAX);
-    Answer::json(200, json!({"value": found.take(most).collect::<Vec<_>>()}))
+    found.take(most).collect()
 }
 
 fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {

@@ -3,6 +3,7 @@
 use super::answer::{Answer, refusal};
 use super::call::Call;
 use super::clusters;
+use super::container::Image;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -79,8 +80,10 @@ pub struct Conditions {
     pub expirable_secrets: bool,
     /// Datastores give a key that the storage account does not take: it allows identities alone.
     pub forbidden_keys: bool,
-    /// Jobs find an image with no bash, few programs, a user who is not root, and a work folder that is not theirs to write to.
-    pub poor_image: bool,
+    /// The storage account's firewall lets nodes in, and nobody who is told where it is.
+    pub firewalled: bool,
+    /// What jobs find around them.
+    pub image: Image,
     /// How long a mount remembers what is in a folder: what others write is not seen before.
     pub mount_cache: Duration,
     /// How often a cancellation is answered with 202 when it is asked about.
@@ -111,7 +114,8 @@ impl Default for Conditions {
             default_output: true,
             expirable_secrets: false,
             forbidden_keys: false,
-            poor_image: false,
+            firewalled: false,
+            image: Image::WholeMachine,
             mount_cache: Duration::from_secs(120),
             cancel_polls: 1,
             poll_after: Some(10),

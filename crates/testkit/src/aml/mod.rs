@@ -12,6 +12,7 @@ mod call;
 mod clusters;
 mod codes;
 mod computes;
+mod container;
 mod datastores;
 mod details;
 mod document;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use world::World;
 
+pub use container::Image;
 pub use faults::{Conditions, Device, Quota, Trouble, When};
 pub use ids::Scope;
 pub use login::Principal;

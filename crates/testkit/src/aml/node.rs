@@ -1,5 +1,6 @@
 //! Processes of a job on the nodes that this machine plays.
 
+use super::container::Prepared;
 use super::document::Job;
 use super::life::Life;
 use super::logs::Log;
@@ -7,10 +8,9 @@ use super::ranks::Process;
 use super::run::Attempt;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long what a job has left may take to die.
@@ -53,12 +53,11 @@ pub(super) fn folder(attempt: &Path, node: usize) -> PathBuf {
 /// All processes of a job, and what they write.
 pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec<Log>), String> {
     let common = common(life)?;
-    let is_poor = life.world.conditions().poor_image;
-    let poor = is_poor.then(|| poor_image(&attempt.folder)).transpose().map_err(|error| error.to_string())?;
+    let image = Prepared::new(life.world.conditions().image, &attempt.folder, &life.world.authority).map_err(|error| error.to_string())?;
     let (mut running, mut logs) = (Vec::new(), Vec::new());
     for process in &attempt.processes {
         let file = attempt.folder.join(format!("log-{}", process.rank));
-        let started = launch(attempt, process, &common, &file, poor.as_deref()).map_err(|error| format!("bash: {error}"));
+        let started = launch(attempt, process, &common, &file, &image).map_err(|error| format!("bash: {error}"));
         let made = started.and_then(|child| {
             running.push(Running { child, log: process.log.clone(), code: None, marks: marks(&life.name, &life.world.endpoint) });
             Log::new(&life.world.blobs, &format!("{}{}", Job::artifacts(&life.name), process.log), &file)
@@ -74,71 +73,13 @@ pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec
     Ok((running, logs))
 }
 
-/// Programs of a small image.
-const PROGRAMS: [&str; 22] = [
-    "sh",
-    "cat",
-    "cp",
-    "mv",
-    "rm",
-    "ls",
-    "mkdir",
-    "chmod",
-    "mktemp",
-    "touch",
-    "echo",
-    "printf",
-    "sleep",
-    "true",
-    "false",
-    "env",
-    "id",
-    "seq",
-    "head",
-    "tail",
-    "grep",
-    "sha256sum",
-];
-/// Who owns nothing.
-const NOBODY: &str = "65534";
-
-/// A folder with the programs of a small image. Whoever is not root can come to the nodes' folders, and write into none but mounts.
-fn poor_image(attempt: &Path) -> std::io::Result<PathBuf> {
-    let programs = attempt.join("bin");
-    std::fs::create_dir_all(&programs)?;
-    let path = std::env::var("PATH").unwrap_or_default();
-    for name in PROGRAMS {
-        let found = towline_host::program::find_program(name, &path);
-        if let Some(found) = found.filter(|_| !programs.join(name).exists()) {
-            std::os::unix::fs::symlink(found, programs.join(name))?;
-        }
-    }
-    let mut open: Vec<PathBuf> = attempt.ancestors().take(2).map(Path::to_owned).collect();
-    open.extend(std::fs::read_dir(attempt)?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
-    open.iter().try_for_each(|folder| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)))?;
-    for entry in std::fs::read_dir(attempt)?.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("node-")) {
-        std::fs::set_permissions(entry.path().join("wd"), std::fs::Permissions::from_mode(0o555))?;
-    }
-    Ok(programs)
-}
-
-fn launch(attempt: &Attempt, process: &Process, common: &[(String, String)], file: &Path, poor: Option<&Path>) -> std::io::Result<Child> {
+fn launch(attempt: &Attempt, process: &Process, common: &[(String, String)], file: &Path, image: &Prepared) -> std::io::Result<Child> {
     let output = File::create(file)?;
     let wd = folder(&attempt.folder, process.node);
-    // `setpriv` becomes the shell, which dies with the thread of the job's life.
-    let own = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(towline_host::program::find_program("setpriv", &own).unwrap_or_else(|| PathBuf::from("setpriv")));
-    command.args(["--pdeathsig", "KILL"]);
-    if poor.is_some() && rustix::process::geteuid().is_root() {
-        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
-    }
-    let shell = if poor.is_some() { "sh" } else { "bash" };
-    command.args(["--", shell, "-c", &attempt.nodes[process.node].command]).current_dir(&wd).process_group(0);
-    let path = poor.map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), |programs| programs.as_os_str().to_owned());
-    command.env_clear().env("PATH", path).env("HOME", &wd).env("LANG", "C.UTF-8");
-    let pairs = common.iter().chain(&attempt.nodes[process.node].paths).chain(&process.variables);
-    command.envs(pairs.map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let node = &attempt.nodes[process.node];
+    let pairs: Vec<(String, String)> = common.iter().chain(&node.paths).chain(&process.variables).cloned().collect();
+    let mut command = image.command(&wd, &node.command, &pairs);
+    command.process_group(0).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     command.spawn()
 }
 

@@ -24,7 +24,18 @@ pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
     answer
 }
 
+/// What a storage account's firewall says to everybody outside.
+fn firewall() -> Answer {
+    const SAYS: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>AuthorizationFailure</Code>\
+        <Message>This request is not authorized to perform this operation.\nRequestId:0\nTime:0</Message></Error>";
+    Answer::bytes(403, SAYS.into()).with("x-ms-error-code", "AuthorizationFailure")
+}
+
 fn route(world: &Arc<World>, call: &Call) -> Outcome {
+    if call.header("host").is_some_and(|host| host.starts_with(&format!("{}.blob.", world.blobs.account.name))) {
+        let passed_on = || world.blobs.pass_on(call).map_err(|error| refusal(502, "BadGateway", &error));
+        return if world.conditions().firewalled { Err(firewall()) } else { passed_on() };
+    }
     let words: Vec<&str> = call.path.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["metadata", "endpoints"] => metadata::endpoints(world, call),

@@ -125,9 +125,9 @@ fn storage_answers(cluster: &Arc<AzureCluster>) -> Result<()> {
     let silent = || Error::unreachable(format!("the workspace's storage did not answer in {} s", PATIENCE.as_secs()));
     let answer = answers.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
     answer.map(drop).map_err(|error| {
-        error
-            .while_doing("the workspace answers, its storage does not")
-            .hint("is the VPN on? storage behind a private endpoint or a firewall answers only from inside")
+        let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
+        let vpn = (!is_said).then(|| "is the VPN on? storage behind a private endpoint or a firewall answers only from inside".to_owned());
+        error.while_doing("the workspace answers, its storage does not").maybe_hint(vpn)
     })
 }
 

@@ -58,8 +58,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
-    if record.state.phase.is_ended() || record.state.held_until.is_some() {
-        crate::far::bring_logs(context, &history, &record.id)?;
+    let has_logs = record.state.attempt > 0 && (record.state.phase.is_ended() || record.state.held_until.is_some());
+    // What is known without them is worth telling.
+    let no_logs = if has_logs { crate::far::bring_logs(context, &history, &record.id).err() } else { None };
+    if let (Phase::Drafted | Phase::Staging, Freshness::Stale { why, .. }) = (record.state.phase, &record.freshness) {
+        return Ok(unsent(&record, why));
     }
     let why = match record.state.phase {
         Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
@@ -76,10 +79,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         _ => waiting(context, &record)?,
     };
     let mut report = Report::new(page(&why), &why);
+    if let Some(error) = no_logs {
+        report = report.hint(format!("its logs could not be looked at: {error}"));
+        report = error.hints().iter().fold(report, Report::hint);
+    }
     if let Freshness::Stale { since, why } = &record.freshness {
         report = report.hint(format!("this is as of {}: {} cannot be asked now: {why}", crate::local_time::shown(*since), record.cluster));
     }
     Ok(report)
+}
+
+/// The cluster cannot be reached, or what the run needs there.
+fn unsent(record: &RunRecord, why: &str) -> Report {
+    let summary = format!("it is written down, and is sent once `{}` can be used: {why}", record.cluster);
+    let why = Why { summary, next_step: Some("`tow doctor` tries it again and says more".into()), ..begin(record) };
+    Report::new(page(&why), &why)
 }
 
 /// How it is done again. What another tool submitted can only be submitted anew.
@@ -267,6 +281,10 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
         Some(Cause::OutOfMemory) => (Some(false), "ask for more with `--memory`, or use less: smaller batches, fewer data loader workers".into()),
         Some(Cause::NodeFailed) => (Some(true), format!("try again: {again}; `retry: {{when: [node_failed]}}` does it by itself")),
         Some(Cause::Preempted) => (Some(true), "it comes back by itself; `--tier standard` is not preempted here".into()),
+        Some(Cause::Rejected) => {
+            let hints: Vec<&str> = ending.hints().collect();
+            (Some(false), if hints.is_empty() { format!("change what was refused; then {again}") } else { format!("{}; then {again}", hints.join("; ")) })
+        }
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
         Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
         Some(Cause::ImagePull) => (Some(false), image_advice(ending.detail.as_deref().unwrap_or_default(), short)),

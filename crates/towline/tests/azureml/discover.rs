@@ -247,6 +247,24 @@ fn people_who_are_root_do_not_share_a_stage() {
     assert!(lab.aml.blobs(&lab.aml.container(), "towline/root/").is_empty());
 }
 
+/// Storage that lets in only its own network: said at once, with the host and what to do; later it goes on.
+#[test]
+fn a_storage_behind_a_firewall_is_named_and_the_run_goes_once_it_is_let_in() {
+    let lab = Lab::new();
+    lab.aml.conditions(|conditions| conditions.firewalled = true);
+    let submitted = lab.tow(["submit", "echo", "let in"]).ok();
+    let run = submitted.id();
+    assert!(submitted.stderr.contains("firewall") && submitted.stderr.contains("VPN"), "{submitted:?}");
+    for words in [&["why", &run][..], &["doctor"]] {
+        let told = lab.tow(words);
+        assert!(format!("{}{}", told.stdout, told.stderr).contains("its firewall"), "{words:?}: {told:?}");
+    }
+    assert_eq!(lab.home.show(&run)["state"], "staging", "it is not refused for good");
+    lab.aml.conditions(|conditions| conditions.firewalled = false);
+    assert_eq!(lab.ended(&run)["state"], "succeeded");
+    assert_eq!(lab.log(&run, 1, 0), "let in\n");
+}
+
 /// The service gives out a key that the account does not take: whoever is signed in may be let in.
 #[test]
 fn a_key_that_is_not_allowed_gives_way_to_the_token() {

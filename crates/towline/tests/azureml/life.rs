@@ -5,6 +5,7 @@ use crate::lab::{FLAVOURS, Lab, lines};
 use serde_json::json;
 use std::fs;
 use towline_testkit::Output;
+use towline_testkit::aml::Image;
 
 /// Waits for a file of the home, which is there on every node of this machine.
 fn patient(lab: &Lab, name: &str) -> String {
@@ -267,8 +268,19 @@ fi",
 /// No bash, few programs, nobody for a user, a work folder that is not to be written to.
 #[test]
 fn a_poor_image_is_enough() {
+    is_enough(Image::Poor);
+}
+
+/// By podman: a root that cannot be written to, with neither users nor certificates.
+#[test]
+fn a_container_with_nothing_but_busybox_is_enough() {
+    is_enough(Image::Container);
+}
+
+#[track_caller]
+fn is_enough(image: Image) {
     let lab = Lab::new();
-    lab.aml.conditions(|conditions| conditions.poor_image = true);
+    lab.aml.conditions(|conditions| conditions.image = image);
     lab.home.write("train.sh", "id -u; echo node $NODE_RANK; mkdir -p outputs; echo kept > outputs/kept\n");
     let expected = if rustix::process::geteuid().is_root() { "65534".to_owned() } else { rustix::process::geteuid().as_raw().to_string() };
     for flavour in FLAVOURS {

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Sender, channel};
 use towline_backends::far::FarCluster;
 use towline_backends::far::events::events;
 use towline_core::event::RunEvent;
-use towline_core::reason::{Cause, Ending};
+use towline_core::reason::Ending;
 use towline_core::state::{Phase, cancelled};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
@@ -186,8 +186,7 @@ impl Daemon {
                 self.once_written(Then::DropSecrets { submission });
             }
             Word::Submitted { submission, result: Err(error) } => {
-                let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}\nhint: {hint}"));
-                let ending = Ending { exit_code: Some(error.kind().exit_code().into()), ..Ending::cause(Cause::Rejected) }.detail(detail);
+                let ending = Ending::rejected(&error);
                 self.for_each_of(&submission, |_| RunEvent::Ended { attempt: 0, ending: ending.clone() });
             }
             Word::NotCancelled { runs } => {

@@ -1,0 +1,140 @@
+//! What a job finds around it on its nodes: all of this machine, a few of its programs, or nothing but a container.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use towline_host::program::find_program;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    /// Whatever this machine has, as root.
+    WholeMachine,
+    /// No bash, few programs, a user who is not root, and a work folder that is not theirs to write to.
+    Poor,
+    /// A root of its own by podman, which cannot be written to but for `/tmp`, has no users, no certificates and nothing but busybox; not root either.
+    Container,
+}
+
+/// Programs of a small image.
+const PROGRAMS: [&str; 22] = [
+    "sh",
+    "cat",
+    "cp",
+    "mv",
+    "rm",
+    "ls",
+    "mkdir",
+    "chmod",
+    "mktemp",
+    "touch",
+    "echo",
+    "printf",
+    "sleep",
+    "true",
+    "false",
+    "env",
+    "id",
+    "seq",
+    "head",
+    "tail",
+    "grep",
+    "sha256sum",
+];
+/// Who owns nothing.
+const NOBODY: &str = "65534";
+
+/// The image of one attempt.
+pub(super) struct Prepared {
+    image: Image,
+    /// Programs, or the container's root.
+    folder: PathBuf,
+    attempt: PathBuf,
+    /// A file that the service lays into every container.
+    authority: PathBuf,
+}
+
+impl Prepared {
+    pub(super) fn new(image: Image, attempt: &Path, authority: &Path) -> std::io::Result<Self> {
+        let folder = match image {
+            Image::WholeMachine => PathBuf::new(),
+            Image::Poor => few_programs(attempt)?,
+            Image::Container => root(attempt)?,
+        };
+        if image != Image::WholeMachine {
+            close(attempt)?;
+        }
+        Ok(Self { image, folder, attempt: attempt.to_owned(), authority: authority.to_owned() })
+    }
+
+    /// The job's words in its image. `setpriv` becomes the shell, which dies with the thread of the job's life.
+    pub(super) fn command(&self, wd: &Path, words: &str, variables: &[(String, String)]) -> Command {
+        let own = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(find_program("setpriv", &own).unwrap_or_else(|| PathBuf::from("setpriv")));
+        command.args(["--pdeathsig", "KILL"]).current_dir(wd).env_clear();
+        if self.image == Image::Container {
+            self.in_container(&mut command, wd, variables);
+            command.args(["sh", "-c", words]).env("PATH", own);
+            return command;
+        }
+        let is_poor = self.image == Image::Poor;
+        if is_poor && rustix::process::geteuid().is_root() {
+            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+        }
+        command.args(["--", if is_poor { "sh" } else { "bash" }, "-c", words]);
+        command.env("PATH", if is_poor { self.folder.as_os_str() } else { own.as_ref() }).env("HOME", wd).env("LANG", "C.UTF-8");
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Podman's runtime takes control groups only where there is one tree of them: another is hidden in a mount namespace.
+    fn in_container(&self, command: &mut Command, wd: &Path, variables: &[(String, String)]) {
+        const ONE_TREE: &str = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
+        let bound = |path: &Path| format!("{0}:{0}", path.display());
+        command.args(["--", "unshare", "-m", "sh", "-c", ONE_TREE, "podman", "run", "--rm", "--network=host", "--pid=host"]);
+        command.args(["--read-only", "--user", NOBODY, "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]);
+        command.args(["--volume", &bound(&self.attempt), "--volume", &format!("{}:ro", bound(&self.authority))]);
+        command.arg("--workdir").arg(wd);
+        for (name, value) in variables {
+            command.arg("--env").arg(format!("{name}={value}"));
+        }
+        command.arg("--rootfs").arg(&self.folder);
+    }
+}
+
+/// A folder with the programs of a small image.
+fn few_programs(attempt: &Path) -> std::io::Result<PathBuf> {
+    let programs = attempt.join("bin");
+    std::fs::create_dir_all(&programs)?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    for name in PROGRAMS {
+        if let Some(found) = find_program(name, &path).filter(|_| !programs.join(name).exists()) {
+            symlink(found, programs.join(name))?;
+        }
+    }
+    Ok(programs)
+}
+
+/// The root of a container that has busybox, and folders that every container has.
+fn root(attempt: &Path) -> std::io::Result<PathBuf> {
+    let root = attempt.join("root");
+    for folder in ["bin", "proc", "dev", "sys", "etc", "run", "tmp"] {
+        std::fs::create_dir_all(root.join(folder))?;
+    }
+    let busybox = root.join("bin/busybox");
+    if !busybox.exists() {
+        std::fs::copy("/bin/busybox", &busybox)?;
+        PROGRAMS.iter().try_for_each(|name| symlink("busybox", root.join("bin").join(name)))?;
+    }
+    Ok(root)
+}
+
+/// Whoever is not root can come to the nodes' folders, and write into none but mounts.
+fn close(attempt: &Path) -> std::io::Result<()> {
+    let mut open: Vec<PathBuf> = attempt.ancestors().take(2).map(Path::to_owned).collect();
+    open.extend(std::fs::read_dir(attempt)?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
+    open.iter().try_for_each(|folder| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)))?;
+    for entry in std::fs::read_dir(attempt)?.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("node-")) {
+        std::fs::set_permissions(entry.path().join("wd"), std::fs::Permissions::from_mode(0o555))?;
+    }
+    Ok(())
+}
