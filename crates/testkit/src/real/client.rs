@@ -23,12 +23,16 @@ impl Said {
     }
 }
 
-/// Runs a Python program of ours with the installed clients; it comes by standard input, so that nothing is written beside the sources.
+/// Runs a Python program of ours with the installed clients. It comes by standard input, so that nothing is written beside the sources; so do
+/// its words, so that a test which looks for secrets among all processes does not find those of another test.
 #[track_caller]
 pub fn python<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -> Said {
     let mut command = Command::new(parts::file("python/bin/python"));
     // Of the environment only what cannot lead it elsewhere: no proxies, no credentials.
-    command.env_clear().env("PYTHONUTF8", "1").args(["-I", "-"]).args(words);
+    command.env_clear().env("PYTHONUTF8", "1").args(["-I", "-"]);
+    let words: Vec<String> = words.into_iter().map(|word| word.as_ref().to_str().expect("words of tests are UTF-8").to_owned()).collect();
+    let words = serde_json::to_string(&serde_json::to_string(&words).unwrap()).unwrap();
+    let program = format!("import json, sys\nsys.argv[1:] = json.loads({words})\n{program}");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(program.as_bytes()));
     let output = child.wait_with_output().unwrap();

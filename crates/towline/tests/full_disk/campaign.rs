@@ -20,6 +20,9 @@ enum Scenario {
 
 const SCENARIOS: [Scenario; 5] = [Scenario::Submit, Scenario::Retry, Scenario::Preempt, Scenario::Abort, Scenario::Fill];
 
+/// It needs the whole machine, and goes before what is of the basic tier.
+const EVICTS: [&str; 5] = ["--cpus", "2", "sh", "job.sh", "quick"];
+
 struct Campaign {
     home: Home,
     disk: Disk,
@@ -77,7 +80,7 @@ impl Campaign {
         };
         self.weather();
         match (scenario, &run) {
-            (Scenario::Preempt, Some(_)) => drop(self.submit(&["--cpus", "2", "sh", "job.sh", "quick"])),
+            (Scenario::Preempt, Some(_)) => drop(self.submit(&EVICTS)),
             (Scenario::Abort, Some(run)) => {
                 // Refused or not heard, it is asked for again below.
                 let _ = self.home.command(["abort", run]).spawn().unwrap().wait();
@@ -101,6 +104,11 @@ impl Campaign {
             }
             let _ = self.home.tow(["wait", "--timeout", "2s"]);
             let runs = self.runs();
+            // What was to evict it went first, or was refused: it waits for another that does.
+            let waits = |run: &Value| run["ended"].is_null() && run["state"] == "running" && run["attempt"] == 1;
+            if scenario == Scenario::Preempt && runs.iter().all(|run| !run["ended"].is_null() || waits(run)) && runs.iter().any(waits) {
+                self.submit(&EVICTS).expect("there is room");
+            }
             runs.iter().all(|run| !run["ended"].is_null()).then_some(runs)
         });
         for id in &self.promised {

@@ -26,7 +26,9 @@ fn a_controller_that_is_away_is_told_with_its_moment() {
     }
     assert_eq!(lab.home.state_of(&id), "running");
     let why = lab.home.tow(["ps"]).ok();
-    assert!(why.stdout.contains("running?") && why.stderr.contains(&since) && why.stderr.contains("Slurm on login does not answer"), "{why:?}");
+    // People read local times; no time zone is set here.
+    let told = format!("{} {} +0000", &since[..10], &since[11..19]);
+    assert!(why.stdout.contains("running?") && why.stderr.contains(&told) && why.stderr.contains("Slurm on login does not answer"), "{why:?}");
     lab.slurm.start_service("ctl", "slurmctld");
     lab.until_fresh(&id);
     lab.home.tow(["abort", "--wait", &id]).ok();
