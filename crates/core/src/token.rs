@@ -213,6 +213,12 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
     }
 }
 
+/// The first variable that a token was taken out of.
+pub fn variable_with_token(variables: &std::collections::BTreeMap<String, String>) -> Option<&str> {
+    let begin = format!("${{{{{TOKEN_NAME}");
+    variables.iter().find(|(_, value)| value.contains(&begin)).map(|(name, _)| name.as_str())
+}
+
 /// A text that tokens were taken out of, for people: `***` in their place.
 pub fn hidden(text: &str) -> String {
     let mut shown = String::new();

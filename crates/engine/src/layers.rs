@@ -56,7 +56,15 @@ pub struct Sources {
     pub strangers: Vec<(PathBuf, String)>,
 }
 
+/// What the root of a repository has.
+pub(crate) const REPOSITORY: &str = ".git";
+
 impl Sources {
+    /// The configuration that a stranger could have written; a repository is none.
+    pub fn strange_files(&self) -> impl Iterator<Item = &(PathBuf, String)> {
+        self.strangers.iter().filter(|(file, _)| !file.ends_with(REPOSITORY))
+    }
+
     /// The files and variables of this user in this folder. A file of the project that another user owns, or that
     /// anybody can write, is passed over; the next one upward counts.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
@@ -72,6 +80,10 @@ impl Sources {
         };
         let project_file = folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.symlink_metadata().is_ok() && is_ours(file));
         let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
+        if project_file.is_none() && act.is_none() {
+            // The next thing that could make a folder above the code's root.
+            let _ = folder.ancestors().map(|folder| folder.join(REPOSITORY)).find(|git| git.symlink_metadata().is_ok() && is_ours(git));
+        }
         Self {
             user_file: user_folder(environment)
                 .map(|folder| folder.join("config.yaml"))

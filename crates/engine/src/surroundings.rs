@@ -58,7 +58,7 @@ pub fn host_name() -> String {
 pub fn code_root(folder: &Path) -> PathBuf {
     let upward = |name: &str| folder.ancestors().find(|folder| is_ours(&folder.join(name))).map(Path::to_owned);
     let act = crate::act_layout::root(folder).filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS))).map(Path::to_owned);
-    act.or_else(|| upward(crate::layers::PROJECT_FILE)).or_else(|| upward(".git")).unwrap_or_else(|| folder.to_owned())
+    act.or_else(|| upward(crate::layers::PROJECT_FILE)).or_else(|| upward(crate::layers::REPOSITORY)).unwrap_or_else(|| folder.to_owned())
 }
 
 /// Whether something is there and no stranger could have put it there.
@@ -68,7 +68,7 @@ fn is_ours(path: &Path) -> bool {
 
 /// The commit of the repository that a folder lies in.
 pub fn git_around(folder: &Path) -> Option<GitState> {
-    git_state(folder.ancestors().find(|folder| is_ours(&folder.join(".git")))?)
+    git_state(folder.ancestors().find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))?)
 }
 
 /// The commit that is checked out, read from git's own files: no program is started.

@@ -92,7 +92,10 @@ pub(super) fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &
     let carried =
         stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
     let what = match (resolved.secrets.first(), carried) {
-        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => "what looks like a token in its command or variables".to_owned(),
+        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => match towline_core::token::variable_with_token(&resolved.env) {
+            Some(variable) => format!("what looks like a token in the variable `{variable}`"),
+            None => "what looks like a token in its command".to_owned(),
+        },
         (Some(name), _) => format!("the secret `{name}`"),
         (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
         (None, None) => return Ok(()),

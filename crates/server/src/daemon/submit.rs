@@ -2,7 +2,7 @@
 
 use super::clients::{refuse, refuse_with};
 use super::queue::Run;
-use super::{Daemon, Message, Replies, now};
+use super::{Daemon, Message, Replies, log, now};
 use crate::ledger::{Write, Written};
 use crate::machine::Machine;
 use crate::schedule::{Holding, Waiting};
@@ -18,6 +18,7 @@ use towline_core::state::{Phase, RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{ActiveRun, RunKey};
 use towline_host::crash;
+use towline_host::once::replace;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 
@@ -195,7 +196,10 @@ impl Daemon {
         // An older client may not have refused it.
         limits.gpus = limits.gpus.map(|gpus| gpus.min(MOST_LOCAL_GPUS));
         if self.machine.limits != limits {
-            let _ = fs::write(self.state.limits(), serde_json::to_vec(&limits).unwrap_or_default());
+            let written = serde_json::to_vec(&limits).map_err(std::io::Error::other).and_then(|bytes| replace(&self.state.limits(), &bytes));
+            if let Err(error) = written {
+                log(&format!("{} cannot be written: {error}; the next submission tells them again", self.state.limits().display()));
+            }
             self.machine = Machine::new(limits);
             self.gpus.forget();
             self.unsettled = true;

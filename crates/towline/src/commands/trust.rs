@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.remove {
         return remove(&sources, &folder);
     }
-    if let Some((file, why)) = sources.strangers.first() {
+    if let Some((file, why)) = sources.strange_files().next() {
         return Err(Error::refused(format!("{} {why}: it cannot be trusted", file.display())).hint("copy it to a folder of yours, and look at the copy"));
     }
     let untrusted = layers::untrusted(&sources)?;

@@ -273,3 +273,21 @@ fn a_key_that_is_not_allowed_gives_way_to_the_token() {
     let ran = lab.tow(["run", "echo", "by my token"]).ok();
     assert_eq!(ran.stdout, "by my token\n");
 }
+
+/// Without an identity there is no place for secrets: what holds the token is named.
+#[test]
+fn a_token_in_a_variable_is_refused_by_the_variables_name() {
+    let lab = Lab::new();
+    let token = ["hf", "0123456789abcdefgh"].join("_");
+    let jobs = [
+        (format!("command: 'true'\nenvironment: {{env: {{HUB: '{token}'}}}}\n"), "the variable `HUB`"),
+        (format!("script: echo {token}\n"), "a token in its command"),
+    ];
+    for (job, named) in jobs {
+        lab.home.write("job.yaml", &job);
+        let refused = lab.tow(["submit", "-f", "job.yaml"]);
+        assert!(refused.code == 123 && refused.stderr.contains(named) && refused.stderr.contains("identity"), "{refused:?}");
+        assert!(!refused.stderr.contains(&token), "{refused:?}");
+    }
+    assert!(lab.tow(["ps", "--all", "--json"]).json()["runs"].as_array().unwrap().is_empty());
+}

@@ -139,7 +139,12 @@ fn a_repository_of_another_user_is_no_code_root() {
     fs::create_dir_all(&work).unwrap();
     chown(home.project().join(".git"), Some(65_534), None).unwrap();
     let plan: towline_testkit::Output = home.command(["submit", "--dry-run", "true"]).current_dir(&work).output().unwrap().into();
-    assert!(plan.ok().stdout.contains(&format!("from {}", work.display())));
+    let plan = plan.ok();
+    assert!(plan.stdout.contains(&format!("from {}", work.display())), "{plan:?}");
+    assert!(plan.stderr.contains(".git") && plan.stderr.contains("so it is not obeyed"), "{plan:?}");
+    // There is no configuration of theirs, so nothing to agree to either.
+    let trusted: towline_testkit::Output = home.command(["trust", "--yes"]).current_dir(&work).output().unwrap().into();
+    assert!(trusted.ok().stderr.contains("no towline.yaml"));
 }
 
 /// A repository that came as an archive has a configuration of its own, which may name programs.
