@@ -55,7 +55,15 @@ fn a_workspace_on_an_allocation_follows_to_the_next_node() {
     assert_eq!((&second["backup"]["host"], &second["place"]), (&"c1".into(), &"/home/alice/.towline/backups/work".into()), "{second}");
     let wanted = lab.sums("c1");
     lab.home.tow(["scratch", "auto", "--every", "10s"]).ok();
+    // A connection to the node stays open between questions, and goes with the allocation.
+    let masters = |run: &str| {
+        let sign = format!("tow-{}.", &run[run.len() - 5..]);
+        let words = |pid: i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        towline_host::process::all().into_keys().filter(|pid| words(*pid).contains("ssh") && words(*pid).contains(&sign)).count()
+    };
+    assert!(masters(&first) > 0, "nothing is kept open");
     lab.home.tow(["release", &first]).ok();
+    patiently(20, "connections to the node to be gone", || (masters(&first) == 0).then_some(()));
 
     // No node has it now; the backups are there all the same.
     let gone = lab.home.tow(["scratch", "ls", "work"]);
@@ -81,6 +89,17 @@ fn a_workspace_on_an_allocation_follows_to_the_next_node() {
     lab.home.tow(["scratch", "check"]).ok();
     lab.home.tow(["scratch", "auto", "--off"]).ok();
     lab.home.tow(["release", &held]).ok();
+
+    // The first node again, with the copy that it had: nobody takes that for what was done since.
+    let again = lab.alloc("c1");
+    let before = ids(&lab.home, "work");
+    lab.on("c1", &format!("echo old > {WORK}/old")).ok();
+    let stale = lab.home.tow(["scratch", "backup"]);
+    assert!(stale.code == 123 && stale.stderr.contains("made on c2") && stale.stderr.contains("nothing was stored"), "{stale:?}");
+    let restored = lab.home.tow(["scratch", "restore"]);
+    assert!(restored.code == 123 && restored.stderr.contains("older than the newest backup") && restored.stderr.contains("c2"), "{restored:?}");
+    assert_eq!(ids(&lab.home, "work"), before);
+    lab.home.tow(["release", &again]).ok();
 }
 
 #[test]

@@ -230,3 +230,19 @@ fn a_store_that_only_this_machine_can_reach_is_refused_in_the_plan() {
     let line = doctor.stdout.lines().find(|line| line.starts_with("store nas")).unwrap_or_default();
     assert!(line.contains("ok") && line.contains("`lab`"), "{doctor:?}");
 }
+
+/// What a tier is hardly ever changes: it is known from before.
+#[test]
+fn a_tier_can_be_asked_for_while_the_accounting_is_away() {
+    let lab = Lab::own(&Options { nodes: 1, gpus: 0, ..Options::default() });
+    let id = lab.tow(["submit", "--tier", "premium", "true"]).ok().id();
+    assert_eq!(lab.ended(&id)["state"], "succeeded");
+    lab.slurm().kill_service("ctl", "slurmdbd");
+    // The next daemon asks the cluster anew what it has.
+    lab.tow(["daemon", "stop"]).ok();
+    let id = lab.tow(["submit", "--tier", "premium", "sleep", "600"]).ok().id();
+    let job = lab.job_of(&id);
+    let qos = lab.slurm().root("login", ["squeue", "-h", "-j", &job, "-o", "%q"]).ok().stdout;
+    assert_eq!(qos.trim(), "premium");
+    lab.tow(["abort", &id]).ok();
+}

@@ -164,3 +164,28 @@ fn runs_of_a_cluster_that_cannot_be_reached_stay_unless_they_are_abandoned() {
     assert!(abandoned.stdout.contains(&id) && abandoned.stderr.contains("stays there"), "{abandoned:?}");
     assert_eq!(lab.tow(["show", &id]).code, 122);
 }
+
+/// Of uploads that were cut off, and of a controller that was killed and came back with what it had written down before.
+#[test]
+fn what_nobody_wants_any_more_goes_when_the_cluster_is_next_looked_at() {
+    let lab = Lab::own(&Options { nodes: 1, gpus: 0, ..Options::default() });
+    let id = lab.tow(["submit", "true"]).ok().id();
+    lab.ended(&id);
+    let folder = lab.stage().join("bin");
+    let program = fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path()).next().unwrap();
+    let (cut, coming) = (folder.join(".tow-cut"), folder.join(".tow-coming"));
+    for part in [&cut, &coming] {
+        fs::copy(&program, part).unwrap();
+    }
+    let days_ago = std::time::SystemTime::now() - Duration::from_secs(3 * 86_400);
+    fs::File::options().write(true).open(&cut).unwrap().set_modified(days_ago).unwrap();
+    let (unwanted, own) = (lab.occupant("alice", &["--hold", "--job-name", &id]), lab.occupant("alice", &["--hold", "--job-name", "own"]));
+    assert!(lab.jobs_of(&id).iter().any(|row| row[0] == unwanted && row[3] == "PENDING"), "{}", lab.queue());
+    lab.tow(["daemon", "stop"]).ok();
+    lab.tow(["run", "true"]).ok();
+    until("what was cut off to be gone", || (!cut.exists()).then_some(()));
+    let waits = |name: &str, job: &str| lab.jobs_of(name).iter().any(|row| row[0] == job && row[3] == "PENDING");
+    until("the job of an ended run to be gone", || (!waits(&id, &unwanted)).then_some(()));
+    assert!(coming.exists(), "an upload under way is not cut off");
+    assert!(waits("own", &own), "a job that is none of ours stays: {}", lab.queue());
+}
