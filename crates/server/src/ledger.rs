@@ -108,7 +108,9 @@ impl<M> Ledger<M> {
     /// later one does may rest on the earlier one (a journal is removed because its run's end is in the history).
     /// Submissions and removals behind it are refused with the same error. Reads are answered from what is written.
     pub(crate) fn flush(&mut self) -> Vec<M> {
-        self.stalled = None;
+        if self.stalled.take().is_some() {
+            self.history.shrink_log();
+        }
         self.retrying = false;
         let mut answers = Vec::new();
         let mut group = Vec::new();
@@ -133,7 +135,10 @@ impl<M> Ledger<M> {
         if self.stalled.is_none() {
             let durable = group.iter().any(|(_, durable, _)| *durable);
             let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
-            if let Ok(mut results) = apply(&self.history, &all, durable) {
+            let written = apply(&self.history, &all, durable);
+            // The room that is missing may be what the log itself takes.
+            let written = if written.is_err() && self.history.shrink_log() { apply(&self.history, &all, durable) } else { written };
+            if let Ok(mut results) = written {
                 for (writes, _, done) in group {
                     let rest = results.split_off(writes.len());
                     answers.push(done(Ok(std::mem::replace(&mut results, rest))));

@@ -3,10 +3,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Unmounted when it is dropped.
 #[derive(Debug)]
-pub struct Disk(PathBuf);
+pub struct Disk {
+    path: PathBuf,
+    taker: Mutex<Option<Taker>>,
+}
+
+/// Somebody who takes whatever room there is.
+#[derive(Debug)]
+struct Taker {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
 
 /// What takes up the room that is taken away.
 const BALLAST: &str = "ballast";
@@ -23,30 +37,47 @@ impl Disk {
         fs::create_dir_all(at).unwrap();
         let options = format!("size={kilobytes}k,nr_inodes={files},mode=0700");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output().ok()?;
-        mounted.status.success().then(|| Self(at.to_owned()))
+        mounted.status.success().then(|| Self { path: at.to_owned(), taker: Mutex::default() })
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Takes away all but so many bytes.
     pub fn leave(&self, bytes: u64) {
-        let room = rustix::fs::statvfs(&self.0).unwrap();
-        let free = (room.f_bavail * room.f_frsize).saturating_sub(bytes);
-        // Without files left, or where somebody else takes the room first, it is as full as it can be.
-        let Ok(ballast) = fs::OpenOptions::new().create(true).append(true).open(self.0.join(BALLAST)) else { return };
-        let length = ballast.metadata().unwrap().len();
-        let _ = rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), length, free.max(1));
+        take(&self.path, bytes);
+    }
+
+    /// Takes all away, and whatever becomes free later too, until it is relieved.
+    pub fn leave_nothing_for_long(&self) {
+        self.leave(0);
+        let (stop, path) = (Arc::new(AtomicBool::new(false)), self.path.clone());
+        let told = Arc::clone(&stop);
+        let taking = move || {
+            while !told.load(Ordering::Relaxed) {
+                take(&path, 0);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        self.send_away(Some(Taker { stop, thread: std::thread::spawn(taking) }));
+    }
+
+    fn send_away(&self, next: Option<Taker>) {
+        let former = std::mem::replace(&mut *self.taker.lock().unwrap_or_else(PoisonError::into_inner), next);
+        if let Some(Taker { stop, thread }) = former {
+            stop.store(true, Ordering::Relaxed);
+            let _ = thread.join();
+        }
     }
 
     /// Takes away all but so many files.
     pub fn leave_files(&self, files: u64) {
-        let folder = self.0.join(FILES);
+        let folder = self.path.join(FILES);
         if fs::create_dir_all(&folder).is_err() {
             return;
         }
-        let free = rustix::fs::statvfs(&self.0).unwrap().f_favail.saturating_sub(files);
+        let free = rustix::fs::statvfs(&self.path).unwrap().f_favail.saturating_sub(files);
         for number in 0..free {
             let _ = fs::write(folder.join(number.to_string()), b"");
         }
@@ -54,14 +85,25 @@ impl Disk {
 
     /// Gives everything back.
     pub fn relieve(&self) {
-        let _ = fs::remove_file(self.0.join(BALLAST));
-        let _ = fs::remove_dir_all(self.0.join(FILES));
+        self.send_away(None);
+        let _ = fs::remove_file(self.path.join(BALLAST));
+        let _ = fs::remove_dir_all(self.path.join(FILES));
     }
+}
+
+fn take(path: &Path, but: u64) {
+    let room = rustix::fs::statvfs(path).unwrap();
+    let free = (room.f_bavail * room.f_frsize).saturating_sub(but);
+    // Without files left, or where somebody else takes the room first, it is as full as it can be.
+    let Ok(ballast) = fs::OpenOptions::new().create(true).append(true).open(path.join(BALLAST)) else { return };
+    let length = ballast.metadata().unwrap().len();
+    let _ = rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), length, free.max(1));
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        self.send_away(None);
         // Something of a home that is being dropped may still be at work there.
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        let _ = Command::new("umount").arg("--lazy").arg(&self.path).status();
     }
 }

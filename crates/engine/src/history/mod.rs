@@ -37,6 +37,10 @@ pub struct History {
     notice: fn(&str),
 }
 
+/// After so many pages the write-ahead log is moved into the database. The log takes this much of the disk beside the database;
+/// the daemon keeps as much in reserve, so that it can be moved on a full disk too.
+const LOG_PAGES: u32 = 256;
+
 /// How the database keeps a commit whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalMode {
@@ -70,11 +74,25 @@ impl History {
         history
             .connection
             .query_row(&format!("PRAGMA journal_mode={word}"), [], |_| Ok(()))
-            .and_then(|()| history.connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=2000;"))
+            .and_then(|()| history.connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"))
+            .and_then(|()| history.connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES))
             .map_err(|error| history.failed(&error))?;
         history.migrate()?;
         history.connection.set_prepared_statement_cache_capacity(64);
         Ok(history)
+    }
+
+    /// Moves what the write-ahead log holds into the database, and gives the log's room back to the disk. `false` where that
+    /// was not possible (somebody reads, or there is no room for it), or the log was empty. Waits for nobody.
+    pub fn shrink_log(&self) -> bool {
+        let shrink = || {
+            self.connection.busy_timeout(Duration::ZERO)?;
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        };
+        let was_empty = std::fs::metadata(log_of(&self.path)).map_or(true, |log| log.len() == 0);
+        let shrunk = shrink();
+        let _ = self.connection.busy_timeout(BUSY);
+        !was_empty && matches!(shrunk, Ok((0, _)))
     }
 
     /// Opens for reading. `None` when there is no history yet.
@@ -116,6 +134,13 @@ impl History {
     fn failed(&self, error: &rusqlite::Error) -> Error {
         damaged(&self.path, error)
     }
+}
+
+/// The write-ahead log of a database.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
 }
 
 fn is_full(path: &Path) -> bool {

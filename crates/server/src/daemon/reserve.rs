@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use towline_host::filesystem;
 
-/// Enough for the ends of some hundred runs.
-const RESERVE_BYTES: u64 = 512 << 10;
+/// Enough to move the history's write-ahead log into the database, which gives the log's own room back.
+const RESERVE_BYTES: u64 = 1 << 20;
 
 pub(super) struct Reserve {
     path: PathBuf,
@@ -23,7 +23,7 @@ impl Reserve {
     /// Keeps the room, unless the disk is nearly full already.
     pub(super) fn keep(&mut self) {
         let folder = self.path.parent().unwrap_or(&self.path);
-        let is_roomy = || filesystem::room(folder).is_ok_and(|room| !room.is_full() && room.free_bytes > 4 * RESERVE_BYTES);
+        let is_roomy = || filesystem::room(folder).is_ok_and(|room| !room.is_full() && room.free_bytes > 2 * RESERVE_BYTES);
         if self.held || !is_roomy() {
             return;
         }
