@@ -11,7 +11,11 @@ use towline_core::{Error, Result, RunId, yaml};
 /// Reads a job file; `-` is standard input.
 pub fn read_job(file: &Path) -> Result<Job> {
     let node = if file == Path::new("-") { crate::layers::read_yaml_from(std::io::stdin().lock(), "standard input")? } else { crate::layers::read_yaml(file)? };
-    Ok(yaml::decode(&node)?)
+    yaml::decode(&node).map_err(|problem| {
+        let is_of_amlt = node.get("target").is_some() && node.get("jobs").is_some();
+        let hint = is_of_amlt.then(|| format!("this looks like a file of amlt: `tow import amlt {}` makes job files of it", file.display()));
+        Error::from(problem).maybe_hint(hint)
+    })
 }
 
 /// What the plan is made from, beside the job.

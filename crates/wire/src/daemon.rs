@@ -71,6 +71,9 @@ pub enum Request {
     /// Drop what is kept of an ended run.
     Forget {
         runs: Vec<RunId>,
+        /// Their clusters have dropped what they kept of them, or are to keep it.
+        #[serde(default)]
+        told: bool,
     },
     /// Automatic backups that are wanted are others than before.
     Workspaces,

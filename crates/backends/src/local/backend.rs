@@ -136,11 +136,11 @@ impl Backend for LocalBackend {
     }
 }
 
-/// Strikes ended runs from the history, then removes their folders. Gives those that went.
+/// Strikes ended runs from the history, then removes their folders. Gives those that went. What clusters keep of them is dropped before.
 pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let mut gone = Vec::new();
     for some in runs.chunks(FORGOTTEN_AT_ONCE) {
-        match client::ask(state, &|| Ask::Forget { runs: some.to_vec() })?.0 {
+        match client::ask(state, &|| Ask::Forget { runs: some.to_vec(), told: true })?.0 {
             Reply::Forgotten { runs } => gone.extend(runs),
             other => return Err(unexpected(&other)),
         }

@@ -73,8 +73,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn forget(&mut self, runs: Vec<RunId>, replies: Replies) {
-        self.forget_far(&runs);
+    pub(super) fn forget(&mut self, runs: Vec<RunId>, told: bool, replies: Replies) {
+        if !told {
+            self.forget_far(&runs);
+        }
         let mut writes: Vec<Write> = runs.iter().map(|run| Write::Forget { run: run.clone() }).collect();
         writes.push(Write::ForgetUnused);
         self.ledger.write(writes, true, move |result| Message::Forgotten { runs, replies, result });

@@ -162,7 +162,7 @@ impl Daemon {
                 self.facts(replies);
             }
             Request::Workspaces => self.workspaces_changed(&replies),
-            Request::Forget { runs } => self.forget(runs, replies),
+            Request::Forget { runs, told } => self.forget(runs, told, replies),
             Request::Tunnel { name } => self.tunnel(connection, &name, replies),
         }
     }

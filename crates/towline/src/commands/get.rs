@@ -1,32 +1,64 @@
 //! `tow get`: files from a run's folder.
 
-use super::{Report, logs};
+use super::Report;
 use crate::context::Context;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use towline_core::{Error, Result};
+use towline_core::record::RunRecord;
+use towline_core::{Error, ErrorKind, Result};
+use towline_engine::history::{History, Target};
 
-/// Copy files or folders out of a run's folder.
+/// Copy files or folders out of a run's folder; of a sweep, out of the folder of each run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow get @ checkpoints/last.pt
-  tow get 60ce out --to results/")]
+  tow get 60ce out --to results/
+  tow get lr-sweep metrics.json    assets/lr-sweep-…-1/metrics.json and so on")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: String,
     /// Paths as the run saw them, relative to where it started.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Where to put them [default: assets/RUN].
+    /// Where to put them [default: assets/RUN]; of a sweep, in a folder for each run there.
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let record = logs::one_run(history.find_to_read(&args.run)?)?;
+    let target = history.find_to_read(&args.run)?;
+    if let Target::Run(record) = &target {
+        let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
+        return Ok(report(&get(context, &history, record, &args.paths, &to)?));
+    }
+    // Of a sweep each run's files come to a folder of their own.
+    let to = context.folder()?.join(args.to.as_deref().unwrap_or(Path::new("assets")));
+    let (mut copied, mut missing) = (Vec::new(), Vec::new());
+    for record in target.runs() {
+        match get(context, &history, record, &args.paths, &to.join(record.id.as_str())) {
+            Ok(files) => copied.extend(files),
+            Err(error) if error.kind() == ErrorKind::NotFound => missing.push(format!("{}: {error}", record.id)),
+            Err(error) => return Err(error.while_doing(record.id.to_string())),
+        }
+    }
+    let report = missing.iter().fold(report(&copied), Report::hint);
+    Ok(if missing.is_empty() { report } else { report.code(ErrorKind::NotFound.exit_code()) })
+}
+
+fn report(copied: &[PathBuf]) -> Report {
+    let text = copied.iter().fold(String::new(), |text, path| text + &format!("{}\n", path.display()));
+    Report::new(text, &serde_json::json!({ "files": copied }))
+}
+
+/// Brings files of one run.
+fn get(context: &Context, history: &History, record: &RunRecord, paths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
     let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
+    if crate::far::is_far(history, &record.id)? {
+        let below = resolved.code.as_ref().map(|code| Path::new("code").join(&code.workdir)).unwrap_or_default();
+        return crate::far::get(context, record, &below, paths, to);
+    }
     let state = context.state()?;
     let roots = match &resolved.code {
         Some(code) => vec![state.code(&record.id).join(&code.workdir), state.code(&record.id), state.run(&record.id)],
@@ -34,25 +66,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     // What the ignore rules left out and what `folders:` maps is reached by links that the run was given.
     let linked: Vec<PathBuf> = resolved.code.iter().flat_map(|code| code.mapped.values().chain([&code.root])).map(PathBuf::from).collect();
-    let far = crate::far::is_far(&history, &record.id)?;
-    let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
-    if far {
-        let below = resolved.code.as_ref().map(|code| Path::new("code").join(&code.workdir)).unwrap_or_default();
-        let copied = crate::far::get(context, &record, &below, &args.paths, &to)?;
-        let text = copied.iter().fold(String::new(), |text, path| text + &format!("{}\n", path.display()));
-        return Ok(Report::new(text, &serde_json::json!({ "files": copied })));
-    }
     // All are found before any is copied.
-    let found = args.paths.iter().map(|path| find(&roots, &linked, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
+    let found = paths.iter().map(|path| find(&roots, &linked, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
     let mut copied = Vec::new();
     for (path, from) in found {
-        copy(&from, &to.join(path), &to, &mut copied)?;
+        copy(&from, &to.join(path), to, &mut copied)?;
     }
-    let mut text = String::new();
-    for path in &copied {
-        text += &format!("{}\n", path.display());
-    }
-    Ok(Report::new(text, &serde_json::json!({ "files": copied })))
+    Ok(copied)
 }
 
 /// Only what lies below the run's folder, or where a link that the run was given leads; `..`, absolute paths and other

@@ -1,7 +1,7 @@
 //! `tow prune`: old runs, as a plan first.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::progress::Bar;
 use crate::{local_time, output};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -121,12 +121,8 @@ fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) 
     let cluster = context.cluster(name)?;
     let Some((backend, _)) = cluster.far() else { return Ok(()) };
     crate::machines::connect(backend)?;
-    if let AnyCluster::Slurm(_) = &cluster {
-        // The daemon says it again, which is harmless.
-        let far = runs.iter().map(|run| Ok(history.run(run)?.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))));
-        backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)?;
-    }
-    Ok(())
+    let far = runs.iter().map(|run| Ok(history.run(run)?.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))));
+    backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)
 }
 
 /// On a full disk nothing can be struck from the history until there is room: the folders go first then.

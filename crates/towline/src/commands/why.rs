@@ -288,8 +288,8 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
         Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
         Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
         Some(Cause::ImagePull) => (Some(false), image_advice(ending.detail.as_deref().unwrap_or_default(), short)),
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("No space left")) => {
-            (Some(true), format!("the disk of the node was full; try again: {again}"))
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => {
+            (Some(true), format!("make room on the disk named above (`tow prune` removes old runs here); then {again}"))
         }
         Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("laid out")) => {
             (None, "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code anew".into())
@@ -308,6 +308,11 @@ fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String)
             (None, format!("{meaning}read the end of its log: tow logs {short}{}", failure.map(|failure| rank_option(failure.rank)).unwrap_or_default()))
         }
     }
+}
+
+/// By the system's words, and by our own where code does not fit.
+fn is_no_room(detail: &str) -> bool {
+    detail.contains("No space left") || detail.contains("are free at")
 }
 
 /// A runtime that knows no such image is told from one that cannot start any.

@@ -291,3 +291,26 @@ fn a_token_in_a_variable_is_refused_by_the_variables_name() {
     }
     assert!(lab.tow(["ps", "--all", "--json"]).json()["runs"].as_array().unwrap().is_empty());
 }
+
+/// With an identity it travels through the vault: no reader of the workspace sees it, and the job has it.
+#[test]
+fn a_token_in_a_script_reaches_the_node_and_no_reader_of_the_workspace() {
+    let lab = Lab::new();
+    let token = ["hf", "0123456789abcdefgh"].join("_");
+    // Not in the project's folder: the user's own file would travel as code.
+    let file = lab.home.path("job.yaml");
+    std::fs::write(&file, format!("identity: managed:tow\nscript: printf %s {token} | sha256sum\n")).unwrap();
+    let expected = towline_testkit::Output::from(std::process::Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().unwrap());
+    for flavour in crate::lab::FLAVOURS {
+        let run = lab.tow(["-c", flavour, "submit", "-f", file.to_str().unwrap()]).ok().id();
+        assert_eq!(lab.ended(&run)["state"], "succeeded", "{flavour}: {}", lab.aml.last_words(&run));
+        assert_eq!(lab.log(&run, 1, 0), expected.stdout, "{flavour}");
+        let description = lab.put(&run)["description"].as_str().unwrap().to_owned();
+        assert!(description.contains("printf %s ***"), "{flavour}: {description}");
+    }
+    let shown = |call: &&towline_testkit::aml::Traffic| format!("{}{}{}", call.target, call.sent, call.got).contains(&token);
+    let traffic = lab.aml.traffic();
+    let by: Vec<&str> = traffic.iter().filter(shown).map(|call| call.target.as_str()).collect();
+    assert!(!by.is_empty() && by.iter().all(|target| target.starts_with("/secrets/")), "only the vault has it: {by:?}");
+    assert_eq!(lab.aml.blobs_holding(token.as_bytes()), Vec::<String>::new());
+}

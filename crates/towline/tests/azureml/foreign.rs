@@ -2,6 +2,7 @@
 
 use crate::lab::{Lab, lines};
 use serde_json::json;
+use towline_testkit::aml::{Trouble, When};
 use towline_testkit::{Home, patiently};
 
 /// What a workspace is said to have.
@@ -246,4 +247,21 @@ fn what_the_platform_wrote_is_shown_where_no_rank_spoke() {
     let spoke = lab.tow(["submit", "sh", "-c", "echo mine; exit 3"]).ok().id();
     lab.ended(&spoke);
     assert!(!lab.tow(["why", &spoke]).stdout.contains("system_logs"));
+}
+
+/// Who may not delete jobs keeps the runs: forgotten here, nobody would own them there.
+#[test]
+fn what_the_service_does_not_delete_is_not_forgotten() {
+    let lab = Lab::new();
+    let run = lab.tow(["submit", "true"]).ok().id();
+    lab.ended(&run);
+    let is_old = || lab.tow(["prune", "--older-than", "1s"]).stdout.starts_with("would remove 1 run(s)").then_some(());
+    patiently(60, "it to be old enough", is_old);
+    lab.aml.trouble(1, "DELETE", "/jobs/", Trouble::Status { status: 403, retry_after: None }, When::Before);
+    let kept = lab.tow(["prune", "--older-than", "1s", "--yes"]).ok();
+    assert!(kept.stderr.contains("`aml` cannot be told to drop 1 run(s)") && kept.stderr.contains("--abandon"), "{kept:?}");
+    assert_eq!((lab.aml.troubles_left(), lab.home.state_of(&run), lab.aml.jobs().len()), (0, "succeeded".to_owned(), 1));
+    let gone = lab.tow(["prune", "--older-than", "1s", "--yes"]).ok();
+    assert!(gone.stdout.starts_with("removed 1 run(s)"), "{gone:?}");
+    assert!(lab.aml.jobs().is_empty(), "it is gone there before it is forgotten here");
 }

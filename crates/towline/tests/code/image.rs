@@ -36,7 +36,7 @@ fn job(home: &Home, more: &str) {
 fn a_run_lives_in_its_image_with_its_code_set_up_ranks_and_secrets() {
     let mut home = containers();
     home.set("MY_TOKEN", "canary-in-the-image");
-    home.set("HOST_ONLY", "leaked");
+    home.set("HOST_ONLY", "leaked-from-the-shell");
     home.write("code.txt", "frozen");
     job(
         &home,
@@ -54,6 +54,9 @@ fn a_run_lives_in_its_image_with_its_code_set_up_ranks_and_secrets() {
         home.tow(["get", &id, &format!("out-{rank}"), "--to", "got"]).ok();
         assert_eq!(home.read(&format!("got/out-{rank}")), format!("{rank}\n"));
     }
+    // What the run does not get is not kept either.
+    let kept = |word: &str| std::process::Command::new("grep").args(["-rl", word]).arg(home.path("state")).output().unwrap().stdout;
+    assert!(kept("leaked-from-the-shell").is_empty() && !kept("frozen").is_empty(), "{}", String::from_utf8_lossy(&kept("leaked-from-the-shell")));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_home_folder_is_not_walked_and_the_run_starts_there() {
     let output = home.command(["run", "pwd"]).current_dir(&folder).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), folder.canonicalize().unwrap().display().to_string());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("home folder") && said.contains("no code travels"), "{said}");
+    assert!(said.contains("home folder") && said.contains("no code travels") && said.contains("starts in place"), "{said}");
     assert!(!home.state().snapshots().exists());
     let root = home.command(["submit", "--dry-run", "true"]).current_dir("/").output().unwrap();
     assert!(String::from_utf8_lossy(&root.stdout).contains("no code travels"), "{root:?}");

@@ -196,3 +196,16 @@ fn mistakes_are_found_before_anything_is_sent() {
     }
     assert!(home.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().is_empty());
 }
+
+/// Several nodes of one machine that write one place: nothing of any is lost.
+#[test]
+fn what_several_nodes_write_here_is_all_collected() {
+    let home = frozen(azure_home("jobs-nodes"));
+    home.write(
+        "job.yaml",
+        "resources: {nodes: 3}\nio:\n  out: {datastore: az, path: res, mode: write}\nscript: |\n  echo $NODE_RANK > ${{out}}/node-$NODE_RANK\n",
+    );
+    home.tow(["run", "-f", "job.yaml"]).ok();
+    let listed: Vec<String> = Azurite::shared().client().list("jobs-nodes", "res/").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed, ["res/node-0", "res/node-1", "res/node-2"]);
+}

@@ -72,7 +72,7 @@ fn who_waits_is_told_for_what_and_when_it_is_over() {
     let Some((home, disk)) = home_on(4 << 10) else { return };
     let run = home.tow(["submit", "sh", "job.sh", "long"]).ok().id();
     until("it to start", || ledger(&home).contains("start").then_some(()));
-    let mut waiting = home.spawn(["wait", &run]);
+    let mut waiting = [home.spawn(["wait", &run]), home.spawn(["logs", "-f", &run])];
     disk.leave(0);
     // An abort is carried out although it cannot be written down: this run may be what fills the disk.
     let mut abort = home.spawn(["abort", &run]);
@@ -80,17 +80,22 @@ fn who_waits_is_told_for_what_and_when_it_is_over() {
         disk.leave(0);
         home.job_processes().is_empty().then_some(())
     });
-    let errors = waiting.stderr.take().unwrap();
-    let told = std::thread::spawn(move || BufReader::new(errors).lines().next().unwrap().unwrap());
+    let told = waiting.each_mut().map(|child| {
+        let errors = child.stderr.take().unwrap();
+        std::thread::spawn(move || BufReader::new(errors).lines().next().unwrap().unwrap())
+    });
     until("whoever waits to be told", || {
         // What is kept for this moment is used up, too.
         disk.leave(0);
-        told.is_finished().then_some(())
+        told.iter().all(std::thread::JoinHandle::is_finished).then_some(())
     });
-    let told = told.join().unwrap();
-    assert!(told.contains("waiting") && told.contains("is full"), "{told}");
+    for told in told.map(|told| told.join().unwrap()) {
+        assert!(told.contains("waiting") && told.contains("is full"), "{told}");
+    }
     disk.relieve();
-    assert_eq!(waiting.wait().unwrap().code(), Some(143));
+    for mut child in waiting {
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+    }
     abort.wait().unwrap();
     assert_eq!(home.state_of(&run), "cancelled");
 }

@@ -138,3 +138,20 @@ fn a_file_that_does_not_fit_leaves_nothing_under_its_name() {
     }
     assert_eq!(output.stdout.lines().skip_while(|line| !line.starts_with("code")).collect::<Vec<_>>(), ["code 123", "small", "oldbig", "small"], "{output:?}");
 }
+
+#[test]
+fn of_a_sweep_each_runs_files_come_to_a_folder_of_their_own() {
+    let home = home().freezing();
+    home.write("job.yaml", "name: tune\nsweep: {lr: [1, 2, 3]}\nscript: test ${{lr}} = 3 || echo ${{lr}} > metrics\n");
+    let sweep = home.tow(["submit", "-f", "job.yaml"]).ok().id();
+    home.tow(["wait", &sweep]).ok();
+    let got = home.tow(["get", &sweep, "metrics", "--to", "all"]);
+    // One has no such file: it is named, and the others come all the same.
+    assert!(got.code == 122 && got.stderr.contains(&format!("{sweep}-3: the run has no metrics")), "{got:?}");
+    assert_eq!(got.stdout.lines().count(), 2, "{got:?}");
+    for number in ["1", "2"] {
+        assert_eq!(home.read(&format!("all/{sweep}-{number}/metrics")), format!("{number}\n"));
+    }
+    home.tow(["get", &format!("{sweep}-1"), "metrics"]).ok();
+    assert_eq!(home.read(&format!("assets/{sweep}-1/metrics")), "1\n");
+}

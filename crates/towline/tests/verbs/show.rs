@@ -78,4 +78,8 @@ fn people_see_their_own_time_and_programs_utc() {
     for verb in ["show", "query"] {
         assert_matches(&home.tow([verb, &id]).ok().stdout, r"(?m)^created +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0500$");
     }
+    std::fs::create_dir_all(home.path("nas")).unwrap();
+    std::fs::write(home.path("nas/file"), "x").unwrap();
+    home.configure(&format!("datastores:\n  nas: {{kind: folder, path: {}}}\n", home.path("nas").display()));
+    assert_matches(&home.tow(["ls", "nas:"]).ok().stdout, r"\d\d:\d\d:\d\d \+0500 +file");
 }
