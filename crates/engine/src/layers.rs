@@ -170,6 +170,10 @@ fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
 
 /// What the project's file says, and what of it is not agreed to.
 fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrusted>)> {
+    // A named pipe would be waited for without end; a folder says by itself that it cannot be read.
+    if std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return Err(Error::config(format!("{} is not a plain file", file.display())));
+    }
     let text = read_text(open(file)?, &file.display().to_string())?;
     let tree = parse_yaml(&text, &file.display().to_string())?;
     let privileges = privilege::privileged(&tree);

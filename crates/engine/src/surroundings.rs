@@ -1,5 +1,6 @@
 //! What only the submitter's machine can tell: folders, variables, git.
 
+use crate::import::read_plain;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,48 +69,63 @@ fn is_ours(path: &Path) -> bool {
 
 /// The commit of the repository that a folder lies in.
 pub fn git_around(folder: &Path) -> Option<GitState> {
-    git_state(folder.ancestors().find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))?)
+    git_state(repository_around(folder)?)
 }
 
-/// The commit that is checked out, read from git's own files: no program is started.
+/// The nearest folder upward with a repository of ours.
+fn repository_around(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))
+}
+
+/// The commit that is checked out, read from git's own files: no program is started. Only plain files of a sane size are
+/// read, because whoever made the repository chose what they are.
 pub fn git_state(root: &Path) -> Option<GitState> {
     let git = git_folder(root)?;
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = read_plain(&git.join("HEAD")).ok()?;
     let Some(reference) = head.trim().strip_prefix("ref: ") else {
         return Some(GitState { commit: head.trim().to_owned(), branch: None, dirty: None });
     };
     let branch = reference.strip_prefix("refs/heads/").map(str::to_owned);
-    let common = fs::read_to_string(git.join("commondir")).map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
-    let loose = fs::read_to_string(common.join(reference)).ok().map(|text| text.trim().to_owned());
+    let common = read_plain(&git.join("commondir")).map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
+    let loose = read_plain(&common.join(reference)).ok().map(|text| text.trim().to_owned());
     let packed = || {
-        let text = fs::read_to_string(common.join("packed-refs")).ok()?;
+        let text = read_plain(&common.join("packed-refs")).ok()?;
         text.lines().find_map(|line| line.strip_suffix(reference).map(|commit| commit.trim().to_owned()))
     };
     loose.or_else(packed).map(|commit| GitState { commit, branch, dirty: None })
 }
 
-/// Whether tracked files differ from the commit, as git itself tells; `None` where it cannot. A repository's own
-/// configuration can name programs that `git status` starts: it is not asked where it names any.
-pub fn is_dirty(root: &Path) -> Option<bool> {
-    if names_programs(root) {
+/// Whether tracked files of the repository around a folder differ from the commit, as git itself tells; `None` where it
+/// cannot. A repository's own configuration can name programs that `git status` starts: it is not asked where it names any.
+pub fn is_dirty(folder: &Path) -> Option<bool> {
+    let root = repository_around(folder)?;
+    let git = git_folder(root).filter(|git| is_ours(git))?;
+    if names_programs(&git) {
         return None;
     }
     let mut command = Command::new("git");
     // Looking must not write: other programs may hold the index.
-    command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]).arg("-C").arg(root);
+    command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+    // Git must not search for a repository: it could find another one than the one whose configuration was read.
+    command.arg("-C").arg(root).arg("--git-dir").arg(&git).arg("--work-tree").arg(root);
     command.args(["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
     let output = command.output().ok()?;
     output.status.success().then_some(!output.stdout.is_empty())
 }
 
-/// Whether the configuration inside a repository has filters, or includes files that may have.
-fn names_programs(root: &Path) -> bool {
-    let git = git_folder(root);
-    let common = git.as_ref().and_then(|git| fs::read_to_string(git.join("commondir")).ok().map(|folder| git.join(folder.trim())));
-    let files = [git.clone().map(|git| git.join("config")), git.map(|git| git.join("config.worktree")), common.map(|common| common.join("config"))];
-    let named = |text: String| text.lines().map(|line| line.trim().to_lowercase()).any(|line| line.starts_with("[filter") || line.starts_with("[include"));
-    files.into_iter().flatten().any(|file| match fs::read(&file) {
-        Ok(bytes) => named(String::from_utf8_lossy(&bytes).into_owned()),
+/// Words of git's configuration, in lower case, by which a repository may name programs for `git status`: filters, further
+/// files, and a remote that is asked for objects that are missing.
+const NAMING_PROGRAMS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
+
+/// Whether the configuration inside a repository names programs. Two sections can begin in one line of it.
+fn names_programs(git: &Path) -> bool {
+    let common = read_plain(&git.join("commondir")).ok().map(|folder| git.join(folder.trim()).join("config"));
+    let files = [Some(git.join("config")), Some(git.join("config.worktree")), common];
+    files.into_iter().flatten().any(|file| match read_plain(&file) {
+        Ok(text) => {
+            let text = text.to_lowercase();
+            NAMING_PROGRAMS.iter().any(|word| text.contains(word))
+        }
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     })
 }
@@ -117,7 +133,7 @@ fn names_programs(root: &Path) -> bool {
 /// Where git keeps what it knows of a repository or of a worktree of it.
 fn git_folder(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
-    match fs::read_to_string(&dot_git) {
+    match read_plain(&dot_git) {
         // A worktree: the file names the real folder.
         Ok(text) => Some(root.join(text.strip_prefix("gitdir:")?.trim())),
         Err(_) => Some(dot_git),

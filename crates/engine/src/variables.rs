@@ -75,4 +75,32 @@ mod tests {
             assert_eq!(said(name, value), "");
         }
     }
+
+    /// Sees the keys of a struct that is read.
+    struct Keys<'a>(&'a mut Vec<&'static str>);
+
+    impl<'de> serde::Deserializer<'de> for Keys<'_> {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_struct<V: serde::de::Visitor<'de>>(self, _: &'static str, keys: &'static [&'static str], visitor: V) -> Result<V::Value, Self::Error> {
+            self.0.extend(keys);
+            self.deserialize_any(visitor)
+        }
+        fn deserialize_any<V: serde::de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(serde::de::Error::custom("nothing is read"))
+        }
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct
+            seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    /// A key that is missing from the list would count without the user's agreement: what no version knows has no effect.
+    #[test]
+    fn every_key_of_the_configuration_is_on_the_list() {
+        let mut keys = Vec::new();
+        let read = <towline_core::config::Config as serde::Deserialize>::deserialize(Keys(&mut keys));
+        assert!(read.is_err());
+        assert_eq!(keys.iter().collect::<std::collections::BTreeSet<_>>(), TOP_LEVEL.iter().collect());
+    }
 }

@@ -162,6 +162,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_private_folder_is_ours_alone_and_another_user_s_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("above/own");
+        private_folder(&own).expect("made");
+        for made in [own.as_path(), own.parent().expect("a parent")] {
+            assert_eq!(fs::metadata(made).expect("there").permissions().mode() & 0o777, 0o700);
+        }
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("opened");
+        private_folder(&own).expect("closed again");
+        assert_eq!(fs::metadata(&own).expect("there").permissions().mode() & 0o777, 0o700);
+        check_own(&own).expect("ours");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&own, Some(65_534), None).expect("root gives it away");
+            for refused in [private_folder(&own), check_own(&own)] {
+                assert!(refused.expect_err("not ours").to_string().contains("belongs to somebody else"));
+            }
+        }
+    }
+
+    #[test]
     fn only_what_is_certainly_not_there_is_absent() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);

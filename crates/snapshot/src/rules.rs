@@ -153,7 +153,8 @@ impl Rules {
     /// The rules in force inside `folder`, which has an ignore file.
     /// One that cannot be read is an error: what it leaves out would travel.
     pub(crate) fn enter(&self, folder: &Path, above: Option<&Arc<Chain>>) -> std::io::Result<Option<Arc<Chain>>> {
-        match std::fs::File::open(folder.join(self.file)) {
+        let file = folder.join(self.file);
+        match check_plain(&file).and_then(|()| std::fs::File::open(&file)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(read(folder, self.file).map(|rules| Arc::new(Chain { rules, above: above.cloned() }))),
         }
@@ -188,6 +189,20 @@ impl Rules {
             return Some(Why::Credential);
         }
         built_in(path, name, is_folder, &self.root).map(Why::BuiltIn)
+    }
+}
+
+/// No ignore file that somebody wrote is larger.
+const MOST_IGNORE_BYTES: u64 = 16 << 20;
+
+/// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the memory.
+fn check_plain(file: &Path) -> std::io::Result<()> {
+    let meta = std::fs::metadata(file)?;
+    let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
+    match (meta.is_file(), meta.is_dir()) {
+        (false, false) => refused("it is not a plain file".to_owned()),
+        (true, _) if meta.len() > MOST_IGNORE_BYTES => refused(format!("it is larger than {} MiB", MOST_IGNORE_BYTES >> 20)),
+        _ => Ok(()),
     }
 }
 

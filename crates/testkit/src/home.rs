@@ -149,6 +149,16 @@ impl Home {
         self.command(words).output().unwrap().into()
     }
 
+    /// `tow` from a shell whose umask takes no permission away.
+    #[track_caller]
+    pub fn tow_with_open_umask<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
+        let tow = self.command(words);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(tow.get_program()).args(tow.get_args());
+        shell.current_dir(self.project()).env_clear().envs(tow.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        shell.output().unwrap().into()
+    }
+
     /// Submits what a job file says, with more options; the id.
     #[track_caller]
     pub fn submit_file(&self, text: &str, more: &[&str]) -> String {

@@ -8,6 +8,7 @@ pub mod aml;
 pub mod campaign;
 pub mod contract;
 pub mod disk;
+pub mod exposure;
 pub mod fake;
 mod home;
 pub mod page;

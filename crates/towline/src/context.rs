@@ -88,9 +88,16 @@ impl Context {
         Ok(loaded)
     }
 
+    /// The state folder. Another user's is neither read nor written.
     pub(crate) fn state(&self) -> Result<&StateFolder> {
         if self.state.get().is_none() {
-            let _ = self.state.set(StateFolder::new(surroundings::state_folder()?));
+            let folder = surroundings::state_folder()?;
+            towline_host::filesystem::check_own(&folder).map_err(|error| {
+                Error::refused(format!("the state folder {} cannot be used", folder.display()))
+                    .source_error(error)
+                    .hint("check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
+            })?;
+            let _ = self.state.set(StateFolder::new(folder));
         }
         Ok(self.state.get().expect("set above"))
     }

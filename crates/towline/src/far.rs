@@ -242,6 +242,7 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
             let below: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
             let target = if entry.path.is_empty() { to.join(below) } else { to.join(below).join(&entry.path) };
             let source = if entry.path.is_empty() { place.clone() } else { format!("{place}/{}", entry.path) };
+            check_inside(to, &target)?;
             bring(backend, &run, &source, &entry, &target)?;
             if !entry.is_folder && entry.link.is_none() {
                 copied.push(target);
@@ -279,6 +280,19 @@ fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, t
         }
         file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
     })
+}
+
+/// Nothing is written through a link that leads out of the folder where everything goes: an earlier copy of what a job made
+/// may have left one there.
+pub(crate) fn check_inside(within: &Path, target: &Path) -> Result<()> {
+    // Where nothing is yet there is no link either.
+    let (Ok(root), Some(parent)) = (within.canonicalize(), target.parent()) else { return Ok(()) };
+    let Some(nearest) = parent.ancestors().find(|folder| folder.symlink_metadata().is_ok()) else { return Ok(()) };
+    if nearest.canonicalize().is_ok_and(|real| real.starts_with(&root) || root.starts_with(&real)) {
+        return Ok(());
+    }
+    let error = Error::refused(format!("{} is a link that leads out of {}: nothing is written through it", nearest.display(), within.display()));
+    Err(error.hint("remove it, or choose another folder with --to"))
 }
 
 /// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut short leaves nothing.

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use towline_testkit::Home;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use towline_testkit::{Home, Output};
 
 struct Case {
     name: &'static str,
@@ -163,4 +165,49 @@ fn unknown_keys_in_the_configuration_only_warn() {
     let output = home.tow(["run", "echo", "hi"]).ok();
     assert_eq!(output.stdout, "hi\n");
     assert!(output.stderr.contains("did you mean `default_cluster`"), "{}", output.stderr);
+}
+
+/// Reading without a bound would fill the memory, and a named pipe would be waited for without end.
+#[test]
+fn files_without_an_end_are_refused_in_bounded_memory() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
+    // One and a half gigabytes of address space, which are more than enough for the program itself.
+    let bounded = |words: &[&str]| -> Output {
+        let tow = home.command(words);
+        let mut shell = std::process::Command::new("timeout");
+        shell.args(["60", "sh", "-c", "ulimit -v 1500000; exec \"$0\" \"$@\""]).arg(tow.get_program()).args(tow.get_args());
+        shell.current_dir(home.project()).env_clear().envs(tow.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.output().unwrap().into()
+    };
+    let refused = bounded(&["submit", "-f", "/dev/zero"]);
+    assert!(refused.code == 121 && refused.stderr.contains("larger than 16 MiB"), "{refused:?}");
+    let place = |name: &str| {
+        let path = home.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    };
+    let pipe = |path: &Path| assert!(std::process::Command::new("mkfifo").args(["-m", "644"]).arg(path).status().unwrap().success());
+    // What a repository may hold: a pipe, an endless device and a file of no sane size.
+    for name in ["towline.yaml", ".gitignore", "below/.gitignore", "aux_data/aml/aml.yaml"] {
+        let path = place(name);
+        for make in [&pipe as &dyn Fn(&Path), &|path| symlink("/dev/zero", path).unwrap(), &|path| fs::File::create(path).unwrap().set_len(3 << 30).unwrap()] {
+            make(&path);
+            let output = bounded(&["submit", "true"]);
+            let is_passed_over = output.code == 0 && output.stderr.contains(&format!("{name}: it can be written by everybody"));
+            assert!(is_passed_over || matches!(output.code, 121 | 123) && output.stderr.contains(name), "{name}: {output:?}");
+            assert!(!output.stderr.contains("out of memory"), "{name}: {output:?}");
+            fs::remove_file(&path).unwrap();
+        }
+        let _ = fs::remove_dir_all(home.project().join("aux_data"));
+    }
+    // Without what git would know of it, the code travels all the same.
+    for name in [".git/HEAD", ".git/config", ".git"] {
+        let path = place(name);
+        for make in [&pipe as &dyn Fn(&Path), &|path| symlink("/dev/zero", path).unwrap()] {
+            make(&path);
+            bounded(&["submit", "true"]).ok();
+            fs::remove_file(&path).unwrap();
+        }
+        let _ = fs::remove_dir_all(home.project().join(".git"));
+    }
 }

@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::Path;
-use towline_testkit::{Home, until};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use towline_core::RunId;
+use towline_core::backend::LogSource;
+use towline_testkit::{Home, exposure, until};
 
 const NAMED: &str = "canary-named-7f3a9c";
 const INHERITED: &str = "canary-inherited-51d08b";
@@ -76,7 +79,6 @@ fn the_job_sees_them_and_nothing_else_does() {
         // While the run lives, one file holds it, and only we can read that.
         let files = holding(&home.path("state"), needle);
         assert_eq!(files.len(), 1, "{files:?}");
-        use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(&files[0]).unwrap().permissions().mode() & 0o777, 0o600);
     }
     home.write("go", "");
@@ -87,6 +89,27 @@ fn the_job_sees_them_and_nothing_else_does() {
         until("nothing on disk to hold it", || holding(&home.path("state"), needle).is_empty().then_some(()));
         assert_eq!(holding(&home.project(), needle), Vec::<String>::new());
     }
+}
+
+/// Whatever the umask of the shell is: no other user comes into what is kept, and secrets, logs and the history are closed by themselves.
+#[test]
+fn nobody_else_can_look_into_what_is_kept() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("MY_NAMED", NAMED);
+    let submitted = home.tow_with_open_umask(["submit", "--secret", "MY_NAMED", "echo said; touch seen; while [ ! -e go ]; do sleep 0.02; done"]).ok();
+    let id = RunId::try_from(submitted.id()).unwrap();
+    until("the job to run", || home.project().join("seen").exists().then_some(()));
+    assert_eq!(exposure::open_folders(&home.path("state/towline")), Vec::<PathBuf>::new());
+    let state = home.state();
+    for file in [state.secret(&id), state.history(), state.log(&id, 1, LogSource::Rank(0)), state.daemon_log()] {
+        assert_eq!(exposure::mode(&file), Some(0o600), "{}", file.display());
+    }
+    home.write("go", "");
+    home.tow(["wait", id.as_str()]).ok();
+    // What somebody opened is closed again by the next that works with it.
+    home.tow(["daemon", "stop"]).ok();
+    fs::set_permissions(state.root(), fs::Permissions::from_mode(0o777)).unwrap();
+    home.tow(["run", "true"]).ok();
+    assert_eq!(exposure::mode(state.root()), Some(0o700));
 }
 
 #[test]
@@ -171,16 +194,41 @@ fn a_token_in_a_script_command_or_variable_is_a_secret_of_the_run() {
     assert!(again.code == 123 && again.stderr.contains("--secret"), "{again:?}");
 }
 
-/// What the configuration names as a credential is one, whatever it is called; standard names of tools too.
+/// While it runs, the token is in a script that only its owner reads, and in no argument of ours; afterwards it is nowhere.
+#[test]
+fn a_token_in_a_script_is_in_no_process_list_and_in_no_file_that_stays() {
+    // Not the token of another test, whose processes are in the list too.
+    let token = ["glpat", "9876543210abcdefABCD"].join("-");
+    let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+    let script = format!("export PAT={token}\nprintf %s $PAT | sha256sum\ntouch seen; while [ ! -e go ]; do sleep 0.02; done\n");
+    fs::write(home.path("job.yaml"), serde_json::json!({ "script": script, "environment": {"setup": [format!("true {token}")]} }).to_string()).unwrap();
+    let id = home.tow_with_open_umask(["submit", "-f", home.path("job.yaml").to_str().unwrap()]).ok().id();
+    until("the job to run", || home.project().join("seen").exists().then_some(()));
+    assert_eq!(processes_holding(&token), Vec::<String>::new());
+    let files = holding(&home.path("state"), &token);
+    assert!(!files.is_empty(), "the shell that runs it reads it from a file");
+    for file in &files {
+        assert_eq!(exposure::mode(Path::new(file)).map(|mode| mode & 0o077), Some(0), "{file}");
+    }
+    home.write("go", "");
+    home.tow(["wait", &id]).ok();
+    until("nothing on disk to hold it", || holding(&home.path("state"), &token).is_empty().then_some(()));
+}
+
+/// What the configuration names as a credential is one, whatever it is called; standard names of tools too, and what looks like a token.
 #[test]
 fn variables_that_the_configuration_or_their_tools_name_are_held_apart() {
-    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("AZ_ONE", "canary-of-the-store").with("MYSQL_PWD", "canary-of-mysql").with("PLAIN", "plain-value");
+    let token = token();
+    let canaries = [("AZ_ONE", "canary-of-the-store"), ("MYSQL_PWD", "canary-of-mysql"), ("ORDINARY", token.as_str())];
+    let home = canaries.iter().fold(Home::new(env!("CARGO_BIN_EXE_tow")), |home, (name, value)| home.with(name, value)).with("PLAIN", "plain-value");
     home.configure("datastores:\n  s: {kind: azure_blob, account: a, container: c, credential: {account_key: env:AZ_ONE}}\n");
-    let id = home.tow(["submit", "sh", "-c", "test \"$AZ_ONE$MYSQL_PWD\" = canary-of-the-storecanary-of-mysql"]).ok().id();
+    let id = home.tow(["submit", "sh", "-c", "printf %s \"$AZ_ONE$MYSQL_PWD$ORDINARY\" | sha256sum"]).ok().id();
     home.tow(["wait", &id]).ok();
-    for canary in ["canary-of-the-store", "canary-of-mysql"] {
-        let files: Vec<String> = holding(&home.path("state"), canary).into_iter().filter(|file| !file.ends_with("-wal") || file.contains(canary)).collect();
-        assert_eq!(files.iter().filter(|file| !file.contains("/runs/")).count(), 0, "{files:?}");
-    }
+    let all: String = canaries.iter().map(|(_, value)| *value).collect();
+    let expected = std::process::Command::new("sh").args(["-c", &format!("printf %s {all} | sha256sum")]).output().unwrap().stdout;
+    assert_eq!(home.tow(["logs", &id]).ok().raw, expected, "the job has them");
     assert!(!holding(&home.path("state"), "plain-value").is_empty(), "the search finds what is kept");
+    for (name, canary) in canaries {
+        until(&format!("no file to hold {name}: {:?}", holding(&home.path("state"), canary)), || holding(&home.path("state"), canary).is_empty().then_some(()));
+    }
 }

@@ -113,7 +113,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_symlink() {
                 // A link could lead anywhere, also in circles: it is copied as what it is.
-                copy_link(&entry.path(), &to.join(entry.file_name()))?;
+                copy_link(&entry.path(), &to.join(entry.file_name()), within)?;
                 continue;
             }
             if !kind.is_dir() && !kind.is_file() {
@@ -130,6 +130,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     if !from.is_file() {
         return Err(Error::refused(format!("{} is neither file nor folder", from.display())));
     }
+    crate::far::check_inside(within, to)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
@@ -141,7 +142,8 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     Ok(())
 }
 
-fn copy_link(from: &Path, to: &Path) -> Result<()> {
+fn copy_link(from: &Path, to: &Path, within: &Path) -> Result<()> {
+    crate::far::check_inside(within, to)?;
     let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
     let target = fs::read_link(from).map_err(failed)?;
     if let Some(parent) = to.parent() {

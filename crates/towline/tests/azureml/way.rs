@@ -3,11 +3,12 @@
 use crate::lab::Lab;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use towline_host::process;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::patiently;
+use towline_testkit::{exposure, patiently};
 
 const ALWAYS: usize = 100_000;
 
@@ -107,15 +108,13 @@ fn a_password_of_a_proxy_is_not_kept_on_disk() {
     lab.home.set("https_proxy", &proxy.address.replace("http://", "http://me:canary-word@"));
     let id = lab.tow(["submit", "echo", "hello"]).ok().id();
     lab.ended(&id);
-    let mut open = vec![lab.home.state().clusters()];
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            open.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
-        } else {
-            let bytes = std::fs::read(&path).unwrap();
-            assert!(!bytes.windows(11).any(|part| part == b"canary-word"), "{} has it", path.display());
-        }
-    }
+    assert!(proxy.count() > 0, "the proxy was used");
+    let holding = |needle: &str| -> Vec<PathBuf> {
+        let holds = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|part| part == needle.as_bytes()));
+        exposure::all_below(&lab.home.path("state")).into_iter().filter(|path| path.is_file() && holds(path)).collect()
+    };
+    assert_eq!(holding("canary-word"), Vec::<PathBuf>::new());
+    assert!(!holding(&format!("localhost:{NOWHERE}")).is_empty(), "the search finds the address of the workspace");
 }
 
 #[test]

@@ -49,6 +49,37 @@ fn a_managed_identity_gets_in_over_tls() {
     home.tow(["cp", "d", "az:d"]).ok();
     home.tow(["cp", "az:d", "back"]).ok();
     assert!(tree(&home.project().join("d")) == tree(&home.project().join("back")));
-    let stranger = home.command(["ls", "az:d"]).env_remove("SSL_CERT_FILE").output().unwrap();
-    assert_eq!(stranger.status.code(), Some(125), "a service that nobody vouches for is not talked to: {stranger:?}");
+}
+
+/// Whoever is between us and a service has no certificate that an authority of ours signed.
+#[test]
+fn a_service_is_talked_to_only_if_somebody_whom_we_trust_vouches_for_it() {
+    let (azurite, other) = (Azurite::start_tls(), Azurite::start_tls());
+    azurite.make_container("identity");
+    let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).with("KEY", azurite.key());
+    fs::create_dir(home.path("nas")).unwrap();
+    super::configure(
+        &home,
+        &format!(
+            "  az: {{kind: azure_blob, account: {}, container: identity, endpoint: '{}', credential: {{account_key: env:KEY}}}}\n",
+            azurite.account(),
+            azurite.endpoint()
+        ),
+    );
+    let assert_refused = |home: &Home, what: &str| {
+        let refused = home.tow(["ls", "az:"]);
+        assert!(refused.code == 125 && refused.stderr.contains("certificate"), "{what}: {refused:?}");
+    };
+    assert_refused(&home, "the system knows no such authority");
+    home.set("SSL_CERT_FILE", &other.authority().unwrap().display().to_string());
+    assert_refused(&home, "another authority is named");
+    // What other tools take as a wish not to be careful is none here.
+    for (name, value) in
+        [("AZURE_CLI_DISABLE_CONNECTION_VERIFICATION", "1"), ("NODE_TLS_REJECT_UNAUTHORIZED", "0"), ("PYTHONHTTPSVERIFY", "0"), ("GIT_SSL_NO_VERIFY", "1")]
+    {
+        home.set(name, value);
+    }
+    assert_refused(&home, "nothing turns it off");
+    home.set("SSL_CERT_FILE", &azurite.authority().unwrap().display().to_string());
+    home.tow(["ls", "az:"]).ok();
 }

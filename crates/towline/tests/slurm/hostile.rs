@@ -4,7 +4,7 @@ use crate::lab::{Lab, patiently};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use towline_testkit::real::slurm::Options;
 use towline_testkit::until;
 
@@ -139,6 +139,15 @@ fn what_a_link_out_of_the_run_leads_to_is_not_brought() {
     }
     lab.tow(["get", &id, "inner/x"]).ok();
     assert_eq!(lab.home.read(&format!("assets/{id}/inner/x")), "in\n");
+    // Nor is anything written here through a link that an earlier copy left.
+    let outside = lab.home.path(&format!("outside-{id}"));
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, lab.home.project().join(format!("assets/{id}/real"))).unwrap();
+    for path in ["real", "real/x"] {
+        let refused = lab.tow(["get", &id, path]);
+        assert!(refused.code == 123 && refused.stderr.contains("is a link that leads out of"), "{path}: {refused:?}");
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
 /// A site whose commands only a login shell finds: they lie in a folder that `/etc/profile.d` or a module puts on the path.

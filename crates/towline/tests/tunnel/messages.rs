@@ -1,13 +1,13 @@
 //! Every reason why a tunnel does not open, each in words that say what to do.
 
-use crate::lab::{assert_says, changed_config, free_port, home, hosts, nothing_is_left, row, until_state};
+use crate::lab::{alive, assert_says, changed_config, free_port, home, hosts, nothing_is_left, row, until_state};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use towline_testkit::real::Sshd;
-use towline_testkit::{Home, Output};
+use towline_testkit::{Home, Output, exposure};
 
 fn define(home: &Home, via: &str, ssh_config: Option<&Path>) -> u16 {
     let port = free_port();
@@ -163,4 +163,30 @@ fn a_hop_that_forwards_nothing() {
     define(&home, sshd.host(), Some(&sshd.config()));
     assert_says(&home.tow(["tunnel", "open", "box"]), 123, &["`login` does not allow connections to `localhost` port 22", "AllowTcpForwarding"]);
     nothing_came_of_it(&home);
+}
+
+/// The port is this machine's alone, and the sockets behind it are the user's alone.
+#[test]
+fn nobody_else_reaches_what_an_open_tunnel_listens_on() {
+    let (sshd, mut home) = (Sshd::start(), home());
+    // Short enough for the sockets of ssh.
+    let runtime = home.path("r");
+    home.set("XDG_RUNTIME_DIR", runtime.to_str().unwrap());
+    let port = free_port();
+    let (via, there, config) = (sshd.host(), sshd.port(), sshd.config());
+    home.configure(&format!("tunnels:\n  box: {{to: 'localhost:{there}', via: '{via}', probe: ssh, port: {port}, ssh_config: {}}}\n", config.display()));
+    home.tow_with_open_umask(["tunnel", "open", "box"]).ok();
+    let sockets = exposure::sockets(&home.path(""));
+    for folder in [home.state().tunnel("box"), runtime] {
+        assert!(sockets.iter().any(|path| path.starts_with(&folder)), "{}: {sockets:?}", folder.display());
+    }
+    for socket in &sockets {
+        assert_eq!(exposure::mode(socket.parent().unwrap()), Some(0o700), "{}", socket.display());
+    }
+    let addresses: Vec<String> = alive(&home).into_iter().flat_map(|(pid, _)| exposure::listens_at(pid)).collect();
+    assert!(addresses.contains(&format!("0100007F:{port:04X}")), "{addresses:?}");
+    let is_loopback = |address: &&String| address.starts_with("0100007F:") || address.starts_with("00000000000000000000000001000000:");
+    assert_eq!(addresses.iter().filter(|address| !is_loopback(address)).count(), 0, "{addresses:?}");
+    home.tow(["tunnel", "close", "box"]).ok();
+    nothing_is_left(&home);
 }

@@ -2,7 +2,8 @@
 
 use super::{assert_matches, ended, gate, home};
 use serde_json::json;
-use towline_testkit::{Home, until};
+use std::path::PathBuf;
+use towline_testkit::{Home, exposure, until};
 
 fn stop(home: &Home) {
     home.tow(["daemon", "stop"]).ok();
@@ -79,4 +80,27 @@ fn the_next_that_needs_it_starts_another() {
     stop(&home);
     assert_eq!(home.tow(["run", "echo", "again"]).ok().stdout, "again\n");
     assert_ne!(home.daemon().unwrap(), first);
+}
+
+/// A web page, or another user, could talk to a port; a socket in a folder of ours they cannot reach.
+#[test]
+fn only_the_user_reaches_its_sockets_and_it_listens_on_no_port() {
+    let home = home();
+    let id = home.tow_with_open_umask(["submit", &gate("go")]).ok().id();
+    home.wait_for_state(&id, "running");
+    let sockets = exposure::sockets(&home.path(""));
+    let endings: Vec<bool> = sockets.iter().map(|path| path.parent() == Some(home.state().root())).collect();
+    assert!(endings.contains(&true) && endings.contains(&false), "the daemon's and a runner's: {sockets:?}");
+    for socket in &sockets {
+        let folder = socket.parent().unwrap();
+        assert_eq!(exposure::mode(folder), Some(0o700), "{}", socket.display());
+    }
+    let processes: Vec<i32> = home.runner_processes().into_iter().map(|(pid, _)| pid).chain(home.daemon()).collect();
+    assert!(processes.len() > 1, "{processes:?}");
+    for pid in processes {
+        assert_eq!(exposure::listens_at(pid), Vec::<String>::new(), "{}", std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+    }
+    assert_eq!(exposure::sockets(&home.project()), Vec::<PathBuf>::new());
+    home.write("go", "");
+    home.tow(["wait", &id]).ok();
 }

@@ -2,6 +2,7 @@
 
 use super::{ended, home};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use towline_testkit::Home;
 
@@ -69,7 +70,8 @@ fn what_is_not_there_stops_all_of_it() {
 fn only_below_the_run_s_folder() {
     let (home, id) = with_results();
     fs::write(home.path("outside"), "x").unwrap();
-    for path in ["../outside", "/etc/hostname", "out/../../outside"] {
+    // The last lies in the run's folder, but its copy would lie outside the target.
+    for path in ["../outside", "/etc/hostname", "out/../../outside", "../project/out/last.pt"] {
         let output = home.tow(["get", &id, path]);
         assert_eq!((output.code, output.stdout.as_str()), (123, ""), "{path}");
     }
@@ -103,7 +105,7 @@ fn a_link_out_of_the_run_s_folder_is_refused_and_one_within_is_followed() {
     fs::write(home.path("outside"), "secret").unwrap();
     let outside = home.path("outside").display().to_string();
     let line = format!(
-        "mkdir real && echo in > real/x && ln -s real inner && ln -s {outside} out && ln -s {} folder && ln -s nowhere broken",
+        "mkdir real held && ln -s {outside} held/leak && echo in > real/x && ln -s real inner && ln -s {outside} out && ln -s {} folder && ln -s nowhere broken",
         home.path("").display()
     );
     let id = ended(&home, &[&line]);
@@ -113,8 +115,34 @@ fn a_link_out_of_the_run_s_folder_is_refused_and_one_within_is_followed() {
         assert!(output.stderr.contains(part), "{path}: {output:?}");
     }
     assert!(!home.project().join("assets").exists(), "nothing was copied");
+    // Of a folder, a link is copied as a link, and nothing of what it leads to.
+    home.tow(["get", &id, "held"]).ok();
+    let copied = home.project().join("assets").join(&id).join("held");
+    assert_eq!(fs::read_link(copied.join("leak")).unwrap(), home.path("outside"));
+    assert!(all_files(copied).iter().all(|file| file.is_symlink()));
     home.tow(["get", &id, "inner/x"]).ok();
     assert_eq!(fs::read_to_string(home.project().join("assets").join(&id).join("inner/x")).unwrap(), "in\n");
+}
+
+/// A job may put a link where a folder was, or a folder where a link was, between two copies.
+#[test]
+fn nothing_is_written_through_a_link_that_an_earlier_copy_left() {
+    let (home, id) = with_results();
+    home.tow(["get", &id, "a b"]).ok();
+    let (outside, to) = (home.path("outside"), home.project().join("assets").join(&id));
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, to.join("out")).unwrap();
+    for path in ["out/last.pt", "out"] {
+        let refused = home.tow(["get", &id, path]);
+        assert!(refused.code == 123 && refused.stderr.contains("is a link that leads out of"), "{path}: {refused:?}");
+    }
+    assert_eq!(all_files(outside), Vec::<PathBuf>::new());
+    // One that stays inside is followed.
+    fs::remove_file(to.join("out")).unwrap();
+    fs::create_dir(to.join("other")).unwrap();
+    symlink("other", to.join("out")).unwrap();
+    home.tow(["get", &id, "out/last.pt"]).ok();
+    assert_eq!(fs::read_to_string(to.join("other/last.pt")).unwrap(), "last\n");
 }
 
 #[test]

@@ -106,7 +106,8 @@ fn no_name_of_anybody_commands_the_terminal() {
     assert_plain("submit", &submitted);
     let id = submitted.id();
     home.tow(["wait", &id]);
-    let verbs: [&[&str]; 16] = [
+    let option = format!("--{HOSTILE}");
+    let verbs: [&[&str]; 19] = [
         &["ps"],
         &["ps", "--tag", HOSTILE],
         &["show", &id],
@@ -123,6 +124,10 @@ fn no_name_of_anybody_commands_the_terminal() {
         &["logs", HOSTILE],
         &["submit", "--cluster", HOSTILE, "true"],
         &[HOSTILE],
+        // Told by the parser of arguments.
+        &["completions", HOSTILE],
+        &["submit", &option, "true"],
+        &["ps", "--limit", HOSTILE],
     ];
     for words in verbs {
         assert_plain(&words.join(" "), &home.tow(words));

@@ -105,6 +105,28 @@ fn another_user_s_folder_is_not_read_as_one_s_own() {
     assert_unknown(|words| as_nobody(&home, words), "belongs to somebody else");
 }
 
+/// Whoever owns the folder could read all that is written there, whatever the modes of single files.
+#[test]
+fn nothing_is_written_into_a_state_folder_of_another_user() {
+    if !is_root() {
+        return not_run("folders of other users: only root can give folders away");
+    }
+    let home = home();
+    home.tow(["run", "true"]).ok();
+    home.tow(["daemon", "stop"]).ok();
+    let state = home.state();
+    fs::remove_dir_all(state.root()).unwrap();
+    fs::create_dir(state.root()).unwrap();
+    fs::set_permissions(state.root(), Permissions::from_mode(0o777)).unwrap();
+    std::os::unix::fs::chown(state.root(), Some(NOBODY), None).unwrap();
+    for verb in [&["submit", "true"][..], &["run", "true"], &["tunnel", "open", "box"]] {
+        home.configure("tunnels: {box: {to: localhost, via: localhost}}\n");
+        let refused = home.tow(verb);
+        assert!(refused.code == 123 && refused.stderr.contains("belongs to somebody else"), "{verb:?}: {refused:?}");
+    }
+    assert_eq!(fs::read_dir(state.root()).unwrap().count(), 0, "nothing was made there");
+}
+
 #[test]
 fn a_configuration_that_cannot_be_read_is_not_none() {
     let home = home();
