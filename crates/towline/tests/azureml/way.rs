@@ -106,16 +106,19 @@ fn a_password_of_a_proxy_is_not_kept_on_disk() {
     let (mut lab, proxy) = behind_a_proxy();
     lab.home.set("https_proxy", &proxy.address.replace("http://", "http://me:canary-word@"));
     let id = lab.tow(["submit", "echo", "hello"]).ok().id();
-    lab.ended(&id);
-    let mut open = vec![lab.home.state().clusters()];
+    assert_eq!(lab.ended(&id)["state"], "succeeded");
+    assert!(proxy.count() > 0, "the way through the proxy was taken");
+    let (mut open, mut kept) = (vec![lab.home.state().clusters()], 0);
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
         } else {
             let bytes = std::fs::read(&path).unwrap();
             assert!(!bytes.windows(11).any(|part| part == b"canary-word"), "{} has it", path.display());
+            kept += 1;
         }
     }
+    assert!(kept > 0, "something is kept of the cluster");
 }
 
 #[test]

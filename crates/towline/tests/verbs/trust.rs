@@ -163,6 +163,9 @@ fn git_starts_no_program_that_the_repository_names() {
     home.write("file.txt", "two\n");
     home.tow(["run", "true"]).ok();
     assert!(!taken.exists(), "a program of the repository was started");
+    // It is there to be started: by plain git.
+    git(&["status", "--short"]);
+    assert!(taken.exists());
 }
 
 #[test]
@@ -200,4 +203,6 @@ fn who_only_reads_is_warned_and_served() {
     }
     assert!(home.tow(["config", "show"]).ok().stderr.contains("not trusted"));
     assert!(!home.tow(["config", "show"]).ok().stdout.contains("touch"));
+    home.trust();
+    assert!(home.tow(["config", "show"]).ok().stdout.contains("touch"), "what is trusted is shown");
 }
