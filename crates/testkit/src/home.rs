@@ -194,12 +194,14 @@ impl Home {
         status["status"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())
     }
 
-    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it.
-    pub fn kill_daemon(&self) {
-        if let Some(pid) = self.daemon() {
+    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it. Whether there was one to kill.
+    pub fn kill_daemon(&self) -> bool {
+        let pid = self.daemon();
+        if let Some(pid) = pid {
             process::signal(pid, Signal::KILL);
             crate::until("the daemon to die", || process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
         }
+        pid.is_some()
     }
 
     /// Guards and runners of this home.

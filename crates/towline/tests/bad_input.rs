@@ -123,6 +123,15 @@ fn each_mistake_is_named_and_changes_nothing() {
     }
 }
 
+/// What each case looks for is there once something was made.
+#[test]
+fn what_is_made_of_a_good_input_is_seen() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+    home.tow(["run", "true"]).ok();
+    assert_eq!(fs::read_dir(home.state().runs()).map_or(0, Iterator::count), 1);
+    assert_eq!(home.tow(["ps", "--json"]).json()["runs"].as_array().unwrap().len(), 1);
+}
+
 #[test]
 fn with_json_the_error_is_json_too() {
     let home = Home::new(env!("CARGO_BIN_EXE_tow"));

@@ -110,7 +110,7 @@ fn a_local_submission_survives_the_daemon_between_two_sendings() {
     let plan = stage.plan("echo x >> once", 1);
     let submit = || now(stage.backend.submit(&plan, &SecretSet::default(), &Staged::default()));
     submit().unwrap();
-    stage.home.kill_daemon();
+    assert!(stage.home.kill_daemon());
     // The shipped binary starts the next one; this test program cannot.
     stage.home.tow(["doctor"]).ok();
     submit().unwrap();

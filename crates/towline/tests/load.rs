@@ -43,6 +43,8 @@ fn ten_thousand_wait_while_a_thousand_run() {
         }
         assert!(begun.elapsed() < Duration::from_secs(120), "the short ones do not get through");
     }
+    let done = home.tow(["ps", &shorts, "--state", "succeeded", "--all", "--json"]).ok().json();
+    assert_eq!(done["runs"].as_array().unwrap().len(), short, "every short one got through");
     let daemon = home.daemon().unwrap();
     let megabytes = resident_megabytes(daemon);
     assert!(megabytes < 100, "the daemon holds {megabytes} MB");

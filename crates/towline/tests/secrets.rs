@@ -30,9 +30,9 @@ fn below(folder: &Path, needle: &str) -> Vec<String> {
     found
 }
 
-/// Words and environment of every process but the job's own.
-fn processes_holding(needle: &str) -> Vec<String> {
-    let mut found = Vec::new();
+/// Words and environment of every process but the job's own; the job's own are given apart.
+fn processes_holding(needle: &str) -> (Vec<String>, Vec<String>) {
+    let (mut found, mut jobs) = (Vec::new(), Vec::new());
     for pid in towline_host::process::all().into_keys().filter(|pid| u32::try_from(*pid) != Ok(std::process::id())) {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -40,9 +40,11 @@ fn processes_holding(needle: &str) -> Vec<String> {
         let is_job = String::from_utf8_lossy(&environment).contains("TOW_RUN_ID=");
         if has(&words) || (has(&environment) && !is_job) {
             found.push(format!("{pid} {}", String::from_utf8_lossy(&words)));
+        } else if has(&environment) {
+            jobs.push(format!("{pid} {}", String::from_utf8_lossy(&words)));
         }
     }
-    found
+    (found, jobs)
 }
 
 #[test]
@@ -70,12 +72,15 @@ fn the_job_sees_them_and_nothing_else_does() {
         vec!["why", &id, "--json"],
         vec!["logs", &id],
     ] {
-        let output = home.tow(&words);
+        let output = home.tow(&words).ok();
+        assert!(!output.stdout.is_empty() || words[0] == "diff", "{words:?} says nothing");
         said += &format!("{words:?}\n{}\n{}\n", output.stdout, output.stderr);
     }
     for needle in [NAMED, INHERITED] {
         assert!(!said.contains(needle), "said aloud: {said}");
-        assert_eq!(processes_holding(needle), Vec::<String>::new());
+        let (others, jobs) = processes_holding(needle);
+        assert_eq!(others, Vec::<String>::new());
+        assert!(!jobs.is_empty(), "the search does not even find the job");
         // While the run lives, one file holds it, and only we can read that.
         let files = holding(&home.path("state"), needle);
         assert_eq!(files.len(), 1, "{files:?}");
@@ -117,7 +122,8 @@ fn after_a_crash_the_next_daemon_sweeps_up() {
     let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("HF_TOKEN", INHERITED);
     let id = home.tow(["submit", "sh", "-c", "touch seen; while [ ! -e go ]; do sleep 0.02; done"]).ok().id();
     until("the job to run", || home.project().join("seen").exists().then_some(()));
-    home.kill_daemon();
+    assert_eq!(holding(&home.path("state"), INHERITED).len(), 1, "it is kept while the job runs");
+    assert!(home.kill_daemon());
     home.write("go", "");
     // The ending runner starts the next daemon, which records the end and drops the secret.
     home.wait_for_state(&id, "succeeded");
@@ -204,7 +210,7 @@ fn a_token_in_a_script_is_in_no_process_list_and_in_no_file_that_stays() {
     fs::write(home.path("job.yaml"), serde_json::json!({ "script": script, "environment": {"setup": [format!("true {token}")]} }).to_string()).unwrap();
     let id = home.tow_with_open_umask(["submit", "-f", home.path("job.yaml").to_str().unwrap()]).ok().id();
     until("the job to run", || home.project().join("seen").exists().then_some(()));
-    assert_eq!(processes_holding(&token), Vec::<String>::new());
+    assert_eq!(processes_holding(&token).0, Vec::<String>::new());
     let files = holding(&home.path("state"), &token);
     assert!(!files.is_empty(), "the shell that runs it reads it from a file");
     for file in &files {

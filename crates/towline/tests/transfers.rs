@@ -301,9 +301,11 @@ impl Network<'_> {
         if is_soak() && self.rounds < 2 {
             self.proxy.inject(Rule::new(Fault::Silence).nth(9));
         }
+        let before = self.proxy.faults();
         self.proxy.inject(Rule::one_of(&faults()).share(percent, seed));
         let output = self.home.tow(["cp", from, to]);
         self.proxy.heal();
+        assert!(self.proxy.faults() > before, "{what}: nothing was hurt");
         let found = arrived();
         if output.code == 0 {
             self.done += 1;
@@ -324,6 +326,7 @@ impl Network<'_> {
             let (source, back) = (self.home.project().join(&from), self.home.project().join(&out));
             mixed_tree(&source, seed);
             let here = hashes(&source);
+            assert_eq!(here.len(), 60, "seed {seed}");
             let below = format!("t{seed}/");
             let stored = || there().into_iter().filter_map(|(name, hash)| Some((name.strip_prefix(&below)?.to_owned(), hash))).collect();
             self.copy([&from, &to], seed, percent, &here, stored);

@@ -106,7 +106,9 @@ impl Watch {
             &["nodes", "--json"],
             &["daemon", "status", "--json"],
         ] {
-            self.tow(words);
+            let said = self.tow(words);
+            // A run that prints nothing has an empty log.
+            assert!(!said.stdout.is_empty() || !said.stderr.is_empty() || words[0] == "logs", "{words:?} shows nothing: {said:?}");
         }
     }
 
@@ -200,6 +202,12 @@ fn processes_holding(needle: &str, home: &Path) -> Vec<String> {
     found
 }
 
+/// Whether the environment of a rank has it.
+fn is_in_a_job(needle: &str) -> bool {
+    let environments = towline_host::process::all().into_keys().filter_map(|pid| fs::read(format!("/proc/{pid}/environ")).ok());
+    environments.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).any(|text| text.contains("TOW_RUN_ID=") && text.contains(needle))
+}
+
 fn around<'a>(text: &'a str, needle: &str) -> &'a str {
     text.lines().find(|line| line.contains(needle)).unwrap_or_default()
 }
@@ -257,6 +265,7 @@ fn the_job_gets_its_secret_and_nothing_else_shows_it() {
         until("the job to run", || Path::new(&format!("{}.{run}", go.display())).exists().then_some(()));
     }
     watch.no_process_shows();
+    assert!(is_in_a_job(NAMED), "the search of processes does not even find the jobs");
     assert_eq!(watch.lab.aml.kept_secrets().len(), runs.len());
     watch.nothing_shows(true);
     fs::write(&go, "").unwrap();
@@ -293,7 +302,8 @@ fn what_fails_or_is_refused_shows_none_and_leaves_none() {
     watch.tow(&["abort", "--wait", &waiting]).ok();
     watch.lab.aml.conditions(|conditions| conditions.hold_in = None);
     assert_eq!(watch.lab.aml.kept_secrets(), Vec::<String>::new());
-    watch.tow(&["ls", "bad:"]);
+    let closed = watch.tow(&["ls", "bad:"]);
+    assert_eq!(closed.code, 123, "{closed:?}");
     watch.ask_everything(&waiting);
     watch.lab.home.write("bad.yaml", "command: ['true']\nio: {in: {datastore: bad, path: x, mode: read}}\n");
     let bad = watch.tow(&["submit", "-f", "bad.yaml"]).ok().id();
@@ -346,6 +356,7 @@ fn stores_principals_and_files_of_other_tools_keep_theirs() {
     // What is registered already is not put again, with a signature that running jobs have not seen.
     let puts = |watch: &Watch| watch.lab.aml.asked().iter().filter(|(method, target)| method == "PUT" && target.contains("/datastores/")).count();
     let before = puts(&watch);
+    assert!(before > 0, "the stores were put");
     let run = watch.tow(&["submit", "-f", "job.yaml"]).ok().id();
     watch.lab.ended(&run);
     assert_eq!(puts(&watch), before);

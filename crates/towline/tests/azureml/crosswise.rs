@@ -146,7 +146,10 @@ fn whatever_tow_sends_is_as_published() {
 /// The validator judges all versions as one: that each is one that the service has is for us to see.
 fn versions_are_known(lab: &Lab) {
     const WORKSPACES: &str = "/providers/Microsoft.MachineLearningServices/workspaces";
-    for pair in lab.aml.recorded().iter().filter(|pair| pair.target.starts_with("/subscriptions/") && pair.target.contains(WORKSPACES)) {
+    let recorded = lab.aml.recorded();
+    let of_workspaces: Vec<_> = recorded.iter().filter(|pair| pair.target.starts_with("/subscriptions/") && pair.target.contains(WORKSPACES)).collect();
+    assert!(!of_workspaces.is_empty(), "nothing was asked of a workspace");
+    for pair in of_workspaces {
         assert!(pair.target.contains("api-version=2024-04-01"), "{} {}", pair.method, pair.target);
     }
 }

@@ -10,14 +10,15 @@ fn files_of_outputs_are_kept_and_nothing_else() {
     for (flavour, code) in FLAVOURS.iter().zip(["0", "3", "0"]) {
         let job = format!("code: {{workdir: sub}}\ncommand: [sh, train.sh, '{code}']\nresources: {{nodes: 2}}\n");
         let id = lab.home.submit_file(&job, &["-c", flavour]);
-        lab.ended(&id);
+        assert_eq!(lab.ended(&id)["exit_code"], code.parse::<i64>().unwrap(), "{flavour}");
         let got = lab.tow(["get", &id, "outputs/model.bin"]).ok();
         let file = lab.home.project().join("assets").join(&id).join("outputs/model.bin");
         assert_eq!(fs::read_to_string(&file).unwrap(), "best\n", "{flavour}: {got:?}");
         let got = lab.tow(["get", &id, "outputs", "--to", flavour]).ok();
         assert_eq!(got.stdout.lines().count(), 2, "of node 0, and no link: {got:?}");
         assert_eq!(fs::read_to_string(lab.home.project().join(flavour).join("outputs/deep/of 0")).unwrap(), "0\n");
-        assert_ne!(lab.tow(["get", &id, "other"]).code, 0);
+        let other = lab.tow(["get", &id, "other"]);
+        assert!(other.code == 122 && other.stderr.contains("other"), "{flavour}: {other:?}");
     }
 }
 

@@ -83,7 +83,8 @@ fn two_thousand_jobs_are_looked_after_with_forty_calls() {
     assert_eq!((asked.single, asked.history, asked.cancelled), (0, 0, 0), "{asked:?}");
     assert!(asked.other <= 20, "what a submission needs does not grow with its runs: {asked:?}");
     let queued = lab.tow(["ps", &sweep, "--all", "--json"]).ok().json();
-    assert!(queued["runs"].as_array().unwrap().iter().all(|run| run["state"] == "queued"));
+    let queued = queued["runs"].as_array().unwrap();
+    assert!(queued.len() == JOBS && queued.iter().all(|run| run["state"] == "queued"), "{} runs", queued.len());
 
     // Left alone: pages of one list at a time, further and further apart.
     let (blobs, begun) = (lab.aml.azurite().seen().len(), Instant::now());

@@ -140,7 +140,7 @@ impl Lab {
 
     /// What was learnt of the workspace is forgotten, so that all of it is asked for again.
     pub(crate) fn forget_facts(&self, flavour: &str) {
-        let _ = fs::remove_file(self.home.state().cluster(flavour, "facts"));
+        fs::remove_file(self.home.state().cluster(flavour, "facts")).unwrap();
     }
 
     /// Whether a rank of that attempt lives.

@@ -81,13 +81,14 @@ fn an_aborted_container_leaves_nothing_behind() {
     job(&home, &format!("}}\nresources: {{{NATIVE}}}\nscript: |\n  #!/bin/sh\n  echo begun\n  sleep 9{}\n", std::process::id()));
     let id = home.tow(["submit", "-f", "job.yaml"]).ok().id();
     until("it to run", || home.tow(["logs", &id]).stdout.contains("begun").then_some(()));
-    home.tow(["abort", &id]).ok();
-    assert_eq!(home.tow(["wait", &id]).code, 143);
     let marker = format!("9{}", std::process::id());
     let alive = || {
         let words = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
         words.filter(|words| String::from_utf8_lossy(words).contains(&format!("sleep\0{marker}"))).count()
     };
+    until("its program to be seen", || (alive() > 0).then_some(()));
+    home.tow(["abort", &id]).ok();
+    assert_eq!(home.tow(["wait", &id]).code, 143);
     assert_eq!(alive(), 0);
 }
 

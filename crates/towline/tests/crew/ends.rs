@@ -72,6 +72,7 @@ fn ranks_that_do_not_listen_are_killed_after_the_grace() {
     lab.order.grace_millis = 300;
     let node = lab.start(0);
     lab.until_there("up");
+    assert!(!lab.alive().is_empty(), "a rank that runs is seen");
     node.signal(Signal::TERM);
     assert_eq!(node.code(), 143);
     assert_eq!(lab.causes(), [Some(Cause::Preempted)]);
@@ -118,6 +119,7 @@ fn an_attempt_that_a_dead_start_left_open_was_preempted() {
     lab.until_there("up-1-0");
     until("its start to be told", || lab.attempts().first()?.started.clone());
     // The machine is gone, with all that was on it.
+    assert!(!lab.alive().is_empty(), "a rank that runs is seen");
     let runner = node.runner();
     towline_host::process::signal(node.pid(), Signal::STOP);
     towline_host::process::signal(runner, Signal::KILL);

@@ -155,7 +155,8 @@ impl Lab {
     }
 
     pub(crate) fn is_concluded(&self) -> bool {
-        fs::read(self.path("stage/news.json")).ok().and_then(|bytes| serde_json::from_slice::<News>(&bytes).ok()) == self.news()
+        let last = fs::read(self.path("stage/news.json")).ok().and_then(|bytes| serde_json::from_slice::<News>(&bytes).ok());
+        last.is_some() && last == self.news()
     }
 
     /// A log, put together from its parts.

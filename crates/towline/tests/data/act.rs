@@ -84,12 +84,14 @@ fn the_key_is_used_where_it_is_and_shows_nowhere() {
         &["import", "act", "aux_data/aml/aml.yaml", "--dry-run"],
     ] {
         let output = home.tow(words);
+        assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{words:?} says nothing");
         said += &(output.stdout + &output.stderr);
     }
     home.tow(["import", "act", "aux_data/aml/aml.yaml", "aux_data/aml/eu.yaml"]).ok();
     said += &home.read("towline.yaml");
     let sas = fs::read_to_string(home.project().join("aux_data/configs/vigeastblob_account.yaml")).unwrap();
     let signature = sas.split("sig=").nth(1).unwrap().split(['&', '\n']).next().unwrap();
+    assert!(said.contains("vigeastblob") && said.contains(&account.name), "the store is spoken of: {said}");
     assert!(!said.contains(&account.key) && !said.contains(signature), "{said}");
     for (name, bytes) in tree(&home.path("state")) {
         let text = String::from_utf8_lossy(&bytes);
@@ -119,7 +121,9 @@ fn a_local_run_reads_through_the_account_file() {
     let again = home.tow(["resubmit", &id]).ok().id();
     home.tow(["wait", &again]).ok();
     let key = &Azurite::shared().first().key;
-    for (name, bytes) in tree(&home.path("state")) {
+    let kept = tree(&home.path("state"));
+    assert!(kept.values().any(|bytes| String::from_utf8_lossy(bytes).contains("path/to/data")), "the search finds what is kept of the run");
+    for (name, bytes) in kept {
         assert!(!String::from_utf8_lossy(&bytes).contains(key.as_str()), "{name}");
     }
 }

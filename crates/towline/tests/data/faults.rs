@@ -51,6 +51,24 @@ fn a_refusal_is_not_asked_for_again() {
     assert_eq!(proxy.count("PUT", "/x"), 1);
 }
 
+/// A service, or something before it, that says yes and does nothing: what is there is looked at before it is called done.
+#[test]
+fn an_upload_that_was_only_said_to_be_there_is_not_called_done() {
+    let azurite = Azurite::shared();
+    azurite.make_container("hollow");
+    let proxy = FaultProxy::before(azurite.endpoint());
+    let home = azure_home_at(&proxy.account(azurite.first()), "hollow");
+    let path = write(&home, "big", &noise(9 << 20, 1));
+    proxy.inject(Rule::new(Fault::Answer { status: 201, retry_after_seconds: None }).to("PUT", "comp=blocklist"));
+    let output = home.tow(["cp", "big", "az:big"]);
+    assert!(output.code == 125 && output.stderr.contains("does not hold what was sent"), "{output:?}");
+    assert!(proxy.faults() > 0 && azurite.client().list("hollow", "").is_empty());
+    proxy.heal();
+    home.tow(["cp", "big", "az:big"]).ok();
+    home.tow(["cp", "az:big", "back"]).ok();
+    assert!(fs::read(home.project().join("back")).unwrap() == fs::read(path).unwrap());
+}
+
 #[test]
 fn a_file_that_grows_while_it_is_read_is_not_called_done() {
     let azurite = Azurite::shared();

@@ -20,21 +20,25 @@ fn no_credential_is_printed_or_kept() {
     write(&home, "d/x", &noise(9 << 20, 1));
     let signature = sas.split("sig=").nth(1).unwrap().to_owned();
     let mut said = String::new();
-    for words in [
-        vec!["cp", "d", "az:d"],
-        vec!["ls", "az:d"],
-        vec!["ls", "az:none"],
-        vec!["cp", "az:d", "back"],
-        vec!["doctor"],
-        vec!["config", "show"],
-        vec!["rm", "az:d", "--yes"],
+    for (words, code) in [
+        (vec!["cp", "d", "az:d"], 0),
+        (vec!["ls", "az:d"], 0),
+        (vec!["ls", "az:none"], 122),
+        (vec!["cp", "az:d", "back"], 0),
+        (vec!["doctor"], 0),
+        (vec!["config", "show"], 0),
+        (vec!["rm", "az:d", "--yes"], 0),
+        (vec!["run", "echo", "so that something is kept"], 0),
     ] {
-        let output = home.tow(words);
+        let output = home.tow(&words);
+        assert!(output.code == code && !format!("{}{}", output.stdout, output.stderr).is_empty(), "{words:?}: {output:?}");
         said += &output.stdout;
         said += &output.stderr;
     }
     assert!(!said.contains(&signature[..20]), "{said}");
-    for (name, bytes) in tree(&home.path("state")) {
+    let kept = tree(&home.path("state"));
+    assert!(kept.values().any(|bytes| String::from_utf8_lossy(bytes).contains("so that something is kept")), "{:?}", kept.keys());
+    for (name, bytes) in kept {
         assert!(!bytes.windows(20).any(|window| window == &signature.as_bytes()[..20]), "{name} holds the signature");
     }
 }

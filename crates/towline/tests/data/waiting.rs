@@ -20,5 +20,5 @@ fn what_is_asked_again_for_long_is_said() {
     // What passes at once is not worth a word.
     proxy.inject(Rule::new(Fault::Answer { status: 500, retry_after_seconds: None }).to("PUT", "/y").nth(1));
     let quick = home.tow(["cp", "x", "az:y"]).ok();
-    assert!(!quick.stderr.contains("warning"), "{quick:?}");
+    assert!(!quick.stderr.contains("warning") && proxy.count("PUT", "/y") == 2, "{quick:?}");
 }

@@ -55,10 +55,7 @@ impl Campaign {
                 self.fills += 1;
             }
             5 | 6 => self.disk.relieve(),
-            7 | 8 => {
-                self.home.kill_daemon();
-                self.kills += 1;
-            }
+            7 | 8 => self.kills += u32::from(self.home.kill_daemon()),
             _ => {}
         }
     }

@@ -13,7 +13,7 @@ fn an_end_that_cannot_be_written_is_not_forgotten() {
     let Some((home, disk)) = home_on(1 << 10) else { return };
     let run = home.tow(["submit", "sh", "job.sh", "fill"]).ok().id();
     until("the run to end", || ledger(&home).contains(&format!("end {run} 1\n")).then_some(()));
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     disk.leave(0);
     let refused = home.tow(["submit", "true"]);
     assert!(refused.code == 123 && refused.stderr.contains("full"), "{refused:?}");

@@ -12,11 +12,11 @@ fn a_killed_daemon_harms_no_job_and_the_next_learns_the_true_end() {
     let id = home.tow(["submit", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.01; done; exit 5"]).ok().id();
     until("the job to run", || home.project().join("up").exists().then_some(()));
     let first = home.daemon().unwrap();
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     home.write("go", "");
     home.wait_for_state(&id, "failed");
     assert_eq!(home.show(&id)["exit_code"], 5);
-    assert_ne!(home.daemon(), Some(first));
+    until("the next daemon", || home.daemon().filter(|next| *next != first));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn an_adopted_run_can_still_be_aborted() {
     let home = home();
     let id = home.tow(["submit", "sh", "-c", "touch up; sleep 1000"]).ok().id();
     until("the job to run", || home.project().join("up").exists().then_some(()));
-    home.kill_daemon();
+    assert!(home.kill_daemon() && !home.job_processes().is_empty());
     home.tow(["abort", &id, "--wait"]).ok();
     assert_eq!(home.state_of(&id), "cancelled");
     assert!(home.job_processes().is_empty());
@@ -36,7 +36,7 @@ fn reading_works_without_a_daemon_and_tells_the_truth() {
     let id = home.tow(["submit", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.01; done; echo out"]).ok().id();
     until("the job to run", || home.project().join("up").exists().then_some(()));
     // No daemon can come up: its socket's place is taken by a folder.
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     let socket = home.state().root().join("daemon.sock");
     let _ = fs::remove_file(&socket);
     fs::create_dir(&socket).unwrap();

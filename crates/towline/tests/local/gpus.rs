@@ -77,7 +77,7 @@ fn a_restarted_daemon_knows_which_gpus_are_taken_and_how_many_there_are() {
     let first = home.tow(["submit", "-n", "1", script]).ok().id();
     let queued = home.tow(["submit", "-n", "2", "sh", "-c", "echo both $CUDA_VISIBLE_DEVICES"]).ok().id();
     until("the first to run", || home.project().join(format!("up-{first}")).exists().then_some(()));
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     // A verb that says nothing about the configuration brings the next daemon up.
     home.wait_for_state(&first, "running");
     let premium = home.tow(["submit", "-n", "1", "--tier", "premium", script]).ok().id();
@@ -102,7 +102,7 @@ fn a_number_of_gpus_that_cannot_be_is_refused_and_does_no_lasting_harm() {
     home.configure("");
     home.tow(["run", "true"]).ok();
     for bad in [r#"{"gpus":4294967295,"cpus":null,"memory":null}"#, "{", "\0\0\0"] {
-        home.kill_daemon();
+        assert!(home.kill_daemon());
         std::fs::write(home.state().limits(), bad).unwrap();
         home.tow(["run", "true"]).ok();
         let log = std::fs::read_to_string(home.state().daemon_log()).unwrap();

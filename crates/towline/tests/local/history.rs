@@ -9,7 +9,7 @@ fn a_newer_database_is_read_and_not_written() {
     let home = home();
     let id = home.tow(["submit", "true"]).ok().id();
     home.tow(["wait", &id]).ok();
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     Connection::open(home.state().history()).unwrap().execute_batch("PRAGMA user_version=99; ALTER TABLE runs ADD COLUMN moon TEXT").unwrap();
     let listed = home.tow(["ps", "--json"]).ok();
     assert_eq!(listed.json()["runs"][0]["id"], id.as_str());
@@ -24,7 +24,7 @@ fn a_newer_database_is_read_and_not_written() {
 fn a_damaged_database_is_named_and_kept() {
     let home = home();
     home.tow(["run", "true"]).ok();
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     let path = home.state().history();
     let _ = fs::remove_file(path.with_extension("db-wal"));
     let _ = fs::remove_file(path.with_extension("db-shm"));
@@ -46,7 +46,7 @@ fn where_wal_does_not_work_the_history_still_does() {
     assert_eq!(home.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 20);
     assert!(!home.state().history().with_extension("db-wal").exists());
     assert!(home.tow(["doctor"]).ok().stdout.contains("rollback journal"));
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     home.tow(["run", "true"]).ok();
 }
 
@@ -95,7 +95,7 @@ fn a_row_that_cannot_be_read_is_left_out_and_named() {
     home.tow(["wait", &first]).ok();
     let second = home.tow(["submit", "true"]).ok().id();
     home.tow(["wait", &second]).ok();
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     let damage = |sql: &str, id: &str| assert_eq!(rusqlite::Connection::open(home.state().history()).unwrap().execute(sql, [id]).unwrap(), 1);
     // As if it were active: that is what a daemon reads when it comes up.
     damage("UPDATE runs SET state='{', phase='running' WHERE id=?1", &first);

@@ -98,7 +98,7 @@ fn none_survives_when_daemon_guard_and_runner_are_killed() {
     until("the job to fork", || home.project().join("ready").exists().then_some(()));
     let pids = pids(&home);
     let targets = ["__guard", "__runner"].map(|kind| runner_of(&home, &id, kind));
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     for target in targets {
         process::signal(target, Signal::KILL);
     }

@@ -84,7 +84,7 @@ fn they_go_on_after_the_daemon_is_killed_and_the_clock_has_jumped() {
     work(&home);
     home.tow(["scratch", "auto", "work", "--every", EVERY]).ok();
     next(&home, "work");
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     // Whoever looks starts it again.
     home.tow(["ps"]).ok();
     assert!(home.daemon().is_some());
@@ -160,6 +160,7 @@ fn nothing_is_left_when_it_is_turned_off() {
     work(&home);
     home.tow(["scratch", "auto", "work", "--every", EVERY]).ok();
     next(&home, "work");
+    assert!(home.state().workspace("work", "auto").exists());
     home.tow(["scratch", "auto", "work", "--off"]).ok();
     for name in ["auto", "secrets"] {
         assert!(!home.state().workspace("work", name).exists());

@@ -64,7 +64,7 @@ pub(crate) fn restored(home: &Home, name: &str, id: &str, target: &Path) {
 /// Files below a folder that hold some bytes.
 pub(crate) fn holding(folder: &Path, needle: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {
             found.extend(holding(&path, needle));

@@ -144,7 +144,7 @@ fn secrets_reach_the_job_and_nothing_else() {
     assert_eq!(words, Vec::<String>::new(), "in the words of a process");
     let job = lab.job_of(&id);
     for words in [vec!["scontrol", "show", "job", "-dd", &job], vec!["sacct", "-j", &job, "--env-vars"], vec!["sacct", "-j", &job, "-B"]] {
-        let said = lab.slurm().root("ctl", words);
+        let said = lab.slurm().root("ctl", words).ok();
         assert!(!said.stdout.contains(&canary), "{said:?}");
     }
     fs::write(lab.slurm().home("alice").join("secret-goes"), "").unwrap();
@@ -156,8 +156,12 @@ fn secrets_reach_the_job_and_nothing_else() {
     until("the secrets to be gone over there", || holding(&lab.slurm().home("alice"), canary.as_bytes()).is_empty().then_some(()));
     assert_eq!(holding(&lab.home.path("state"), canary.as_bytes()), Vec::<std::path::PathBuf>::new());
     for host in ["c1", "c2", "c3", "login"] {
+        // What is put there on purpose is found, and nothing else.
+        let planted = format!("/tmp/{canary}");
+        lab.slurm().root(host, ["sh", "-c", &format!("printf %s {canary} > {planted}")]).ok();
         let left = lab.slurm().root(host, ["grep", "-rlF", &canary, "/tmp", "/run", "/var"]).stdout;
-        assert_eq!(left, "", "on {host}");
+        assert_eq!(left.trim(), planted, "on {host}");
+        lab.slurm().root(host, ["rm", &planted]).ok();
     }
     // A resubmission reads them anew, and there is none now.
     let again = lab.tow(["resubmit", &id]);
@@ -174,6 +178,7 @@ fn secrets_of_an_aborted_run_are_gone_too() {
     let held = lab.home.submit_file("environment: {secrets: [CANARY]}\nresources: {native: [--hold]}\nscript: sleep 500\n", &[]);
     let running = lab.home.submit_file("environment: {secrets: [CANARY]}\nscript: sleep 500\n", &[]);
     lab.until_state(&running, "running");
+    assert_eq!(holding(&lab.slurm().home("alice"), canary.as_bytes()).len(), 2, "they are kept while they are needed");
     lab.tow(["abort", &held, &running]).ok();
     for id in [&held, &running] {
         assert_eq!(lab.ended(id)["state"], "cancelled");
@@ -200,7 +205,7 @@ fn files_of_a_run_come_back() {
     // Out of the run's folder leads no way.
     for path in ["../../../.ssh/authorized_keys", "/etc/passwd", "out/../../../../../.ssh"] {
         let refused = lab.tow(["get", &id, path, "--to", "stolen"]);
-        assert!(refused.code >= 120 && !lab.home.project().join("stolen").exists(), "{path}: {refused:?}");
+        assert!(matches!(refused.code, 120 | 122 | 123) && !lab.home.project().join("stolen").exists(), "{path}: {refused:?}");
     }
     let shown = lab.tow(["show", &id]).ok().stdout;
     assert!(shown.contains("/home/alice/.towline/runs/"), "where it lies: {shown}");
@@ -246,6 +251,8 @@ fn an_abort_reaches_ranks_that_do_not_want_to_end() {
     let id = lab.home.submit_file("resources: {nodes: 2}\nscript: |\n  trap 'echo told' TERM\n  echo $$ \n  while :; do sleep 0.2; done\n", &[]);
     let log = lab.far(&id).join("attempt-1.rank-1.log");
     Lab::until_text(&log);
+    let alive = |host: &str| lab.slurm().root(host, ["sh", "-c", &format!("grep -lz TOW_RUN_ID={id} /proc/[0-9]*/environ 2>/dev/null")]).stdout;
+    assert_eq!(["c1", "c2", "c3"].iter().filter(|host| !alive(host).is_empty()).count(), 2, "what runs is seen on its two nodes");
     lab.tow(["abort", &id]).ok();
     let ended = lab.ended(&id);
     assert_eq!((ended["state"].as_str(), ended["exit_code"].as_i64()), (Some("cancelled"), Some(143)), "{ended}");
@@ -254,8 +261,7 @@ fn an_abort_reaches_ranks_that_do_not_want_to_end() {
     let job = lab.job_of(&id);
     until("Slurm to be done with it", || lab.slurm().root("login", ["squeue", "-h", "-j", &job]).stdout.is_empty().then_some(()));
     for host in ["c1", "c2", "c3"] {
-        let alive = lab.slurm().root(host, ["sh", "-c", &format!("grep -lz TOW_RUN_ID={id} /proc/[0-9]*/environ 2>/dev/null")]).stdout;
-        assert_eq!(alive, "", "something of it lives on {host}");
+        assert_eq!(alive(host), "", "something of it lives on {host}");
     }
 }
 
@@ -271,7 +277,8 @@ fn a_run_that_waits_is_aborted_without_a_start() {
     assert!(begun.elapsed() < Duration::from_secs(10), "its end is told after {:?}", begun.elapsed());
     let ended = lab.ended(&id);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("cancelled"), Some(0)), "{ended}");
-    assert!(lab.jobs_of(&id).iter().all(|row| row[3] == "CANCELLED"), "{:?}", lab.jobs_of(&id));
+    let jobs = lab.jobs_of(&id);
+    assert!(jobs.len() == 1 && jobs[0][3] == "CANCELLED", "{jobs:?}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_run_lives_in_its_image_on_every_node_and_ends_with_it() {
     lab.tow(["abort", &long]).ok();
     assert_eq!(lab.ended(&long)["state"], "cancelled");
     for host in ["c1", "c2"] {
-        until("no sleep on the node", || (lab.slurm().exec(host, "alice", ["pgrep", "-u", "alice", "-x", "sleep"]).code != 0).then_some(()));
+        until("no sleep on the node", || (lab.slurm().exec(host, "alice", ["pgrep", "-u", "alice", "-x", "sleep"]).code == 1).then_some(()));
         let left = || lab.slurm().exec(host, "alice", ["podman", "ps", "-a", "--format", "{{.Names}} {{.Status}}"]).ok().stdout;
         until(&format!("no container on {host}: {}", left()), || left().is_empty().then_some(()));
     }

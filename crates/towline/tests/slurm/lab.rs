@@ -151,12 +151,17 @@ pub(crate) use towline_testkit::patiently;
 
 /// Files below a folder in which some bytes are.
 pub(crate) fn holding(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
+    assert!(folder.is_dir(), "{} is no folder", folder.display());
+    below(folder, needle)
+}
+
+fn below(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
-            found.extend(holding(&path, needle));
+            found.extend(below(&path, needle));
         } else if kind.is_file() && fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle)) {
             found.push(path);
         }

@@ -82,6 +82,7 @@ fn what_sbatch_refuses_is_told_in_plain_words() {
     lab.assert_refused(&lab.tow(["run", "true"]), 121, &["QOS"]);
     // What it said stays with the run.
     let runs = lab.tow(["ps", "--json"]).ok().json();
+    assert!(!runs["runs"].as_array().unwrap().is_empty(), "those that sbatch has refused");
     for run in runs["runs"].as_array().unwrap() {
         assert_eq!((run["state"].as_str(), run["reason"].as_str()), (Some("failed"), Some("rejected")), "{run}");
     }

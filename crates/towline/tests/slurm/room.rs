@@ -177,7 +177,7 @@ fn what_nobody_wants_any_more_goes_when_the_cluster_is_next_looked_at() {
     for part in [&cut, &coming] {
         fs::copy(&program, part).unwrap();
     }
-    let days_ago = std::time::SystemTime::now() - Duration::from_secs(3 * 86_400);
+    let days_ago = fs::metadata(&cut).unwrap().modified().unwrap() - Duration::from_secs(3 * 86_400);
     fs::File::options().write(true).open(&cut).unwrap().set_modified(days_ago).unwrap();
     let (unwanted, own) = (lab.occupant("alice", &["--hold", "--job-name", &id]), lab.occupant("alice", &["--hold", "--job-name", "own"]));
     assert!(lab.jobs_of(&id).iter().any(|row| row[0] == unwanted && row[3] == "PENDING"), "{}", lab.queue());

@@ -58,5 +58,5 @@ fn one_run_of_a_sweep_is_aborted_and_only_the_failed_are_done_again() {
     assert_eq!(lab.tow(["logs", &id(4)]).ok().stdout, "4\n");
     let again = lab.tow(["resubmit", &sweep]).ok();
     let runs = lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().len();
-    assert!(runs > 4, "{again:?}");
+    assert!((5..8).contains(&runs), "not all of them: {again:?}");
 }

@@ -138,13 +138,21 @@ impl Campaign {
     fn strike(&mut self, fault: Fault, child: &mut Child, daemon: Option<i32>) {
         match fault {
             Fault::DropConnections => self.lab.slurm.drop_connections(),
-            Fault::KillClient => drop(child.kill()),
+            Fault::KillClient => {
+                if child.try_wait().unwrap().is_some() {
+                    return;
+                }
+                child.kill().unwrap();
+            }
             Fault::KillDaemon => {
                 let Some(pid) = daemon else { return };
                 process::signal(pid, rustix::process::Signal::KILL);
             }
             Fault::KillSite => {
                 let sites = self.lab.over_there("login", "__site");
+                if sites.is_empty() {
+                    return;
+                }
                 for (pid, _) in sites {
                     self.lab.shoot("login", &pid);
                 }
@@ -204,6 +212,7 @@ impl Campaign {
         let what = format!("rounds {}..{}", self.checked, self.rounds.len());
         self.lab.nothing_was_doubled(&what);
         self.lab.nothing_is_left(&what);
+        self.nothing_was_handed_over_twice(&runs);
         for round in &self.rounds[self.checked..] {
             self.check(round, &runs);
             if round.token.as_ref().is_some_and(|token| !token.exists()) {
@@ -212,6 +221,28 @@ impl Campaign {
             }
         }
         self.checked = self.rounds.len();
+    }
+
+    /// Whoever comes after a lost answer finds the job that was taken. A second one would see the claim and leave, so that no ledger
+    /// tells of it.
+    fn nothing_was_handed_over_twice(&self, runs: &[Value]) {
+        let is_calm = |round: &&Round| !round.fault.is_head() && round.scenario != Scenario::Limit;
+        let rounds: Vec<&Round> = self.rounds[self.checked..].iter().filter(is_calm).collect();
+        let mut submissions: BTreeSet<&str> = BTreeSet::new();
+        for run in runs.iter().filter(|run| rounds.iter().any(|round| round.is_mine(run))) {
+            let id = run["id"].as_str().unwrap();
+            if self.lab.has_started(id) && !self.shot.contains(id) {
+                submissions.insert(run["sweep"].as_str().unwrap_or(id));
+            }
+        }
+        assert!(!submissions.is_empty(), "nothing of these rounds has started");
+        // The database hears of a job a little later.
+        let taken = until("all jobs to be in the database", || {
+            let taken = self.lab.jobs_taken();
+            submissions.iter().all(|id| taken.contains_key(*id)).then_some(taken)
+        });
+        let twice: Vec<_> = taken.iter().filter(|(id, jobs)| submissions.contains(id.as_str()) && jobs.len() > 1).collect();
+        assert!(twice.is_empty(), "handed over more than once: {twice:?}");
     }
 
     fn check(&self, round: &Round, runs: &[Value]) {
@@ -273,5 +304,8 @@ fn no_job_is_lost_and_none_doubled() {
     let (rounds, kills, runs) = (campaign.rounds.len(), campaign.kills, campaign.lab.runs().len());
     println!("exactly once on Slurm: {rounds} rounds, {kills} faults, {runs} runs in {} s, none lost, none doubled", begun.elapsed().as_secs());
     assert!(missed.is_empty(), "nobody was killed at {missed:?}");
+    let promised = campaign.rounds.iter().filter(|round| !round.promised.is_empty()).count();
+    assert!(promised * 2 > rounds, "only {promised} of {rounds} rounds were promised anything");
+    assert!(kills as usize > points().len(), "of the faults at random moments none struck");
     assert!(!is_soak() || kills >= 300, "only {kills} faults happened");
 }

@@ -1,7 +1,7 @@
 //! A user here, a cluster there, and the ledger that jobs keep.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 use towline_testkit::real::Slurm;
@@ -95,16 +95,30 @@ impl Lab {
         }
     }
 
-    /// What the scheduler has of the user and has not ended.
+    /// What the scheduler has of the user and has not ended. One that does not answer has not said that there is nothing.
+    #[track_caller]
     pub(crate) fn queued(&self) -> String {
-        self.slurm.exec("login", "alice", ["squeue", "-h", "-u", "alice", "-t", "PD,CF,R,CG,S", "-o", "%i %j %T %r"]).stdout
+        let ask = || self.slurm.exec("login", "alice", ["squeue", "-h", "-u", "alice", "-t", "PD,CF,R,CG,S", "-o", "%i %j %T %r"]);
+        until("the scheduler to answer", || Some(ask()).filter(|said| said.code == 0)).stdout
+    }
+
+    /// The jobs that the scheduler took for each submission, by its name, as its database has them.
+    #[track_caller]
+    pub(crate) fn jobs_taken(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let rows = self.slurm.root("ctl", ["sacct", "-n", "-P", "-X", "-a", "-D", "-S", "now-1days", "-o", "JobID,JobName"]).ok().stdout;
+        let mut jobs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (job, name) in rows.lines().filter_map(|line| line.split_once('|')) {
+            // The tasks of an array are one job.
+            jobs.entry(name.to_owned()).or_default().insert(job.split('_').next().unwrap_or_default().to_owned());
+        }
+        jobs
     }
 
     #[track_caller]
     pub(crate) fn nothing_is_left(&self, what: &str) {
         until(&format!("{what}: an empty queue, not\n{}", self.queued()), || self.queued().is_empty().then_some(()));
         for host in ["c1", "c2", "c3"] {
-            let told = "for p in $(pgrep -u alice); do ps -o pid=,ppid=,lstart=,args= $p; tr '\\0' '\\n' < /proc/$p/environ | grep -E '^TOW_(RUN_ID|ATTEMPT)|^SLURM_JOB_ID|^RANK='; done";
+            let told = "command -v pgrep ps >/dev/null || echo nobody can look; for p in $(pgrep -u alice); do ps -o pid=,ppid=,lstart=,args= $p; tr '\\0' '\\n' < /proc/$p/environ | grep -E '^TOW_(RUN_ID|ATTEMPT)|^SLURM_JOB_ID|^RANK='; done";
             let alive = self.slurm.root(host, ["sh", "-c", told]).stdout;
             assert!(alive.is_empty(), "{what}: left alive on {host}: {alive}\n{}", self.ledger());
         }
@@ -135,8 +149,10 @@ impl Lab {
 
     /// Processes of ours on a host: their ids there, and their words.
     pub(crate) fn over_there(&self, host: &str, verb: &str) -> Vec<(String, String)> {
-        let found = self.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]).stdout;
-        found.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
+        let found = self.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]);
+        // Nobody, or somebody: everything else is no answer.
+        assert!(matches!(found.code, 0 | 1), "{found:?}");
+        found.stdout.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
     }
 
     pub(crate) fn shoot(&self, host: &str, pid: &str) {

@@ -28,6 +28,7 @@ fn it_is_started_again_whatever_ends_it_and_ends_with_us() {
     let programs = || alive(&home).into_iter().filter(|(_, words)| words.starts_with("socat")).map(|(pid, _)| pid).collect::<Vec<_>>();
     // The program, and then its supervisor: each is back, and alone.
     for victims in [programs(), supervisors(&home)] {
+        assert!(!victims.is_empty(), "nobody to kill");
         for pid in &victims {
             process::signal(*pid, Signal::KILL);
         }
@@ -51,7 +52,9 @@ fn what_it_starts_in_the_background_ends_too() {
     let words: Vec<String> = ["sh", "-c", script, "az"].map(str::to_owned).into_iter().chain(socat(&sshd)).collect();
     let (port, opened) = add(&home, &words);
     opened.ok();
-    for pid in supervisors(&home) {
+    let killed = supervisors(&home);
+    assert_eq!(killed.len(), 1);
+    for pid in killed {
         process::signal(pid, Signal::KILL);
     }
     until("it to be back", || banner(port));

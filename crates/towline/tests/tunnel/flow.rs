@@ -47,7 +47,7 @@ fn added_opened_used_closed_and_removed() {
         assert_eq!(line.trim(), word);
     };
     say("before");
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     say("after a kill");
     until("the next daemon", || home.daemon());
     home.tow(["daemon", "stop"]).ok();
@@ -81,8 +81,10 @@ fn what_was_open_is_open_again_after_a_restart() {
     let port = free_port();
     home.configure(&format!("tunnels:\n  box: {{to: c1, via: login, port: {port}, user: alice, ssh_config: {}}}\n", slurm.ssh_config().display()));
     home.tow(["tunnel", "open", "--all"]).ok();
-    home.kill_daemon();
-    for pid in supervisors(&home) {
+    assert!(home.kill_daemon());
+    let killed = supervisors(&home);
+    assert!(killed.len() == 1 && banner(port).is_some());
+    for pid in killed {
         process::signal(pid, rustix::process::Signal::KILL);
     }
     until("the port to be free", || banner(port).is_none().then_some(()));

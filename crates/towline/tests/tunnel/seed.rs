@@ -25,6 +25,9 @@ fn every_command_of_the_page_runs_in_order() {
     fs::write(&own, text).unwrap();
     let commands = page::commands(PAGE);
     assert!(commands.len() >= 9, "{commands:?}");
+    for begin in ["ssh", "tow tunnel ls"] {
+        assert!(commands.iter().any(|line| line.starts_with(begin)), "no `{begin}` among {commands:?}");
+    }
     for line in &commands {
         // The reader's own configuration of ssh, which a test has in another place.
         let typed = if line.starts_with("tow tunnel add") { format!("{line} --ssh-config {}", config.display()) } else { line.clone() };

@@ -9,6 +9,7 @@ fn a_running_one_ends_as_cancelled() {
     let home = home();
     let id = home.tow(["submit", "sh", "-c", "trap 'echo asked; exit 0' TERM; touch ready; while :; do sleep 0.01; done"]).ok().id();
     until("it to be ready", || home.project().join("ready").exists().then_some(()));
+    assert!(!home.job_processes().is_empty(), "what runs is seen");
     let output = home.tow(["abort", &id]).ok();
     assert_eq!((output.stdout, output.stderr), (format!("aborting {id}\n"), String::new()));
     assert_eq!(home.tow(["wait", &id]).code, 143);
@@ -87,6 +88,7 @@ fn what_the_job_left_behind_goes_too() {
     let home = home();
     let id = home.tow(["submit", "sh", "-c", "setsid sleep 300 & sleep 300 & touch ready; wait"]).ok().id();
     until("it to be ready", || home.project().join("ready").exists().then_some(()));
+    until("all three to be seen", || (home.job_processes().len() >= 3).then_some(()));
     home.tow(["abort", "--wait", &id]).ok();
     assert_eq!(home.job_processes(), Vec::<i32>::new());
 }

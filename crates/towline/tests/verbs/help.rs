@@ -7,7 +7,10 @@ use towline_testkit::Home;
 fn verbs(home: &Home) -> Vec<String> {
     let help = home.tow(["--help"]).ok().stdout;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    let verbs = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).map(|line| line.split_whitespace().next().unwrap().to_owned());
+    let verbs: Vec<String> = verbs.collect();
+    assert!(verbs.len() > 30, "{help}");
+    verbs
 }
 
 #[test]
@@ -78,6 +81,7 @@ fn every_verb_has_help_with_examples() {
 #[test]
 fn options_in_examples_exist() {
     let home = home();
+    let mut seen = 0;
     for verb in verbs(&home) {
         let help = home.tow([&verb, "--help"]).ok().stdout;
         for line in help.lines().skip_while(|line| *line != "Examples:").filter(|line| line.starts_with("  tow ")) {
@@ -85,9 +89,11 @@ fn options_in_examples_exist() {
             let named = home.tow([words[0], "--help"]).ok().stdout;
             for option in words.iter().skip(1).take_while(|word| **word != "python" && **word != "|").filter(|word| word.starts_with("--") && word.len() > 2) {
                 assert!(named.contains(option), "{line}: `tow {}` has no {option}", words[0]);
+                seen += 1;
             }
         }
     }
+    assert!(seen > 20, "only {seen} options were looked for");
 }
 
 #[test]

@@ -86,6 +86,7 @@ const HOSTILE: &str = "a\x1b]0;T\x07\x1b[31mX\u{9b}2J\u{202e}txt\u{2066}\rb";
 
 #[track_caller]
 fn assert_plain(what: &str, output: &Output) {
+    assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{what} says nothing");
     for text in [&output.stdout, &output.stderr] {
         let odd = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
         assert_eq!(odd, None, "{what}: {text:?}");

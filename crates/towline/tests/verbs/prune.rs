@@ -27,6 +27,7 @@ fn a_plan_that_changes_nothing_and_then_the_deed() {
     let queued = home.tow(["submit", "true"]).ok().id();
     old(&home, 2);
     let before = (runs(&home, &[]), folders(&home));
+    assert!(before.1 >= 3, "runs that have begun have folders: {}", before.1);
     let plan = home.tow(["prune", "--older-than", "1s"]).ok();
     assert!(plan.stdout.starts_with("would remove 2 run(s)"), "{}", plan.stdout);
     assert!(plan.stdout.contains(&ended) && plan.stdout.contains(&holder), "{}", plan.stdout);
@@ -56,6 +57,7 @@ fn the_newest_stay_when_asked() {
     let home = home();
     let sweep = ended(&home, &["--sweep", "a=1-4", "true"]);
     old(&home, 4);
+    assert_eq!(folders(&home), 4);
     let plan = home.tow(["prune", "--older-than", "1s", "--keep", "3", "--json"]).ok().json();
     assert_eq!((&plan["runs"], &plan["done"]), (&json!([format!("{sweep}-1")]), &json!(false)));
     let done = home.tow(["prune", "--older-than", "1s", "--keep", "3", "--yes", "--json"]).ok().json();

@@ -80,7 +80,7 @@ fn the_old_one_is_aborted_first() {
     assert_eq!(home.state_of(&first), "cancelled");
     home.wait_for_state(&second, "running");
     let (old, new) = (home.show(&first), home.show(&second));
-    assert!(old["ended"].as_str() <= new["started"].as_str(), "never both at once: {old} {new}");
+    assert!(old["ended"].as_str().unwrap() <= new["started"].as_str().unwrap(), "never both at once: {old} {new}");
 }
 
 #[test]

@@ -341,4 +341,6 @@ fn who_only_reads_is_warned_and_served() {
     }
     assert!(home.tow(["config", "show"]).ok().stderr.contains("not trusted"));
     assert!(!home.tow(["config", "show"]).ok().stdout.contains("touch"));
+    home.trust();
+    assert!(home.tow(["config", "show"]).ok().stdout.contains("touch"), "what is trusted is shown");
 }

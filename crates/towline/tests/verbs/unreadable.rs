@@ -142,7 +142,7 @@ fn a_daemon_that_cannot_see_the_runners_does_not_come_up() {
     let home = home();
     let id = home.tow(["submit", "sh", "-c", "echo begun >> begun; until [ -e go ]; do sleep 0.01; done"]).ok().id();
     home.wait_for_state(&id, "running");
-    home.kill_daemon();
+    assert!(home.kill_daemon());
     // A folder cannot be read as a journal.
     let odd = home.state().runner_journal("odd");
     fs::create_dir(&odd).unwrap();
