@@ -4,6 +4,7 @@ use crate::attempt::{Attempt, Change};
 use crate::control::{Control, start_daemon_if_gone};
 use crate::journal::Journal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -17,7 +18,7 @@ use towline_wire::journal::JournalRecord;
 use towline_wire::runner::{Assignment, FromRunner, ToRunner};
 
 /// A runner that carried this many runs leaves when idle: its journal has grown long enough.
-const RUNS_PER_RUNNER: u32 = 2_000;
+const RUNS_PER_RUNNER: usize = 2_000;
 
 /// Runs in the runners' folder, below its guard.
 pub fn runner_main(name: &str) -> io::Result<()> {
@@ -36,7 +37,8 @@ pub fn runner_main(name: &str) -> io::Result<()> {
     let listener = towline_host::socket::bind(".".as_ref(), &format!("{name}.sock"))?;
     listener.set_nonblocking(true)?;
     let runs = std::env::current_dir()?.parent().map(|state| state.join("runs")).unwrap_or_default();
-    let mut runner = Runner { name: name.to_owned(), group, runs, control: Some(control), listener, journal, attempt: None, carried: 0, retire: false };
+    let mut runner =
+        Runner { name: name.to_owned(), group, runs, control: Some(control), listener, journal, attempt: None, begun: HashSet::new(), retire: false };
     runner.hello();
     let result = runner.serve();
     let _ = fs::remove_file(format!("{name}.sock"));
@@ -52,7 +54,8 @@ struct Runner {
     listener: UnixListener,
     journal: Journal,
     attempt: Option<Attempt>,
-    carried: u32,
+    /// Attempts that were begun here. None is begun again, whoever asks.
+    begun: HashSet<(RunId, u32)>,
     retire: bool,
 }
 
@@ -60,7 +63,7 @@ impl Runner {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.messages()?;
-            if self.attempt.is_none() && (self.retire || self.control.is_none() || self.carried >= RUNS_PER_RUNNER) {
+            if self.attempt.is_none() && (self.retire || self.control.is_none() || self.begun.len() >= RUNS_PER_RUNNER) {
                 return Ok(());
             }
             self.wait()?;
@@ -117,7 +120,7 @@ impl Runner {
         loop {
             let Some(control) = &mut self.control else { return Ok(()) };
             match control.waiting() {
-                Ok(Some(ToRunner::Start(assignment))) if self.attempt.is_none() => self.start(*assignment)?,
+                Ok(Some(ToRunner::Start(assignment))) if self.may_begin(&assignment) => self.start(*assignment)?,
                 Ok(Some(ToRunner::Stop { run, attempt, why })) => {
                     crash::pass("runner.cancel.received");
                     if let Some(current) = &mut self.attempt
@@ -137,6 +140,10 @@ impl Runner {
         }
     }
 
+    fn may_begin(&self, assignment: &Assignment) -> bool {
+        self.attempt.is_none() && !self.begun.contains(&(assignment.run.clone(), assignment.attempt))
+    }
+
     /// Claims an attempt and begins it. One that cannot be claimed goes back to the daemon: nothing of it has begun.
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
@@ -149,7 +156,7 @@ impl Runner {
             }
         };
         crash::pass("runner.claimed");
-        self.carried += 1;
+        self.begun.insert((assignment.run.clone(), assignment.attempt));
         let mut current = Attempt::new(assignment, &folder, &self.name);
         let change = current.begin();
         self.attempt = Some(current);

@@ -83,11 +83,16 @@ impl Disk {
         }
     }
 
+    /// Files can be made again.
+    pub fn give_files_back(&self) {
+        let _ = fs::remove_dir_all(self.path.join(FILES));
+    }
+
     /// Gives everything back.
     pub fn relieve(&self) {
         self.send_away(None);
         let _ = fs::remove_file(self.path.join(BALLAST));
-        let _ = fs::remove_dir_all(self.path.join(FILES));
+        self.give_files_back();
     }
 }
 

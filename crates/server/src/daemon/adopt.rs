@@ -148,7 +148,17 @@ impl Daemon {
 
     pub(super) fn runner_gone(&mut self, name: &str) {
         self.runners.gone(name);
-        tokio::spawn(wait_for_lock(self.state.clone(), name.to_owned(), self.inbox.clone()));
+        // It is dead, or only the line to it is.
+        tokio::spawn(call(self.state.clone(), name.to_owned(), self.inbox.clone()));
+    }
+
+    /// A runner is dead. Where it died before it took its run, the next one might die of the same: not at once.
+    pub(super) fn runner_settled(&mut self, name: &str, records: &[JournalRecord]) {
+        let waiting = self.queue.waiting_count();
+        self.settled(name, records);
+        if self.queue.waiting_count() > waiting && records.is_empty() {
+            self.pause_starts("a runner died before it took its run".to_owned());
+        }
     }
 
     /// Nobody holds the journal: nothing of this runner is alive but, at worst, its ranks.

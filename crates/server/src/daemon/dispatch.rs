@@ -1,6 +1,6 @@
 //! Starting what the scheduler chose: the intent first, then the word to the runner.
 
-use super::{Daemon, Message, Then, log, now};
+use super::{Chosen, Daemon, Message, Then, log, now};
 use crate::schedule::{Capacity, Decision, Waiting, decide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,26 +82,31 @@ impl Daemon {
             run.started = None;
         }
         self.queue.refile(key);
-        self.record(vec![event], Then::Dispatch { key });
+        self.record(vec![event], Then::Dispatch(Chosen { key, attempt, runner }));
     }
 
     /// The intent is in the history, so whoever comes after us knows which runner may have it.
-    pub(super) fn dispatch_written(&mut self, key: RunKey) {
+    pub(super) fn dispatch_written(&mut self, chosen: Chosen) {
         crash::pass("daemon.dispatch.committed");
-        let Some(run) = self.run_of(key) else { return };
+        let Some(run) = self.run_of(chosen.key) else { return };
         let submission = run.submission.clone();
         match self.plans.get(&submission) {
-            Some(plan) => self.plan_read(key, Ok(Some(plan.clone()))),
+            Some(plan) => self.plan_read(&chosen, Ok(Some(plan.clone()))),
             None => self.ledger.read(move |history| {
                 let plan = history.submission(&submission).map(|found| found.map(|submission| Arc::new(submission.plan)));
-                Message::PlanRead { key, plan }
+                Message::PlanRead { chosen, plan }
             }),
         }
     }
 
-    pub(super) fn plan_read(&mut self, key: RunKey, plan: Result<Option<Arc<Plan>>>) {
-        let Some(run) = self.run_of(key) else { return };
-        let Some(runner) = run.state.runner.clone() else { return };
+    /// Sends the assignment, unless the attempt has gone to another runner since: that one has a word of its own coming, and
+    /// would carry the attempt twice.
+    pub(super) fn plan_read(&mut self, chosen: &Chosen, plan: Result<Option<Arc<Plan>>>) {
+        let Chosen { key, attempt, runner } = chosen;
+        let (key, attempt) = (*key, *attempt);
+        if !self.run_of(key).is_some_and(|run| run.state.attempt == attempt && run.state.runner.as_ref() == Some(runner)) {
+            return;
+        }
         let assignment = plan.and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history"))).and_then(|plan| {
             let assignment = self.assignment(key, &plan)?;
             self.keep_plan(plan);
@@ -109,13 +114,12 @@ impl Daemon {
         });
         match assignment {
             Ok(assignment) => {
-                self.runners.send(&runner, ToRunner::Start(Box::new(assignment)));
+                self.runners.send(runner, ToRunner::Start(Box::new(assignment)));
                 crash::pass("daemon.dispatch.sent");
                 self.send_stop_if_wanted(key);
             }
             Err(error) => {
-                let attempt = self.run_of(key).map_or(0, |run| run.state.attempt);
-                self.runners.put_back(&runner);
+                self.runners.put_back(runner);
                 self.attempt_over(key, attempt, Ending::cause(Cause::NotStarted).detail(error.to_string()), now());
             }
         }

@@ -18,7 +18,8 @@ impl Daemon {
             FromRunner::Unclaimed { run, attempt, why } => {
                 self.runners.finished(name);
                 self.pause_starts(why);
-                if let Some(key) = self.queue.key(&run) {
+                let is_its = |key: &RunKey| self.run_of(*key).is_some_and(|run| run.state.runner.as_deref() == Some(name));
+                if let Some(key) = self.queue.key(&run).filter(is_its) {
                     self.attempt_unclaimed(key, attempt);
                 }
             }

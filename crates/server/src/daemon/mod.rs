@@ -78,7 +78,7 @@ enum Message {
         then: Then,
     },
     PlanRead {
-        key: RunKey,
+        chosen: Chosen,
         plan: Result<Option<Arc<Plan>>>,
     },
     WatchStates {
@@ -135,11 +135,19 @@ struct Announced {
     at: Moment,
 }
 
+/// An attempt and the runner that was chosen for it. While this is written down the runner may die, and the attempt go to another.
+#[derive(Debug, Clone)]
+struct Chosen {
+    key: RunKey,
+    attempt: u32,
+    runner: String,
+}
+
 /// What follows once events are in the history.
 #[derive(Clone)]
 enum Then {
     Nothing,
-    Dispatch { key: RunKey },
+    Dispatch(Chosen),
     Preempt { key: RunKey },
     DropSecrets { submission: RunId },
 }
@@ -212,13 +220,13 @@ impl Daemon {
             Message::CancelWritten { cancelled, replies, result } => self.cancel_written(cancelled, &replies, result),
             Message::Forgotten { runs, replies, result } => Self::forgotten(runs, &replies, result),
             Message::Recorded { events, result, then } => self.recorded(events, result, then),
-            Message::PlanRead { key, plan } => self.plan_read(key, plan),
+            Message::PlanRead { chosen, plan } => self.plan_read(&chosen, plan),
             Message::WatchStates { connection, replies, logs, states } => self.watch_states(connection, replies, logs, states),
             Message::Observed { replies, states } => Self::observed(&replies, states),
             Message::Runner { name, message } => self.runner_said(&name, message),
             Message::RunnerGone { name } => self.runner_gone(&name),
             Message::RunnerAdopted { name, control } => self.runners.adopted(name, control),
-            Message::Settled { name, records } => self.settled(&name, &records),
+            Message::Settled { name, records } => self.runner_settled(&name, &records),
             Message::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
             Message::GpusSeen(found) => self.gpus_seen(found),
             Message::JournalsRemoved => {}
@@ -301,7 +309,7 @@ impl Daemon {
         }
         match then {
             Then::Nothing => {}
-            Then::Dispatch { key } => self.dispatch_written(key),
+            Then::Dispatch(chosen) => self.dispatch_written(chosen),
             Then::Preempt { key } => self.preempt_written(key),
             Then::DropSecrets { submission } => self.drop_secrets(&submission),
         }

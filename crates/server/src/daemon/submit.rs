@@ -2,7 +2,7 @@
 
 use super::clients::{refuse, refuse_with};
 use super::queue::Run;
-use super::{Daemon, Message, Replies, log, now};
+use super::{Chosen, Daemon, Message, Replies, log, now};
 use crate::ledger::{Write, Written};
 use crate::machine::Machine;
 use crate::schedule::{Holding, Waiting};
@@ -145,7 +145,7 @@ impl Daemon {
             self.queue.insert(made);
             crash::pass("daemon.dispatch.committed");
             if self.runners.is_there(&first.runner) {
-                self.plan_read(*key, Ok(Some(plan.clone())));
+                self.plan_read(&Chosen { key: *key, attempt: 1, runner: first.runner }, Ok(Some(plan.clone())));
             } else {
                 // It died while the submission was being written.
                 self.runner_gone(&first.runner);

@@ -1,7 +1,10 @@
 //! What users are told on a full disk, and what still works there.
 
 use crate::{check_once, home_on, ledger};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use towline_host::process;
 use towline_testkit::ability::not_run;
 use towline_testkit::disk::Disk;
 use towline_testkit::{Home, until};
@@ -117,4 +120,35 @@ fn a_run_that_finds_no_room_waits_and_says_so() {
     disk.relieve();
     home.tow(["wait", &second]).ok();
     assert_eq!(home.state_of(&second), "succeeded");
+}
+
+/// While the start of a run cannot be written down, its runner dies, and so does every other that is chosen for it. Once there is room it
+/// starts, and only once.
+#[test]
+fn a_run_whose_runner_dies_before_its_start_is_written_starts_once() {
+    let Some((home, disk)) = home_on(4 << 10) else { return };
+    home.tow(["run", "true"]).ok();
+    // It is taken, and no folder can be made for it: it waits.
+    disk.leave_files(0);
+    let run = home.tow(["submit", "sh", "job.sh", "long"]).ok().id();
+    disk.leave_nothing_for_long();
+    until("the daemon to have no room for its start", || {
+        let status = home.tow(["daemon", "status", "--json"]).json();
+        (!status["status"]["trouble"].is_null()).then_some(())
+    });
+    home.runner_processes().into_iter().for_each(|(pid, _)| process::signal(pid, Signal::KILL));
+    // Files can be made again; one that starts now still finds no room for what it writes.
+    disk.give_files_back();
+    let journals = || -> BTreeSet<_> {
+        let files = std::fs::read_dir(home.state().runners()).unwrap().flatten().map(|entry| entry.path());
+        files.filter(|file| file.extension().is_some_and(|end| end == "journal")).collect()
+    };
+    let before = journals();
+    until("more runners to die", || (journals().difference(&before).count() >= 3).then_some(()));
+    disk.relieve();
+    until("the run to start", || ledger(&home).contains(&format!("start {run} 1\n")).then_some(()));
+    // Its runner had one assignment, and still listens.
+    home.tow(["abort", &run]).ok();
+    until("the run to end", || (home.state_of(&run) == "cancelled").then_some(()));
+    check_once(&home, "runners died while nothing could be written");
 }
