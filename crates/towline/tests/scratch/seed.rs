@@ -1,6 +1,7 @@
 //! The page for users of the PyTorch AWS helper: every command on it, in order, on a real cluster.
 
 use crate::{backups, home, patiently, status};
+use towline_testkit::ability::not_run;
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Home, Output, page};
@@ -120,13 +121,31 @@ fn every_command_of_the_page_runs_in_order() {
     tips(&reader);
 }
 
+/// What stands on the page between backquotes and begins so.
+#[track_caller]
+fn said_on_the_page(beginning: &str) -> String {
+    let text = std::fs::read_to_string(PAGE).unwrap();
+    text.split('`').find(|part| part.starts_with(beginning)).unwrap_or_else(|| panic!("the page has no `{beginning}…`")).to_owned()
+}
+
+/// The work of somebody who comes from the helper, as it packed it.
+fn tarball(reader: &Reader) {
+    if reader.slurm.exec("c1", "alice", ["sh", "-c", "command -v lz4"]).code != 0 {
+        return not_run("a tarball of the helper: lz4 is not here");
+    }
+    reader.on("c1", "mkdir -p ~/alice/bin /scratch/packed/work && echo old > /scratch/packed/work/opinfo.py && tar -C /scratch/packed -c work | lz4 -q - ~/alice/bin/work.tar.lz4");
+    reader.typed(&format!("tow scratch create old --on tow-node --path '/scratch/$USER/old' {}", said_on_the_page("--setup 'lz4 -dc")));
+    assert_eq!(reader.on("c1", "cat /scratch/alice/old/opinfo.py"), "old\n");
+    assert_eq!(backups(&reader.home, "old")[0]["files"], 1);
+}
+
 /// A local ccache by what the page says of it, and the end of an allocation that `scancel` was for.
 fn tips(reader: &Reader) {
-    let text = std::fs::read_to_string(PAGE).unwrap();
-    let setup = text.split('`').find(|part| part.starts_with("--setup 'echo export CCACHE_DIR")).unwrap();
+    let setup = said_on_the_page("--setup 'echo export CCACHE_DIR");
     let id = reader.home.tow(["alloc", "--node", "c1", "--time", "1h", "--json"]).ok().json()["id"].as_str().unwrap().to_owned();
     reader.typed(&format!("tow scratch create tip --on tow-node --path '/scratch/$USER/tip' {setup}"));
     assert_eq!(reader.slurm.exec("c1", "alice", ["bash", "-ic", "echo $CCACHE_DIR"]).stdout, "/tmp/ccache\n");
+    tarball(reader);
     assert!(reader.typed("tow ps").stdout.contains(&id[id.len() - 5..]));
     assert!(reader.typed(&format!("tow why {id}")).stdout.contains("running"));
     reader.typed(&format!("tow abort {id}"));
