@@ -68,6 +68,7 @@ fn submission_as_the_page_tells_it() {
     let act = Act::new();
     act.home().write("train.py", TRAIN);
     act.home().write("src/CMC/left/out", "");
+    act.home().write("src/py-faster-rcnn/left/out", "");
     act.home().write("src/kept", "");
     act.a("init").ok();
     let (id, record) = act.submitted("submit nvidia-smi");

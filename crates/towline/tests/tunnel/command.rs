@@ -168,6 +168,7 @@ fn the_azure_cli_is_understood() {
         ("ERROR: Please run 'az login' to setup account.", 123, ["the Azure CLI is not signed in", "hint: az login"]),
         (extension, 121, ["lacks its extension `bastion`", "az extension add --name bastion"]),
         (&extension.replace("bastion", "ssh"), 121, ["lacks its extension `ssh`", "az extension add --name ssh"]),
+        ("ERROR: 'tunnel' is misspelled or not recognized by the system.", 121, ["an old Azure CLI has no such command", "az upgrade"]),
     ] {
         let home = azure(said);
         let port = free_port().to_string();
