@@ -32,7 +32,7 @@ pub(crate) struct ActLayer {
     pub(crate) tree: Node,
     /// Clusters whose files cannot be read, with the file and what is wrong with it.
     pub(crate) broken: BTreeMap<String, (PathBuf, Error)>,
-    /// Keys that neither ACT nor Towline knows.
+    /// Keys that neither ACT nor Towline knows, and values without effect.
     pub(crate) warnings: Vec<Warning>,
 }
 

@@ -30,18 +30,30 @@ sh scripts/shell/train.sh\n";
 /// The commands of a page, in order: the lines of its blocks of shell.
 #[track_caller]
 pub fn commands(page: impl AsRef<Path>) -> Vec<String> {
+    blocks(page.as_ref(), "sh")
+}
+
+/// The configuration that a page has its reader write: its blocks of YAML.
+#[track_caller]
+pub fn settings(page: impl AsRef<Path>) -> String {
+    blocks(page.as_ref(), "yaml").join("\n") + "\n"
+}
+
+/// The lines of all blocks of one language, without empty ones.
+#[track_caller]
+fn blocks(page: &Path, language: &str) -> Vec<String> {
     let text = fs::read_to_string(page).unwrap();
-    let mut commands = Vec::new();
-    let mut is_shell = false;
+    let mut lines = Vec::new();
+    let mut is_wanted = false;
     for line in text.lines() {
-        if line.starts_with("```") {
-            is_shell = line == "```sh";
-        } else if is_shell && !line.trim().is_empty() {
-            commands.push(line.to_owned());
+        if let Some(word) = line.strip_prefix("```") {
+            is_wanted = word == language;
+        } else if is_wanted && !line.trim().is_empty() {
+            lines.push(line.to_owned());
         }
     }
-    assert!(!commands.is_empty(), "the page has no block of shell");
-    commands
+    assert!(!lines.is_empty(), "{} has no block of {language}", page.display());
+    lines
 }
 
 /// Runs a line as the page's reader would: `tow` by its name, and `ssh` with this configuration, as

@@ -15,7 +15,9 @@ fn image<'j>(job: &'j Job, facts: &Facts) -> Result<Option<&'j str>> {
         Image::PerMake(names) => {
             let make = facts.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| gpu.make).next();
             let word = if make == Some(GpuMake::Amd) { "amd" } else { "nvidia" };
-            names.get(word).ok_or_else(|| Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all"))?
+            // Without a GPU either image can run: the only one that is named counts.
+            let found = names.get(word).or_else(|| names.values().next().filter(|_| make.is_none()));
+            found.ok_or_else(|| Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all"))?
         }
     };
     if image.trim().is_empty() || image.starts_with('-') {

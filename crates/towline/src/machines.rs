@@ -71,8 +71,19 @@ pub(crate) fn expand(path: &str) -> Result<PathBuf> {
     })
 }
 
+/// A configuration of ssh as the user wrote it: `~/` is the home, `$USER` the user of this machine.
+pub(crate) fn ssh_config_file(path: &str) -> Result<PathBuf> {
+    if !path.split('/').any(|part| part == "$USER") {
+        return expand(path);
+    }
+    let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    let user = user.ok_or_else(|| Error::config(format!("`ssh_config: {path}`: USER is not set")).hint("write the path out"))?;
+    let parts: Vec<&str> = path.split('/').map(|part| if part == "$USER" { user.as_str() } else { part }).collect();
+    expand(&parts.join("/"))
+}
+
 pub(crate) fn ssh_to(host: &str, ssh_config: Option<&str>, state: &StateFolder) -> Result<SshTransport> {
-    let file = ssh_config.map(expand).transpose()?;
+    let file = ssh_config.map(ssh_config_file).transpose()?;
     let known_hosts = state.ssh().join("known_hosts");
     towline_host::filesystem::private_folder(&state.ssh())
         .map_err(|error| Error::refused(format!("{} cannot be used", state.ssh().display())).source_error(error))?;

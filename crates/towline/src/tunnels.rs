@@ -161,7 +161,7 @@ pub(crate) fn transport(state: &StateFolder, name: &str, definition: &Definition
 /// The files that ssh would read by itself.
 fn own_config(definition: &Definition) -> Result<Vec<PathBuf>> {
     Ok(match &definition.ssh_config {
-        Some(file) => vec![machines::expand(file)?],
+        Some(file) => vec![machines::ssh_config_file(file)?],
         None => vec![machines::home()?.join(".ssh/config"), PathBuf::from("/etc/ssh/ssh_config")],
     })
 }

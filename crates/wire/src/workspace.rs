@@ -122,8 +122,8 @@ pub struct BackupRow {
 pub enum Outcome {
     Created {
         path: String,
-        /// The folder had something in it.
-        had_files: bool,
+        /// There is something in the folder, once it was set up.
+        has_files: bool,
     },
     BackedUp(BackedUp),
     Restored {

@@ -50,8 +50,9 @@ impl<'a> Payload<'a> {
         check_fits(asked.resolved, config, site, machine.as_deref())?;
         let identity = identity::identity(asked.job.identity.as_deref(), site)?;
         check_secrets(asked.resolved, &identity, site)?;
-        let amd = machine.as_deref().or(site.usual_pod.as_deref()).is_some_and(|machine| site.has_amd(machine));
-        let image = chosen_image(asked.job, amd)?;
+        let kind = machine.as_deref().or(site.usual_pod.as_deref());
+        let has_no_gpu = kind.and_then(|kind| site.instance(kind)).is_some_and(|instance| instance.gpus == 0);
+        let image = chosen_image(asked.job, kind.is_some_and(|kind| site.has_amd(kind)), has_no_gpu)?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
         let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone(), &site.images);
         known_stores(asked.resolved, site)?;
@@ -272,8 +273,8 @@ fn is_for_the_platform(name: &str) -> bool {
     matches!(name, SHARED_MEMORY | "JOB_EXECUTION_MODE") || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"].iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// NVIDIA's or AMD's, by the kind of machine.
-fn chosen_image(job: &Job, amd: bool) -> Result<Option<String>> {
+/// NVIDIA's or AMD's, by the kind of machine. Without a GPU either can run: the only one that is named counts.
+fn chosen_image(job: &Job, amd: bool, has_no_gpu: bool) -> Result<Option<String>> {
     match &job.environment.image {
         None => Ok(None),
         Some(Image::Any(name)) if name.trim().is_empty() => Err(Error::config("`environment.image` is empty")),
@@ -281,7 +282,8 @@ fn chosen_image(job: &Job, amd: bool) -> Result<Option<String>> {
         Some(Image::PerMake(names)) => {
             let word = if amd { "amd" } else { "nvidia" };
             let missing = || Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all");
-            names.get(word).cloned().map(Some).ok_or_else(missing)
+            let found = names.get(word).or_else(|| names.values().next().filter(|_| has_no_gpu));
+            found.cloned().map(Some).ok_or_else(missing)
         }
     }
 }

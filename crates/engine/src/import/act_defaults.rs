@@ -89,11 +89,10 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let custom = keys.flag("use_custom_docker")?;
     let Some(docker) = keys.section("docker")? else { return Ok(()) };
     if custom == Some(false) {
-        work.report.not_mapped(
-            "use_custom_docker",
-            keys.place("use_custom_docker"),
-            "AML's own estimator does not exist here; the image below `docker` is used",
-        );
+        let at = keys.place("use_custom_docker");
+        let why = "AML's own estimator does not exist here; the image below `docker` is used";
+        work.report.not_mapped("use_custom_docker", at, why);
+        work.report.in_place(at, format!("`use_custom_docker: false` has no effect: {why}"));
     } else if custom.is_some() {
         work.report.not_needed("use_custom_docker", keys.place("use_custom_docker"), "an image is always your own");
     }

@@ -28,7 +28,7 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Commands to run once; none holds a secret.
     pub commands: Vec<String>,
-    /// Keys that the other tool does not know either, for those who use its files in place.
+    /// Keys that nobody knows and values without effect, for those who use the other tool's files in place.
     #[serde(skip)]
     pub strangers: Vec<Warning>,
 }
@@ -70,6 +70,11 @@ impl Report {
         let guess = did_you_mean(name, known);
         self.not_mapped(key, at, guess.as_ref().map_or_else(|| why.to_owned(), |guess| format!("{why}: {guess}")));
         let message = format!("unknown key `{key}`: {}", guess.unwrap_or_else(|| why.to_owned()));
+        self.in_place(at, message);
+    }
+
+    /// What is told to those who use the other tool's file in place.
+    pub fn in_place(&mut self, at: &Position, message: String) {
         self.strangers.push(Warning { at: at.clone(), message });
     }
 

@@ -7,6 +7,9 @@ use towline_core::Result;
 use towline_core::sweep::Sweep;
 use towline_core::yaml::{Content, Node, Position};
 
+/// What a mirror of the code is answered with.
+const MIRRORED: &str = "sync, for `tow sync`; a submission does not need it";
+
 /// Experiment, job name and identity; the name of the job.
 pub(super) fn names(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<Option<String>> {
     let name = keys.text("job_name")?;
@@ -96,8 +99,8 @@ pub(super) fn io(form: &Section<'_>, job: &mut Node, converted: &mut Converted) 
         if let Some(path) = entry.text("path")? {
             job.put(&["io", name, "path"], quoted(path.trim_matches('/'), entry.place("path")));
         }
-        let mode = entry.text("mode")?.unwrap_or("rw_mount");
-        let ours = match mode.to_ascii_lowercase().as_str() {
+        let mode = entry.text("mode")?.unwrap_or("rw_mount").to_ascii_lowercase();
+        let ours = match mode.as_str() {
             "ro_mount" | "download" | "read" => "read",
             "rw_mount" | "mount" => "mount",
             "upload" | "write" => "write",
@@ -128,10 +131,7 @@ pub(super) fn code_and_data(form: &Section<'_>, experiment: &Section<'_>, store:
     if let Some(keys) = &synchronization {
         mirror(keys, job, converted)?;
     }
-    let syncs = experiment.flag("sync_code")?;
-    if syncs.is_some() {
-        converted.report.not_needed("experiment.sync_code", experiment.place("sync_code"), "a submission takes a snapshot of the code by itself");
-    }
+    sync_code(experiment, store, job, converted)?;
     if let Some(workdir) = experiment.text("workdir")?.map(|path| path.trim_matches('/')) {
         let at = experiment.place("workdir");
         if let Some(store) = store {
@@ -145,6 +145,30 @@ pub(super) fn code_and_data(form: &Section<'_>, experiment: &Section<'_>, store:
         }
     }
     copied(experiment, store, job, converted)
+}
+
+/// `sync_code` of 1.3, which has the button Synchronize too: the code went to the work folder of the store.
+fn sync_code(experiment: &Section<'_>, store: Option<&str>, job: &Node, converted: &mut Converted) -> Result<()> {
+    let Some(is_sent) = experiment.flag("sync_code")? else { return Ok(()) };
+    let at = experiment.place("sync_code");
+    let folder = experiment.text("workdir")?.map(|path| path.trim_matches('/')).filter(|path| is_sent && !path.is_empty());
+    let (Some(folder), Some(store)) = (folder, store) else {
+        converted.report.not_needed("experiment.sync_code", at, "a submission takes a snapshot of the code by itself");
+        return Ok(());
+    };
+    for (key, value) in [("datastore", store), ("path", folder)] {
+        converted.config.put(&["sync", key], quoted(value, at));
+    }
+    put_mirror_ignored(job, converted);
+    converted.report.mapped("experiment.sync_code", at, MIRRORED);
+    Ok(())
+}
+
+/// What is left out of the job's code is left out of the mirror.
+fn put_mirror_ignored(job: &Node, converted: &mut Converted) {
+    if let Some(ignored) = job.get("code").and_then(|code| code.get("ignore")) {
+        converted.config.put(&["sync", "ignore"], ignored.clone());
+    }
 }
 
 fn put_ignored(keys: &Section<'_>, names: &[&str], job: &mut Node, converted: &mut Converted) {
@@ -164,10 +188,8 @@ fn mirror(keys: &Section<'_>, job: &Node, converted: &mut Converted) -> Result<(
                         converted.config.put(&["sync", key], value.clone());
                     }
                 }
-                if let Some(ignored) = job.get("code").and_then(|code| code.get("ignore")) {
-                    converted.config.put(&["sync", "ignore"], ignored.clone());
-                }
-                converted.report.mapped("synchronization.target", at, "sync, for `tow sync`; a submission does not need it");
+                put_mirror_ignored(job, converted);
+                converted.report.mapped("synchronization.target", at, MIRRORED);
             }
             None => converted.report.not_mapped("synchronization.target", at, format!("no io is called `{target}`")),
         }

@@ -131,7 +131,7 @@ fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, ar
     let known = format!("UserKnownHostsFile={}", folder.join(format!("known_hosts-{}", record.id)).display());
     let mut command = Command::new("ssh");
     if let Some(config) = &cluster.named.cluster.ssh_config {
-        command.arg("-F").arg(crate::machines::expand(config)?);
+        command.arg("-F").arg(crate::machines::ssh_config_file(config)?);
     }
     if towline_io::machine::Client::installed().takes_new_hosts() {
         command.args(["-o", "StrictHostKeyChecking=accept-new"]);

@@ -107,9 +107,10 @@ impl Here<'_> {
         self.refuse_inside()?;
         let failed = |error| Error::refused(format!("{} cannot be made", self.folder.display())).source_error(error);
         fs::create_dir_all(&self.folder).map_err(failed)?;
-        let had_files = fs::read_dir(&self.folder).map_err(failed)?.next().is_some();
         setup::run(&self.folder, commands, say)?;
-        Ok(Outcome::Created { path: self.folder.display().to_string(), had_files })
+        // A set-up may leave its work elsewhere: `../env`, `~/.bashrc`.
+        let has_files = fs::read_dir(&self.folder).map_err(failed)?.next().is_some();
+        Ok(Outcome::Created { path: self.folder.display().to_string(), has_files })
     }
 
     /// Where the folder is, and its backups.

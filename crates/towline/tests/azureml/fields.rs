@@ -26,6 +26,7 @@ clone)
     cat > HOI_moge/scripts/shell/train.sh <<'END'
 cat "$1/vocabulary.txt" blobmnt/pretrained.txt
 echo "node $NODE_RANK of $NUM_MACHINES, $NUM_PROCESSES in all, $CONFIG, master $MASTER_ADDR:$MASTER_PORT"
+echo "accumulation $GRADIENT_ACCUMULATION_STEPS, batch $BATCH_SIZE_FORWARD, $SCRIPT, checkpointing $GRADIENT_CHECKPOINTING"
 mkdir -p $WORKSPACE
 echo "$CHECKPOINT" > $WORKSPACE/node-$NODE_RANK
 echo "result of $NODE_RANK" > "$2/node-$NODE_RANK"
@@ -118,9 +119,12 @@ fn every_field_of_the_newer_form_has_its_place_and_its_effect() {
     let mut masters = std::collections::BTreeSet::new();
     for node in 0..4 {
         let log = logs(node);
-        let cloned = format!("cloned https://{PAT}@github.com/AaronFengZY/HOI_moge.git\nat hoimoge\nwords\nweights\nnode {node} of 4, 32 in all, configs/");
+        let cloned = format!(
+            "cloned https://{PAT}@github.com/AaronFengZY/HOI_moge.git\nat hoimoge\nwords\nweights\nnode {node} of 4, 32 in all, configs/revision/fzy_ft/vitl_contitrain.json, "
+        );
         assert!(log.starts_with(&cloned), "{node}: {log}");
-        masters.insert(log.split("master ").nth(1).unwrap_or_default().trim().to_owned());
+        assert!(log.ends_with("\naccumulation 1, batch 2, scripts/train/train.py, checkpointing True\n"), "{node}: {log}");
+        masters.insert(log.split("master ").nth(1).unwrap_or_default().lines().next().unwrap_or_default().to_owned());
         assert_eq!(lab.aml.blob(&container, &format!("fzy/workspace/fzy_ft/vitl_contitrain/node-{node}")).as_deref(), Some("latest\n"));
         assert_eq!(lab.aml.blob(&container, &format!("fzy/results/node-{node}")), Some(format!("result of {node}\n")));
     }
@@ -156,6 +160,47 @@ fn the_image_is_that_of_the_machines_gpus() {
         let (status, said) = lab.aml.ask("GET", environment.split("/workspaces/towline/").nth(1).unwrap(), None);
         assert_eq!((status, said["properties"]["image"].as_str()), (200, Some(image)), "{machine}: {said}");
         assert_eq!(lab.ended(&id)["state"], "succeeded");
+    }
+}
+
+/// The page has AMD's environment for machines without a GPU too.
+#[test]
+fn a_machine_without_a_gpu_takes_the_only_image_that_is_named() {
+    let lab = Lab::new();
+    lab.aml.put_compute("plain", "STANDARD_D3_V2", 2);
+    let scope = lab.aml.scope();
+    let place = format!("subscription: {}, resource_group: {}, workspace: {}", scope.subscription, scope.group, scope.workspace);
+    lab.configure(&format!("  plain: {{kind: azureml, endpoint: '{}', credential: managed_identity, {place}, compute: plain}}\n", lab.aml.endpoint()));
+    let job = |image: &str| format!("cluster: plain\nenvironment: {{image: {{{image}}}}}\nscript: 'true'\n");
+    for (images, image) in [("amd: 'lab/rocm:6'", "lab/rocm:6"), ("nvidia: 'lab/cuda:12', amd: 'lab/rocm:6'", "lab/cuda:12")] {
+        let id = lab.home.submit_file(&job(images), &[]);
+        let environment = lab.put(&id)["environmentId"].as_str().unwrap().to_owned();
+        let (status, said) = lab.aml.ask("GET", environment.split("/workspaces/towline/").nth(1).unwrap(), None);
+        assert_eq!((status, said["properties"]["image"].as_str()), (200, Some(image)), "{images}: {said}");
+    }
+    lab.home.write("job.yaml", "cluster: sing\nresources: {instance_type: ND96amrs_A100_v4}\nenvironment: {image: {amd: 'lab/rocm:6'}}\nscript: 'true'\n");
+    let refused = lab.tow(["submit", "-f", "job.yaml"]);
+    assert!(refused.code == 123 && refused.stderr.contains("names none for nvidia GPUs"), "{refused:?}");
+}
+
+/// Each tier of the page, a machine of one GPU by the name that the page has, and no location: the default one.
+#[test]
+fn tiers_and_parts_of_machines_arrive_as_they_were_chosen() {
+    let lab = Lab::new();
+    for tier in ["Premium", "Standard", "Basic"] {
+        let mut form = newer(&lab);
+        form["cluster"] = json!({"virtual_cluster": lab.aml.cluster(), "workspace": lab.aml.scope().workspace, "instance_type": "ND40_v2g1", "node_count": 1, "sla_tier": tier});
+        form["io"] = json!([]);
+        form["experiment"] = json!({"name": "hoi_experiment_v1", "job_name": "one", "script": ["echo $RANK of $WORLD_SIZE"]});
+        lab.home.write("submit_jobs.json", &form.to_string());
+        lab.tow(["import", "toolkit", "submit_jobs.json", "--force"]).ok();
+        reached(&lab, "vc", "");
+        let id = lab.tow(["submit", "-f", "one.tow.yaml"]).ok().id();
+        assert_eq!(lab.ended(&id)["state"], "succeeded", "{tier}");
+        let wanted = [("instanceType", json!("Singularity.ND40_v2g1")), ("slaTier", json!(tier)), ("locations", Value::Null)];
+        let wanted: Vec<(String, Value)> = wanted.into_iter().map(|(key, value)| (format!("/resources/properties/AISuperComputer/{key}"), value)).collect();
+        assert_fields(&lab.put(&id), &wanted.iter().map(|(key, value)| (key.as_str(), value.clone())).collect::<Vec<_>>());
+        assert_eq!(lab.tow(["logs", &id]).ok().stdout, "0 of 1\n", "{tier}");
     }
 }
 
@@ -235,6 +280,14 @@ fn every_field_of_the_older_form_has_its_place_and_its_effect() {
         }
         assert_eq!(masters.len(), 1, "{masters:?}");
     }
+    // Synchronize: the code goes to the work folder of the store, and no job is submitted.
+    let jobs = lab.aml.jobs().len();
+    lab.home.write("model.py", "layers = 12\n");
+    lab.tow(["sync"]).ok();
+    assert_eq!(lab.aml.blob("box", "alice/code/model.py").as_deref(), Some("layers = 12\n"));
+    assert_eq!(lab.aml.blob("box", "alice/code/requirements.txt").as_deref(), Some("torch\n"));
+    assert_eq!((lab.aml.blob("box", "alice/code/secret/x"), lab.aml.blob("box", "alice/code/logs/x")), (None, None), "Ignore Dir");
+    assert_eq!(lab.aml.jobs().len(), jobs);
     // The store is known to the workspace by a signature for its one container, not by the account's key.
     let said = lab.aml.recorded().into_iter().find(|pair| pair.method == "PUT" && pair.target.contains("/datastores/tow_research_")).unwrap().json;
     let store = &said["liveRequest"]["body"]["properties"];

@@ -4,6 +4,8 @@
 use crate::act::Act;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use towline_testkit::page;
 
 /// What `train.py` of a reader may print: who it is, by the variables that the page names.
 const TRAIN: &str = r#"echo "$@ rank=$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE local=$OMPI_COMM_WORLD_LOCAL_RANK/$OMPI_COMM_WORLD_LOCAL_SIZE node=$NODE_RANK hosts=$AZ_BATCH_HOST_LIST master=$AZ_BATCHAI_JOB_MASTER_NODE_IP ib=$NCCL_IB_DISABLE"
@@ -66,6 +68,7 @@ fn submission_as_the_page_tells_it() {
     let act = Act::new();
     act.home().write("train.py", TRAIN);
     act.home().write("src/CMC/left/out", "");
+    act.home().write("src/py-faster-rcnn/left/out", "");
     act.home().write("src/kept", "");
     act.a("init").ok();
     let (id, record) = act.submitted("submit nvidia-smi");
@@ -77,6 +80,15 @@ fn submission_as_the_page_tells_it() {
     for (rank, line) in lines.iter().enumerate() {
         assert!(line.starts_with(&format!("--data voc20 rank={rank}/4 local={rank}/4 node=0 hosts=127.")) && line.ends_with("ib=0"), "{line}");
     }
+    let put = act.lab.put(&id);
+    assert!(put["computeId"].as_str().unwrap().ends_with("/computes/NC24RSV3"), "{put:#}");
+    assert_eq!((&put["experimentName"], &put["resources"]["instanceCount"]), (&"experiment_name".into(), &1.into()), "{put:#}");
+    let environment = put["environmentId"].as_str().unwrap().split("/workspaces/towline/").nth(1).unwrap();
+    assert_eq!(act.aml().ask("GET", environment, None).1["properties"]["image"], "amsword/setup:py36pt16");
+    // `-n 8` behind the command is the command's own.
+    let (id, record) = act.submitted("submit python train.py --data voc20 -n 8");
+    assert_eq!((record["state"].as_str(), record["nodes"].as_u64()), (Some("succeeded"), Some(1)), "{record}");
+    assert!(act.lines(&id, 4)[3].starts_with("--data voc20 -n 8 rank=3/4 "), "{record}");
     // Eight GPUs are two nodes of four.
     let (id, record) = act.submitted("-n 8 submit python train.py --data voc20");
     assert_eq!(record["state"], "succeeded", "{record}");
@@ -108,6 +120,37 @@ fn submission_as_the_page_tells_it() {
     assert_eq!(act.lab.ended(&named)["cluster"], "c2");
     let (id, _) = act.submitted("-c c1 submit ls src");
     assert_eq!(act.lines(&id, 1), ["kept"], "zip_options leave out what they say");
+}
+
+/// No conda environment, no SDK, no azcopy, no zip: the pages' first lines have no counterpart because nothing of it is started.
+#[test]
+fn nothing_is_installed_before_the_first_submission() {
+    let mut act = Act::new();
+    let empty = act.home().path("no programs");
+    fs::create_dir(&empty).unwrap();
+    act.lab.home.set("PATH", empty.to_str().unwrap());
+    act.home().write("data/voc20/train.tsv", "a picture\n");
+    act.home().write("train.py", "cat data/voc20/train.tsv; echo done > output/model-$RANK\n");
+    act.a("init").ok();
+    act.a("u data/voc20").ok();
+    let (id, record) = act.submitted("submit python train.py");
+    assert_eq!((record["state"].as_str(), act.lines(&id, 1)), (Some("succeeded"), vec!["a picture".to_owned()]), "{record}");
+    act.a(&format!("q {id}")).ok();
+    act.a("d output").ok();
+    assert_eq!(act.home().read("output/model-3"), "done\n");
+}
+
+/// `alias a=…`, as the pages set it, with `tow` in the place of their program.
+#[test]
+fn the_aliases_of_the_pages_lead_here() {
+    let act = Act::new();
+    for (alias, cluster) in [("alias a='tow '", "aml"), ("alias a='AML_CONFIG_PATH=aux_data/aml/c2.yaml tow '", "c2")] {
+        let typed = |line: &str| page::run(act.home(), Path::new("/dev/null"), &format!("shopt -s expand_aliases\n{alias}\n{line}\n"));
+        let id = typed("a -n 4 submit nvidia-smi").ok().id();
+        let record = act.lab.ended(&id);
+        assert_eq!((record["state"].as_str(), record["cluster"].as_str()), (Some("succeeded"), Some(cluster)), "{record}");
+        assert!(typed(&format!("a q {}", &id[id.len() - 5..])).ok().stdout.contains("NVIDIA-SMI of rank 0"), "{alias}");
+    }
 }
 
 #[test]

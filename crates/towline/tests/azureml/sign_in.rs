@@ -1,6 +1,8 @@
 //! Signing in as most people do: by the login of the Azure CLI, here the real one.
 
 use crate::lab::Lab;
+use std::process::{Command, Stdio};
+use towline_testkit::Output;
 
 /// Nothing is said of how to sign in; the daemon, too, has only what the shell has.
 #[test]
@@ -38,4 +40,40 @@ fn the_login_of_the_azure_cli_is_used_when_nothing_else_is_said() {
     lab.home.kill_daemon();
     assert_eq!(lab.ended(&id)["state"], "succeeded");
     assert_eq!(lab.tow(["logs", &id]).stdout, "late\n");
+}
+
+/// Without the Azure CLI: a code that is entered in a browser on any machine, once.
+#[test]
+fn a_code_in_a_browser_needs_no_azure_cli() {
+    let mut lab = Lab::new();
+    lab.home.unset("IDENTITY_ENDPOINT");
+    lab.home.unset("IDENTITY_HEADER");
+    lab.home.set("PATH", "/usr/bin:/bin");
+    let scope = lab.aml.scope();
+    lab.home.configure(&format!(
+        "default_cluster: own\nclusters:\n  own: {{kind: azureml, endpoint: '{}', subscription: {}, resource_group: {}, workspace: {}, compute: cpu, credential: device_code}}\n",
+        lab.aml.endpoint(),
+        scope.subscription,
+        scope.group,
+        scope.workspace
+    ));
+    lab.aml.conditions(|conditions| {
+        conditions.device.interval = 0;
+        conditions.device.pending = 2;
+    });
+    // Nobody is asked where nobody can answer.
+    let asked = || lab.aml.asked().iter().filter(|(_, target)| target.contains("/devicecode")).count();
+    let nobody = lab.tow(["submit", "true"]);
+    assert!(nobody.code == 123 && nobody.stderr.contains("sign in at a terminal: tow nodes --cluster own"), "{nobody:?}");
+    assert_eq!(asked(), 0);
+    let tow = lab.home.command(["nodes", "--cluster", "own"]);
+    let words: Vec<&str> = std::iter::once(tow.get_program()).chain(tow.get_args()).map(|word| word.to_str().unwrap()).collect();
+    let mut terminal = Command::new("script");
+    terminal.args(["-qefc", &words.join(" "), "/dev/null"]).current_dir(lab.home.project()).env_clear().stdin(Stdio::null());
+    let shown = Output::from(terminal.envs(tow.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap()).ok();
+    assert!(shown.stdout.contains("https://microsoft.com/devicelogin and enter the code"), "{shown:?}");
+    assert_eq!(asked(), 1);
+    // From then on neither a command nor the daemon asks again.
+    let said = lab.tow(["run", "echo", "hello"]);
+    assert_eq!((said.code, said.stdout.as_str(), asked()), (0, "hello\n", 1), "{said:?}");
 }

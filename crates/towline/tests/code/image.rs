@@ -132,6 +132,26 @@ fn podman_with_a_runtime_that_needs_control_groups_is_given_them() {
     assert!(why.contains("NoCgroups") && !why.contains("check the image's name"), "{why}");
 }
 
+/// Without a GPU either image can run, and the only one that is named does.
+#[test]
+fn the_image_is_that_of_the_gpus_here() {
+    let home = with_runc(home());
+    for (gpus, images, wanted) in [
+        (0, "amd: 'x.test/rocm:6'", Some("x.test/rocm:6")),
+        (0, "nvidia: 'x.test/cuda:12', amd: 'x.test/rocm:6'", Some("x.test/cuda:12")),
+        (1, "nvidia: 'x.test/cuda:12', amd: 'x.test/rocm:6'", Some("x.test/cuda:12")),
+        (1, "amd: 'x.test/rocm:6'", None),
+    ] {
+        home.configure(&format!("clusters:\n  local: {{kind: local, cpus: 2, gpus: {gpus}}}\n"));
+        home.write("job.yaml", &format!("environment: {{image: {{{images}}}}}\ncommand: 'true'\n"));
+        let plan = home.tow(["submit", "-f", "job.yaml", "--dry-run"]);
+        match wanted {
+            Some(image) => assert!(plan.stdout.contains(image), "{gpus} {images}: {plan:?}"),
+            None => assert!(plan.code == 123 && plan.stderr.contains("names none for nvidia GPUs"), "{gpus} {images}: {plan:?}"),
+        }
+    }
+}
+
 #[test]
 fn the_plan_says_that_an_image_inherits_nothing() {
     let home = with_runc(home());

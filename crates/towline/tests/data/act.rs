@@ -12,11 +12,12 @@ fn project(name: &str) -> Home {
     let azurite = Azurite::shared();
     let account = azurite.first();
     let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("TOW_AZURE_BLOB_ENDPOINT", &account.endpoint);
-    for (store, mode) in [("vigeastblob", 0o644), ("we3blob", 0o600)] {
+    // The page wants the question mark; a token without it is the same.
+    for (store, mode, mark) in [("vigeastblob", 0o644, "?"), ("we3blob", 0o600, "")] {
         let container = format!("{name}-{store}");
         azurite.make_container(&container);
         let sas = account.container_sas(&container, "rwdlac", 3_600);
-        let text = format!("account_name: {}\naccount_key: {}\nsas_token: ?{sas}\ncontainer_name: {container}\n", account.name, account.key);
+        let text = format!("account_name: {}\naccount_key: {}\nsas_token: {mark}{sas}\ncontainer_name: {container}\n", account.name, account.key);
         let path = home.write(&format!("aux_data/configs/{store}_account.yaml"), &text);
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -55,6 +56,10 @@ fn the_pages_data_commands_work_as_they_stand_there() {
     home.tow(["d", "data/one.txt"]).ok();
     let here = tree(&home.project().join("data"));
     assert!(here["coco/a"] == b"coco/a" && here["one.txt"] == b"one.txt" && !here.contains_key("coco2017/b"), "{here:?}");
+    // "Be careful": without a person who says yes nothing goes.
+    let asked = home.tow(["rm", "data/coco"]);
+    assert!(asked.code == 123 && asked.stderr.contains("1 file(s)") && asked.stderr.contains("--yes"), "{asked:?}");
+    assert!(there("act1-vigeastblob").contains(&"path/to/data/coco/a".to_owned()));
     home.tow(["rm", "data/coco", "--yes"]).ok();
     let left = there("act1-vigeastblob");
     assert!(left.contains(&"path/to/data/coco2017/b".to_owned()) && !left.contains(&"path/to/data/coco/a".to_owned()), "{left:?}");
@@ -64,6 +69,16 @@ fn the_pages_data_commands_work_as_they_stand_there() {
     fs::remove_dir_all(home.project().join("data")).unwrap();
     home.tow(["-c", "eu", "-f", "we3v32", "u", "data/voc20"]).ok();
     assert!(there("act1-vigeastblob").contains(&"path/to/data/voc20/only-there".to_owned()));
+    // A file is known for one in every direction.
+    let names = there("act1-we3blob");
+    assert_eq!(names, ["path/to/data/voc20/deep/test.tsv", "path/to/data/voc20/only-there", "path/to/data/voc20/train.tsv"]);
+    write(&home, "data/single.txt", b"alone");
+    home.tow(["-c", "we3v32", "u", "data/single.txt"]).ok();
+    fs::remove_dir_all(home.project().join("data")).unwrap();
+    home.tow(["-c", "eu", "-f", "we3v32", "u", "data/single.txt"]).ok();
+    assert!(there("act1-vigeastblob").contains(&"path/to/data/single.txt".to_owned()));
+    home.tow(["-c", "we3v32", "rm", "data/single.txt", "--yes"]).ok();
+    assert_eq!(there("act1-we3blob"), names);
     let url = home.tow(["url", "data/one.txt"]);
     assert!(url.code == 0 && url.stdout.contains("sig="), "{url:?}");
 }

@@ -37,6 +37,19 @@ fn a_workspace_is_made_backed_up_lost_and_brought_back() {
     assert!(!home.path("before/round").exists() && folder.join("round").exists(), "the newest is where the workspace was, the older one beside it");
 }
 
+/// An environment beside the workspace, a line in the shell's file: nothing of it is in the workspace.
+#[test]
+fn a_set_up_that_leaves_the_workspace_empty_is_no_failure() {
+    let home = home();
+    let folder = home.path("scratch/work");
+    let made = home.tow(["scratch", "create", "work", "--path", folder.to_str().unwrap(), "--setup", "mkdir ../env", "--auto", "--every", "1h"]).ok();
+    assert!(home.path("scratch/env").is_dir() && made.stderr.contains("it is empty: `tow scratch backup work` once there is something in it"), "{made:?}");
+    assert_eq!((status(&home, "work")["auto"].as_str(), backups(&home, "work").len()), (Some("1h"), 0));
+    fs::write(folder.join("notes"), "first\n").unwrap();
+    home.tow(["scratch", "backup"]).ok();
+    assert_eq!(backups(&home, "work").len(), 1);
+}
+
 #[test]
 fn a_part_is_brought_back_beside_it() {
     let home = home();

@@ -42,8 +42,20 @@ fn an_allocation_has_what_the_settings_say() {
     let held = lab.tow(["alloc", "-n", "2", "--node", "c2", "--json"]).ok().json();
     assert_eq!(held["hosts"], serde_json::json!(["c2"]), "{held}");
     let id = held["id"].as_str().unwrap();
-    let job = lab.slurm().root("login", ["squeue", "-h", "-n", id, "-o", "%P|%C|%l|%T"]).ok().stdout;
-    assert_eq!(job.trim(), "main|4|6-00:00:00|RUNNING");
+    let job = lab.slurm().root("login", ["squeue", "-h", "-n", id, "-o", "%P|%C|%l|%b|%h|%T"]).ok().stdout;
+    assert_eq!(job.trim(), "main|4|6-00:00:00|gres:gpu:2|YES|RUNNING");
+    // `sinfo`, and who has it.
+    let nodes = lab.tow(["nodes", "--json"]).ok().json();
+    let names: Vec<&str> = nodes["nodes"].as_array().unwrap().iter().filter_map(|node| node["name"].as_str()).collect();
+    assert_eq!(names, ["c1", "c2", "c3"], "{nodes}");
+    let gpus = nodes["nodes"][1]["gpus"].as_array().unwrap();
+    assert_eq!(gpus.iter().filter(|gpu| gpu["run"] == id).count(), 2, "{nodes}");
+    lab.tow(["release", id]).ok();
+    // The same by options, which count over the settings.
+    let wide = lab.tow("alloc --nodes 2 --cpus 2 --memory 300M --time 90m --json".split(' ')).ok().json();
+    let id = wide["id"].as_str().unwrap();
+    let job = lab.slurm().root("login", ["squeue", "-h", "-n", id, "-o", "%D|%C|%m|%l|%T"]).ok().stdout;
+    assert_eq!((job.trim(), wide["hosts"].as_array().map(Vec::len)), ("2|4|300M|1:30:00|RUNNING", Some(2)), "{wide}");
     lab.tow(["release", id]).ok();
     // What the partition does not allow is refused, by the partition that counts.
     settings("14d", "main");

@@ -89,6 +89,32 @@ fn its_host_key_is_that_of_the_machine_behind_it() {
     home.tow(["tunnel", "close", "box"]).ok();
 }
 
+/// The toolkit's page has an entry written by hand. `ssh` has the same by itself, and looks at the host's key.
+#[test]
+fn the_entry_of_the_toolkits_page_is_there_by_itself() {
+    let (sshd, home) = (Sshd::start(), home());
+    let port = free_port().to_string();
+    let fixed = ["tunnel", "add", "gcr1234", "--to", "gcrazgdl1234", "--user", "DOMAIN.alice", "--open", "--port", &port, "--via-command", "--"];
+    home.tow(fixed.map(str::to_owned).into_iter().chain(socat(&sshd))).ok();
+    let config = home.state().ssh().join("config");
+    let said = std::process::Command::new("ssh").arg("-G").arg("-F").arg(&config).arg("tow-gcr1234").output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let known = home.state().ssh().join("known_hosts").display().to_string();
+    for (key, value) in [
+        ("hostname", "127.0.0.1"),
+        ("port", &port),
+        ("user", "DOMAIN.alice"),
+        ("hostkeyalias", "gcrazgdl1234"),
+        ("stricthostkeychecking", "accept-new"),
+        ("userknownhostsfile", &known),
+    ] {
+        let fits = |line: &str| line.split_once(' ').is_some_and(|(name, rest)| name == key && rest.split(' ').next() == Some(value));
+        assert!(said.lines().any(fits), "{key} {value}: {said}");
+    }
+    home.tow(["tunnel", "close", "gcr1234"]).ok();
+    nothing_is_left(&home);
+}
+
 #[test]
 fn one_that_ends_at_once_is_told_with_its_words() {
     let home = home();
@@ -141,6 +167,8 @@ fn the_azure_cli_is_understood() {
         ("", 121, ["the program `az` is not on this machine", "install-azure-cli"]),
         ("ERROR: Please run 'az login' to setup account.", 123, ["the Azure CLI is not signed in", "hint: az login"]),
         (extension, 121, ["lacks its extension `bastion`", "az extension add --name bastion"]),
+        (&extension.replace("bastion", "ssh"), 121, ["lacks its extension `ssh`", "az extension add --name ssh"]),
+        ("ERROR: 'tunnel' is misspelled or not recognized by the system.", 121, ["an old Azure CLI has no such command", "az upgrade"]),
     ] {
         let home = azure(said);
         let port = free_port().to_string();

@@ -162,6 +162,25 @@ fn old_verbs_work() {
     }
 }
 
+/// What the page's example has as `true` may be `false`: where that means nothing here, it is said with the reason.
+#[test]
+fn a_value_without_effect_is_told_where_it_lies() {
+    let home = home();
+    act_project(&home);
+    let text = super::import::AML.replace("use_custom_docker: true", "use_custom_docker: False").replace("use_cli_auth: True", "use_cli_auth: False");
+    home.write("aux_data/aml/aml.yaml", &text);
+    home.trust();
+    let line = 1 + text.lines().position(|line| line.starts_with("use_custom_docker")).unwrap();
+    let shown = home.tow(["config", "show"]).ok();
+    let why = "AML's own estimator does not exist here; the image below `docker` is used";
+    assert!(shown.stderr.contains(&format!("aml.yaml:{line}:")) && shown.stderr.contains(why), "{shown:?}");
+    assert_eq!(entry(&home, "clusters.aml.job.environment.image").0, "amsword/setup:py36pt16");
+    let report = home.tow(["import", "act", "aux_data/aml/aml.yaml", "--dry-run", "--json"]).ok().json()["reports"][0].clone();
+    assert_eq!(super::import::keys(&report, "not_mapped"), ["use_custom_docker"], "{report}");
+    let told = report["not_needed"].as_array().unwrap().iter().find(|line| line["key"] == "use_cli_auth").unwrap();
+    assert_eq!(told["says"], "the Azure CLI's login is what is used", "{report}");
+}
+
 #[test]
 fn two_account_files_of_one_name_are_two_stores() {
     let home = home();

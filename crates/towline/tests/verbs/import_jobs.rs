@@ -103,10 +103,44 @@ fn the_toolkits_older_form_is_read_whole() {
             ("datastores.research.account", "acct"),
             ("datastores.research.container", "box"),
             ("datastores.research.credential.sas", "keyring:research"),
+            ("sync.datastore", "research"),
+            ("sync.path", "alice/code"),
+            ("sync.ignore", "[data, logs]"),
         ],
     );
     let kept = everything(&home, "none").replace(&form.to_string(), "");
     assert!(kept.contains("keyring:research") && !kept.contains(CANARY));
+}
+
+/// Modes, tiers and machines as the pages spell them, not as the form's files do.
+#[test]
+fn the_words_of_the_toolkits_pages_are_taken_as_they_stand_there() {
+    let home = home();
+    for (tier, ours) in [("Premium", Tier::Premium), ("Standard", Tier::Standard), ("Basic", Tier::Basic)] {
+        let io = |name: &str, mode: &str| serde_json::json!({"name": name, "datastore": "research", "path": name, "mode": mode});
+        let form = serde_json::json!({
+            "cluster": {"workspace": "ws", "virtual_cluster": "msroctovc", "instance_type": "ND40_v2g1", "node_count": 1, "sla_tier": tier},
+            "io": [io("environment", "Read"), io("results", "Write"), io("blobmnt_fzy", "Mount"), io("copied", "Download")],
+            "experiment": {"name": "hoi_experiment_v1", "job_name": "hoi_training_run1", "script": ["true"]}
+        });
+        home.write("submit_jobs.json", &form.to_string());
+        home.tow(["import", "toolkit", "submit_jobs.json", "--force"]).ok();
+        let job = read(&home, "hoi_training_run1.tow.yaml");
+        let resources = &job.resources;
+        assert_eq!((resources.tier, resources.instance_type.as_deref(), resources.gpus_per_node), (Some(ours), Some("ND40_v2g1"), Some(1)));
+        assert!(resources.location.as_slice().is_empty(), "no location is the default one: {resources:?}");
+        let modes: Vec<(&str, IoMode, &[String])> = job.io.iter().map(|(name, io)| (name.as_str(), io.mode, io.options.as_slice())).collect();
+        let download = ["download".to_owned()];
+        assert_eq!(
+            modes,
+            [
+                ("blobmnt_fzy", IoMode::Mount, &[][..]),
+                ("copied", IoMode::Read, &download[..]),
+                ("environment", IoMode::Read, &[][..]),
+                ("results", IoMode::Write, &[][..])
+            ]
+        );
+    }
 }
 
 #[test]

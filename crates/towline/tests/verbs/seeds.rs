@@ -12,7 +12,7 @@ fn reader() -> Home {
     home.configure(&format!("default_cluster: aml\nclusters:\n  aml: {job}\n  c1: {cluster}\n  c2: {cluster}\n"));
     let programs = home.path("programs");
     fs::create_dir_all(&programs).unwrap();
-    for (name, text) in [("nvidia-smi", "#!/bin/sh\necho NVIDIA-SMI\n"), ("python", "#!/bin/sh\nexec sh \"$@\"\n")] {
+    for (name, text) in [("nvidia-smi", "#!/bin/sh\necho NVIDIA-SMI\n"), ("python", "#!/bin/sh\n[ \"$1\" != -m ] || shift 2\nexec sh \"$@\"\n")] {
         towline_testkit::program(&programs.join(name), text);
     }
     home.set("PATH", &format!("{}:/usr/bin:/bin", programs.display()));
@@ -60,6 +60,23 @@ fn the_lines_about_jobs_work_here_too() {
     // `-n` behind the verb's first word is the command's own.
     let own = ended(&home, &["echo", "-n", "8"]);
     assert_eq!(home.tow(["logs", &own, "--rank", "0"]).ok().stdout, "8");
+}
+
+/// Where qd's page has `mpirun -n 8 python train.py` on one's own machine, and `python -m torch.distributed.launch` as the other way.
+#[test]
+fn distributed_training_on_this_machine_needs_no_mpirun() {
+    let home = reader();
+    home.write("train.py", "echo \"rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE, node $NODE_RANK\"\n");
+    let ran = typed(&home, "-n 8 run python train.py").ok().stdout;
+    let mut lines: Vec<&str> = ran.lines().collect();
+    lines.sort_unstable();
+    let wanted: Vec<String> = (0..8).map(|rank| format!("[{rank}] rank {rank} of 8, node {}", rank / 4)).collect();
+    assert_eq!(lines, wanted);
+    // A launcher that starts the processes of a node itself is started once on each.
+    let ran = typed(&home, "-n 8 -single run python -m torch.distributed.launch train.py").ok().stdout;
+    let mut lines: Vec<&str> = ran.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] rank 0 of 2, node 0", "[1] rank 1 of 2, node 1"]);
 }
 
 #[test]

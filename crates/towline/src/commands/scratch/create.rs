@@ -60,8 +60,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     scratch::check(&format!("workspace `{}`", args.name), &workspace)?;
     let task = scratch::task(context, &args.name, &workspace, Act::Create { setup: args.setup.clone() })?;
-    let (path, had_files) = match scratch::perform(context, &task)? {
-        Outcome::Created { path, had_files } => (path, had_files),
+    let (path, has_files) = match scratch::perform(context, &task)? {
+        Outcome::Created { path, has_files } => (path, has_files),
         other => return super::unexpected(&args.name, &other),
     };
     scratch::save(context, &args.name, &workspace)?;
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut text = format!("workspace `{}`: {path}{place}\n", args.name);
     let mut json = serde_json::json!({ "workspace": args.name, "path": path, "on": args.on });
     let mut report_hints = Vec::new();
-    if had_files || !args.setup.is_empty() {
+    if has_files {
         let first = backup::back_up(context, &known, false)?;
         text += &first.text;
         json["backup"] = first.json;
