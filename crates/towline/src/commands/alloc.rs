@@ -24,6 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 #[command(after_help = "Examples:
   tow alloc -n 4 --time 8h      four GPUs for a day's work
   tow alloc --node c2           that very node
+  tow alloc --native=--exclusive    an option of the scheduler's own
   ssh tow-node                  once ~/.ssh/config includes what the hint names; editors have it too
   tow release                   let it go")]
 pub(crate) struct Args {
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// For how long.
     #[arg(long, value_name = "TIME")]
     time: Option<Span>,
+    /// An option of the scheduler's own; may be given several times.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    native: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -59,10 +63,9 @@ struct Allocated {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
-    let native = match &args.node {
-        Some(node) => [usual_options(context, args.cluster.as_deref())?, vec![format!("--nodelist={node}")]].concat(),
-        None => Vec::new(),
-    };
+    let asked: Vec<String> = args.native.iter().cloned().chain(args.node.iter().map(|node| format!("--nodelist={node}"))).collect();
+    // What is asked for stands beside what the configuration has for every job, not in its place.
+    let native = if asked.is_empty() { asked } else { [usual_options(context, args.cluster.as_deref())?, asked].concat() };
     let mut job = JobArgs::holding(args.cluster, args.gpus);
     job.nodes = args.nodes;
     job.cpus = args.cpus;

@@ -265,3 +265,17 @@ fn what_the_service_does_not_delete_is_not_forgotten() {
     assert!(gone.stdout.starts_with("removed 1 run(s)"), "{gone:?}");
     assert!(lab.aml.jobs().is_empty(), "it is gone there before it is forgotten here");
 }
+
+/// Whatever a colleague calls a job, it is only shown.
+#[test]
+fn a_name_of_a_stranger_commands_no_terminal() {
+    let lab = Lab::new();
+    lab.aml.put_job("sly_fox_1", "true", &json!({"displayName": "\u{1b}]0;taken\u{7}\u{202e}name", "experimentName": "plain"}));
+    let shown = patiently(60, "the job to be listed", || Some(lab.tow(["ps", "--remote", "--all"]).ok()).filter(|shown| shown.stdout.contains("taken")));
+    assert!(!shown.stdout.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
+    lab.tow(["adopt", "sly_fox_1"]).ok();
+    for words in [["ps", "--all"], ["show", "@"]] {
+        let shown = lab.tow(words).ok();
+        assert!(shown.stdout.contains("taken") && !shown.stdout.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
+    }
+}

@@ -151,3 +151,18 @@ fn a_run_whose_runner_dies_before_its_start_is_written_starts_once() {
     until("the run to end", || (home.state_of(&run) == "cancelled").then_some(()));
     check_once(&home, "runners died while nothing could be written");
 }
+
+/// Code that does not fit beside its snapshot: the advice is about room, not about damage.
+#[test]
+fn code_that_does_not_fit_is_explained_by_the_room_that_is_missing() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
+    let Some(_disk) = Disk::mount(&home.path("state"), 6 << 10) else {
+        return not_run("code on a small disk: nothing may be mounted here");
+    };
+    // Bytes that cannot be made smaller.
+    std::fs::write(home.project().join("weights"), towline_testkit::campaign::noise(3 << 20, 9)).unwrap();
+    let run = home.tow(["run", "true"]);
+    assert_ne!(run.code, 0, "{run:?}");
+    let why = home.tow(["why", "@"]).ok().stdout;
+    assert!(why.contains("are free at") && why.contains("next: make room") && !why.contains("snapshot check"), "{why}");
+}

@@ -57,6 +57,12 @@ fn an_allocation_has_what_the_settings_say() {
     let job = lab.slurm().root("login", ["squeue", "-h", "-n", id, "-o", "%D|%C|%m|%l|%T"]).ok().stdout;
     assert_eq!((job.trim(), wide["hosts"].as_array().map(Vec::len)), ("2|4|300M|1:30:00|RUNNING", Some(2)), "{wide}");
     lab.tow(["release", id]).ok();
+    // The scheduler's own options of one call count beside those of the settings.
+    let own = lab.tow(["alloc", "--native", "--comment=of-one-call", "--json"]).ok().json();
+    let id = own["id"].as_str().unwrap();
+    let job = lab.slurm().root("login", ["squeue", "-h", "-n", id, "-o", "%k|%P|%h"]).ok().stdout;
+    assert_eq!(job.trim(), "of-one-call|main|YES", "{own}");
+    lab.tow(["release", id]).ok();
     // What the partition does not allow is refused, by the partition that counts.
     settings("14d", "main");
     let refused = lab.tow(["alloc", "-n", "2"]);

@@ -261,3 +261,11 @@ fn a_malformed_file_is_named_with_line_and_column_and_nothing_is_written() {
     std::fs::write(home.project().join("raw"), b"a: \xff\n").unwrap();
     assert_eq!(home.tow(["import", "act", "raw"]).code, 121);
 }
+
+#[test]
+fn a_file_of_amlt_that_is_submitted_is_known_for_what_it_is() {
+    let home = home();
+    home.write("amlt.yaml", "description: x\ntarget: {service: sing, name: vc}\njobs:\n- {name: a, command: [python train.py]}\n");
+    let refused = home.tow(["submit", "-f", "amlt.yaml"]);
+    assert!(refused.code == 121 && refused.stderr.contains("tow import amlt amlt.yaml"), "{refused:?}");
+}

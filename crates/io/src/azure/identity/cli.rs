@@ -171,6 +171,20 @@ mod tests {
         assert_eq!(error.hints().len(), 2);
     }
 
+    /// The daemon was started from another shell, perhaps days ago.
+    #[test]
+    fn it_goes_the_way_of_the_shell_that_submits() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let az = folder.path().join("az");
+        std::fs::write(&az, "#!/bin/sh\necho \"ERROR: by $HTTPS_PROXY, not by [$NO_PROXY]\" >&2\nexit 1\n").expect("written");
+        std::fs::set_permissions(&az, std::fs::Permissions::from_mode(0o755)).expect("a program");
+        let given = [("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let network = Network::new(given.iter().map(|(name, value)| (name, value)));
+        let error = AzureCli { network, ..cli(folder.path(), None) }.ask("https://r").expect_err("it refuses");
+        assert!(error.to_string().contains("by http://proxy:3128, not by []"), "{error}");
+    }
+
     #[test]
     fn its_refusals_are_told_apart() {
         let cli = cli(Path::new("/"), Some("/home/u/my login"));
