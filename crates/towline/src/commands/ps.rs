@@ -1,5 +1,6 @@
 //! `tow ps`: runs, newest first.
 
+pub(crate) mod fold;
 mod remote;
 
 use super::Report;
@@ -16,7 +17,7 @@ use towline_core::{Error, Result};
 use towline_engine::history::{Filter, Target};
 use towline_wire::report::{Run, Runs};
 
-/// List runs, newest first.
+/// List runs, newest first; a sweep is one row.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   tow ps                               the newest fifty
@@ -61,7 +62,9 @@ impl Args {
         self
     }
     /// `tow query` without a run.
-    pub(crate) const fn everything(limit: Option<u32>) -> Self {
+    pub(crate) fn everything(limit: Option<u32>) -> Self {
+        // Each run for itself, as those who are used to it read it.
+        let limit = Some(limit.unwrap_or_else(|| u32::try_from(SHOWN).unwrap_or(u32::MAX)));
         Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit, all: false, remote: false, user: None }
     }
 }
@@ -78,14 +81,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some(name) = &args.cluster {
         context.check_cluster(name)?;
     }
-    let filter = filter(context, args)?;
+    let mut filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
         return Ok(with_workspaces(context, Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello")));
     };
     let mut records = history.list(&filter)?;
+    // Whoever asks for so many runs, or for the runs of one sweep, gets them one by one.
+    let folds = !context.json && !args.all && args.limit.is_none() && args.run.is_none() && records.iter().any(|record| record.sweep.is_some());
+    if folds {
+        filter.limit = Some(fold::LOOKED_AT);
+        records = history.list(&filter)?;
+    }
     freshen(context, &history, &mut records)?;
     // What ended meanwhile may not fit any more.
     records.retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
+    if folds {
+        return Ok(with_workspaces(context, with_stale(folded(&records), &records)));
+    }
     let more = filter.limit.is_some_and(|limit| records.len() >= limit);
     if more {
         records.truncate(limit_of(args));
@@ -98,10 +110,33 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     } else if more {
         report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
     }
-    for (cluster, since, why) in stale(&records) {
-        report = report.hint(format!("`?`: {cluster} was last heard of at {}: {why}", crate::local_time::shown(since)));
+    Ok(with_workspaces(context, with_stale(report, &records)))
+}
+
+/// For people: a sweep is one row.
+fn folded(records: &[RunRecord]) -> Report {
+    let entries = fold::folded(records);
+    let now = towline_host::clock::now();
+    let mut table = new_table();
+    entries.iter().take(SHOWN).for_each(|entry| table.row(entry.row(now)));
+    let mut report = Report::new(table.render(), &Runs { runs: Vec::new() });
+    if entries.is_empty() {
+        report.text.clear();
+        report = report.hint("no run fits");
     }
-    Ok(with_workspaces(context, report))
+    if entries.iter().take(SHOWN).any(fold::Entry::is_sweep) {
+        report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
+    }
+    if entries.len() > SHOWN || records.len() >= fold::LOOKED_AT {
+        report = report.hint(format!("{} shown; more with --limit N or --all", entries.len().min(SHOWN)));
+    }
+    report
+}
+
+fn with_stale(report: Report, records: &[RunRecord]) -> Report {
+    stale(records)
+        .into_iter()
+        .fold(report, |report, (cluster, since, why)| report.hint(format!("`?`: {cluster} was last heard of at {}: {why}", crate::local_time::shown(since))))
 }
 
 /// Who looks at runs also hears of backups that fail.
@@ -157,9 +192,13 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
     }
 }
 
+fn new_table() -> Table {
+    Table::new(&["ID", "NAME", "STATE", "TRY", "GPUS", "CLUSTER", "AGE", "TOOK", "VALUES", "COMMAND"])
+}
+
 /// The table of runs.
 pub(crate) fn table(records: &[RunRecord], now: Moment) -> String {
-    let mut table = Table::new(&["ID", "NAME", "STATE", "TRY", "GPUS", "CLUSTER", "AGE", "TOOK", "VALUES", "COMMAND"]);
+    let mut table = new_table();
     for record in records {
         table.row(row(record, now));
     }

@@ -1,5 +1,7 @@
 //! `tow why`: why a run waits, why it failed, what to do next.
 
+mod sweep;
+
 use super::{Report, logs};
 use crate::context::Context;
 use crate::failure::{self, Told};
@@ -13,7 +15,7 @@ use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Form, LogError};
 use towline_core::{Error, Result};
-use towline_engine::history::History;
+use towline_engine::history::{History, Target};
 use towline_wire::daemon::{Explanation, Reply, Request};
 
 /// Tell why a run is waiting or why it failed, and what to do next.
@@ -55,7 +57,12 @@ struct Why {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
+    let target = history.find_to_read(&args.run)?;
+    if let Target::Sweep(id, mut runs) = target {
+        freshen(context, &history, &mut runs)?;
+        return Ok(sweep::explain(&id, &runs));
+    }
+    let mut records = [logs::one_run(target)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     let has_logs = record.state.attempt > 0 && (record.state.phase.is_ended() || record.state.held_until.is_some());

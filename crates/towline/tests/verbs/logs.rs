@@ -241,7 +241,7 @@ fn progress_bars_of_several_ranks_are_shown_as_they_are_drawn() {
 fn of_a_sweep_it_says_which_runs_there_are() {
     let home = home();
     let id = ended(&home, &["--sweep", "a=0,1,2", "sh", "-c", "exit ${{a}}"]);
-    for verb in ["logs", "why", "show"] {
+    for verb in ["logs", "show"] {
         let refused = home.tow([verb, &id]);
         assert_eq!(refused.code, 122, "{verb}");
         let short = super::short(&id);

@@ -125,9 +125,10 @@ fn options_of_ps_may_stand_before_it() {
 fn more_than_fit_is_told_and_only_then() {
     let home = home();
     let sweep = ended(&home, &["--sweep", "a=1-51", "true"]);
-    let output = home.tow(["ps"]).ok();
+    let output = home.tow(["ps", "--limit", "50"]).ok();
     assert_eq!(output.stdout.lines().count(), 51, "fifty and the head");
-    assert!(output.stderr.contains("--all"), "{}", output.stderr);
+    assert!(output.stderr.contains("50 shown; more with --limit N or --all"), "{}", output.stderr);
+    assert_eq!(home.tow(["query"]).ok().stdout.lines().count(), 51, "as those who are used to it read it");
     assert_eq!(home.tow(["ps", "--all"]).ok().stdout.lines().count(), 52);
     assert_eq!(home.tow(["ps", &sweep]).ok().stdout.lines().count(), 52, "a sweep is listed whole");
     assert_eq!(home.tow(["ps", "--limit", "51"]).ok().stderr, "", "all of them were shown");
@@ -185,4 +186,30 @@ fn wide_and_long_names_leave_the_columns_in_line() {
     let columns: Vec<_> = table.lines().skip(1).map(column).collect();
     assert_eq!(columns.len(), 3);
     assert!(columns.iter().all(|at| *at == columns[0] && at.is_some_and(|at| at < 60)), "{table}");
+}
+
+#[test]
+fn a_sweep_is_one_row_with_its_counts() {
+    let home = home();
+    let alone = ended(&home, &["true"]);
+    let sweep = home.tow(["submit", "--sweep", "a=1-60", "sh", "-c", "test ${{a}} -gt 3"]).ok().id();
+    home.tow(["wait", &sweep]);
+    let after = ended(&home, &["--name", "newest", "true"]);
+    let shown = home.tow(["ps"]).ok();
+    let rows: Vec<&str> = shown.stdout.lines().skip(1).collect();
+    let short = |id: &str| id[id.len() - 5..].to_owned();
+    assert_eq!(rows.len(), 3, "{}", shown.stdout);
+    assert!(rows[0].starts_with(&short(&after)) && rows[2].starts_with(&short(&alone)), "in its place: {}", shown.stdout);
+    assert!(rows[1].starts_with(&short(&sweep)) && rows[1].contains("3 failed, 57 succeeded") && rows[1].contains("60 runs"), "{}", shown.stdout);
+    assert!(shown.stderr.contains("tow ps ID"), "{}", shown.stderr);
+    // Programs read runs, and so does whoever asks for them.
+    assert_eq!(home.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 50);
+    assert_eq!(home.tow(["ps", &sweep]).ok().stdout.lines().count(), 61);
+    assert_eq!(home.tow(["ps", "--state", "failed"]).ok().stdout.lines().nth(1).map(|row| row.contains("3 failed")), Some(true));
+
+    let why = home.tow(["why", &sweep]).ok();
+    assert!(why.stdout.contains("60 runs: 3 failed, 57 succeeded"), "{why:?}");
+    assert!(why.stdout.contains("3 failed: rank 0 left with code 1") && why.stdout.contains("next: tow why"), "{why:?}");
+    let json = home.tow(["why", &sweep, "--json"]).ok().json();
+    assert_eq!((json["failures"][0]["runs"].as_array().map(Vec::len), &json["failures"][0]["reason"]), (Some(3), &"exit_code".into()), "{json}");
 }

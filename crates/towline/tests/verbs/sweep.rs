@@ -92,7 +92,7 @@ fn one_run_of_a_sweep_can_be_named() {
 fn verbs_that_show_one_run_say_which_ones_there_are() {
     let home = home();
     let sweep = ended(&home, &["--sweep", "a=1,2", "true"]);
-    for verb in ["logs", "show", "why", "query"] {
+    for verb in ["logs", "show", "query"] {
         let output = home.tow([verb, &sweep]);
         assert_eq!((output.code, output.stdout.as_str()), (122, ""), "{verb}");
         assert!(output.stderr.contains("sweep of 2 runs") && output.stderr.contains(&format!("{}-1", &sweep[sweep.len() - 5..])), "{verb}: {}", output.stderr);
