@@ -65,7 +65,7 @@ fn sweep_row(sweep: &RunId, runs: &[&RunRecord], now: Moment) -> Vec<(String, Pa
     vec![
         (sweep.short().to_owned(), Paint::Bold),
         plain(columns::cut(&first.name, LONGEST_NAME)),
-        (counted(runs.iter().copied()), state_paint(worst)),
+        (counted(runs), state_paint(worst)),
         plain(String::new()),
         plain(if gpus > 0 { gpus.to_string() } else { String::new() }),
         plain(if first.cluster == "local" { String::new() } else { first.cluster.clone() }),
@@ -77,8 +77,8 @@ fn sweep_row(sweep: &RunId, runs: &[&RunRecord], now: Moment) -> Vec<(String, Pa
 }
 
 /// `3 failed, 12 running`
-pub(crate) fn counted<'a>(runs: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
-    let count = |word: &str| runs.clone().filter(|run| run.state.phase.word() == word).count();
+pub(crate) fn counted(runs: &[&RunRecord]) -> String {
+    let count = |word: &str| runs.iter().filter(|run| run.state.phase.word() == word).count();
     let counts = STATES.into_iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
     counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
