@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 31] = [
+const FOR_TESTS: [(&str, &str); 32] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -24,6 +24,8 @@ const FOR_TESTS: [(&str, &str); 31] = [
     ("newuidmap", "uidmap"),
     ("busybox", "busybox-static"),
     ("git", "git"),
+    // What an older tool kept workspaces in.
+    ("lz4", "lz4"),
     ("mkfs.btrfs", "btrfs-progs"),
     // A Slurm cluster in namespaces of its own; the machine itself runs none of these daemons.
     ("slurmctld", "slurmctld"),
