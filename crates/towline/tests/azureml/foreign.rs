@@ -46,6 +46,7 @@ fn a_colleagues_run_can_be_followed() {
     let record = lab.ended(&id);
     assert_eq!((record["state"].as_str(), record["exit_code"].as_i64()), (Some("failed"), Some(4)), "{record}");
     assert_eq!(lab.log(&id, 1, 0), "of bob\n");
+    lab.until_gone(&id);
     lab.tow(["get", &id, "outputs/x", "--to", "here"]).ok();
     assert_eq!(lab.home.read("here/outputs/x"), "good\n");
 }

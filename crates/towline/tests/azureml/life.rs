@@ -233,6 +233,7 @@ fn nodes_whose_mounts_see_nothing_of_each_other_tell_all() {
         for node in 0..3 {
             assert_eq!(lab.log(&run, 1, node), format!("node {node} of 3\n{}", lines(2000, "")), "{flavour}");
         }
+        lab.until_gone(&run);
         lab.tow(["get", &run, "outputs", "--to", flavour]).ok();
         assert_eq!(lab.home.read(&format!("{flavour}/outputs/of-0")), "0\n");
     }
@@ -287,6 +288,7 @@ fn is_enough(image: Image) {
         let run = lab.tow(["-c", flavour, "submit", "--nodes", "2", "sh", "train.sh"]).ok().id();
         assert_eq!(lab.ended(&run)["state"], "succeeded", "{flavour}: {}", lab.aml.last_words(&run));
         assert_eq!(lab.log(&run, 1, 1), format!("{expected}\nnode 1\n"), "{flavour}");
+        lab.until_gone(&run);
         lab.tow(["get", &run, "outputs/kept", "--to", flavour]).ok();
         assert_eq!(lab.home.read(&format!("{flavour}/outputs/kept")), "kept\n");
         let script = lab.home.submit_file(&format!("cluster: {flavour}\nenvironment: {{setup: ['echo ready > ready']}}\nscript: cat ready\n"), &[]);
