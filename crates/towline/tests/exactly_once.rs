@@ -152,7 +152,9 @@ impl Campaign {
             return;
         }
         let id = long.id();
-        until("the long run to start or its daemon to die", || (self.has_started(&id) || self.home.daemon().is_none()).then_some(()));
+        // Its runner may be killed before anything of it starts, which ends it.
+        let has_ended = || !self.home.show(&id)["ended"].is_null();
+        until("the long run to start or its daemon to die", || (self.has_started(&id) || self.home.daemon().is_none() || has_ended()).then_some(()));
         // The search that finds nobody at the end finds somebody who is there.
         assert!(point.starts_with("runner.") || !self.has_started(&id) || !self.home.job_processes().is_empty(), "{id} runs, and nobody is seen");
         if scenario == Scenario::Abort {
