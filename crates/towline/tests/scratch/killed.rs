@@ -56,7 +56,7 @@ impl Campaign {
         let (home, random) = (home(), Seeded(seed()));
         let tree = Tree::new(home.path("scratch/work"), seed(), None);
         let out = home.path("out");
-        Self { home, tree, random, states: BTreeMap::new(), out, took: Duration::from_millis(500), slurm: None, kills: 0, cut_short: 0 }
+        Self { home, tree, random, states: BTreeMap::new(), out, took: Duration::ZERO, slurm: None, kills: 0, cut_short: 0 }
     }
 
     /// On a node, which has the folder from this machine so that we see it.
@@ -71,7 +71,7 @@ impl Campaign {
             random: Seeded(seed()),
             states: BTreeMap::new(),
             out: shared.join("out"),
-            took: Duration::from_secs(2),
+            took: Duration::ZERO,
             slurm: Some(slurm),
             kills: 0,
             cut_short: 0,
@@ -87,6 +87,23 @@ impl Campaign {
         self.home.tow(&words).ok();
         self.judge("the first");
         assert_eq!(self.states.len(), 1);
+        self.tree.change();
+        let begun = Instant::now();
+        self.home.tow(["scratch", "backup", "work"]).ok();
+        self.took = begun.elapsed();
+        self.judge("the second");
+    }
+
+    /// Each fault in turn, at random moments, until some backup was cut short: how many are is up
+    /// to the moments.
+    fn random_rounds(&mut self, faults: &[Fault], count: usize) {
+        const MOST: usize = 60;
+        for (number, fault) in faults.iter().cycle().enumerate() {
+            if number >= count && (self.cut_short > 0 || number >= MOST) {
+                break;
+            }
+            self.round(*fault);
+        }
     }
 
     /// A change, and its backup with a fault in it.
@@ -101,7 +118,7 @@ impl Campaign {
         if !matches!(fault, Fault::Point(_)) {
             // What strikes over there takes a moment to get there.
             let most = usize::try_from(self.took.as_millis()).unwrap() * if self.slurm.is_some() { 7 } else { 11 } / 10;
-            std::thread::sleep(Duration::from_millis(self.random.next(most) as u64));
+            std::thread::sleep(Duration::from_millis(self.random.next(most.max(1)) as u64));
             self.strike(fault, &mut child);
         }
         let output = Output::from(child.wait_with_output().unwrap());
@@ -209,9 +226,7 @@ fn a_backup_that_is_killed_here_leaves_the_last_good_one() {
     for point in WORKSPACE_POINTS {
         campaign.round(Fault::Point(point));
     }
-    for _ in 0..if is_soak() { 50 } else { 6 } {
-        campaign.round(Fault::KillClient);
-    }
+    campaign.random_rounds(&[Fault::KillClient], if is_soak() { 50 } else { 6 });
     campaign.end("backups killed here");
 }
 
@@ -224,8 +239,6 @@ fn a_backup_whose_node_or_link_fails_leaves_the_last_good_one() {
         campaign.round(Fault::Point(point));
     }
     let faults = [Fault::KillClient, Fault::KillFar, Fault::DropConnections, Fault::CutLink, Fault::PowerCut];
-    for number in 0..if is_soak() { 50 } else { faults.len() } {
-        campaign.round(faults[number % faults.len()]);
-    }
+    campaign.random_rounds(&faults, if is_soak() { 50 } else { faults.len() });
     campaign.end("backups of a node");
 }
