@@ -4,6 +4,7 @@
 use crate::continues::{Mark, Marked, is_overtaken};
 use crate::digest::Digest;
 use crate::manifest::{Flavor, Kind, Manifest, Piece, Top};
+use crate::pending_deletion;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::reading::{Read, Reading};
@@ -198,17 +199,11 @@ impl Backing<'_> {
     /// Whether the newest backup may stand for a workspace that did not change: nothing of it was
     /// found damaged since, and put on a list.
     fn is_built_on(&self, at: i64, digest: Digest) -> Result<bool> {
-        let mut doomed: HashSet<Digest> = HashSet::new();
-        for list in self.store.list(BlobKind::Doom)? {
-            if matches!(list.blob, Blob::Doom(since, _) if since >= at) {
-                let bytes = self.store.get(&list.blob)?.unwrap_or_default();
-                doomed.extend(bytes.as_chunks::<32>().0.iter().map(|pack| Digest(*pack)));
-            }
-        }
-        if doomed.is_empty() {
+        let listed: HashSet<Digest> = pending_deletion::packs_since(self.store, at)?.into_iter().map(|(pack, _)| pack).collect();
+        if listed.is_empty() {
             return Ok(true);
         }
-        Ok(crate::root::read(self.store, &Blob::Backup(at, digest)).is_ok_and(|root| !root.packs.iter().any(|pack| doomed.contains(pack))))
+        Ok(crate::root::read(self.store, &Blob::Backup(at, digest)).is_ok_and(|root| !root.packs.iter().any(|pack| listed.contains(pack))))
     }
 
     fn manifest(&self, top: Top, found: &[Found], mut pieces: Vec<Option<Vec<Piece>>>, twins: &HashMap<usize, usize>) -> Result<Manifest> {

@@ -3,6 +3,7 @@
 use crate::digest::Digest;
 use crate::manifest::Kind;
 use crate::pack::{Frame, unpack};
+use crate::pending_deletion;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::prune::roots;
@@ -77,7 +78,11 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
         progress.add_file();
         progress.add_bytes(pack.size);
     }
-    let set_aside = if only.is_none() && !wrong.is_empty() { set_aside_before(store)? } else { BTreeSet::new() };
+    let set_aside = if only.is_none() && !wrong.is_empty() {
+        pending_deletion::packs_since(store, i64::MIN)?.into_iter().map(|(pack, _)| pack).collect()
+    } else {
+        BTreeSet::new()
+    };
     checked.damage.extend(report(store, &wrong, &sound, &set_aside)?);
     checked.packs_damaged = wrong.keys().map(|(pack, _)| *pack).collect();
     checked.packs_damaged.dedup();
@@ -99,11 +104,7 @@ pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<
     let mut gone: Vec<Blob> = checked.damage.iter().flat_map(|damage| damage.touches.iter().map(|(id, _)| *id)).collect();
     gone.sort_unstable();
     gone.dedup();
-    if !checked.packs_damaged.is_empty() {
-        // On the list first, so that nobody builds on them.
-        let bytes: Vec<u8> = checked.packs_damaged.iter().flat_map(|pack| pack.0).collect();
-        store.put(&Blob::Doom(now, Digest::of(&bytes)), &bytes)?;
-    }
+    pending_deletion::announce(store, &checked.packs_damaged, now)?;
     store.delete(&gone)?;
     store.delete(&checked.packs_damaged.iter().map(|pack| Blob::Pack(*pack)).collect::<Vec<_>>())?;
     Ok(gone)
@@ -114,10 +115,7 @@ pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<
 /// packs and roots that were.
 pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<usize> {
     let unreadable: Vec<Blob> = checked.damage.iter().flat_map(|damage| &damage.touches).filter(|(_, files)| files.is_empty()).map(|(root, _)| *root).collect();
-    if !checked.packs_damaged.is_empty() {
-        let bytes: Vec<u8> = checked.packs_damaged.iter().flat_map(|pack| pack.0).collect();
-        store.put(&Blob::Doom(now, Digest::of(&bytes)), &bytes)?;
-    }
+    pending_deletion::announce(store, &checked.packs_damaged, now)?;
     store.delete(&unreadable)?;
     Ok(unreadable.len() + checked.packs_damaged.len())
 }
@@ -144,16 +142,6 @@ fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &BTreeMap<u64, Fram
         wrong.insert((digest, NOWHERE), "other bytes than were stored, in a part that nothing needs".to_owned());
     }
     Ok(())
-}
-
-/// Packs that nothing is built on any more.
-fn set_aside_before(store: &dyn BlobStore) -> Result<BTreeSet<Digest>> {
-    let mut packs = BTreeSet::new();
-    for list in store.list(BlobKind::Doom)? {
-        let bytes = store.get(&list.blob)?.unwrap_or_default();
-        packs.extend(bytes.as_chunks::<32>().0.iter().map(|pack| Digest(*pack)));
-    }
-    Ok(packs)
 }
 
 fn report(store: &dyn BlobStore, wrong: &Wrong, sound: &[Blob], set_aside: &BTreeSet<Digest>) -> Result<Vec<Damage>> {

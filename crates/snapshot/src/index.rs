@@ -21,7 +21,7 @@ pub(crate) struct Index {
     frames: Vec<(Digest, Frame)>,
     chunks: HashMap<Digest, (u32, u32)>,
     /// Lists of given-up packs that were heeded.
-    dooms: HashMap<Digest, HashSet<Digest>>,
+    pending_deletion: HashMap<Digest, HashSet<Digest>>,
     /// What the file holds is not worth reading again.
     rewrite: bool,
     records: Vec<(Digest, Vec<u8>)>,
@@ -30,7 +30,8 @@ pub(crate) struct Index {
 impl Index {
     /// Reads what is whole; a torn or damaged end is left out.
     pub(crate) fn load(file: &Path) -> Result<Self> {
-        let mut index = Self { file: file.to_owned(), frames: Vec::new(), chunks: HashMap::new(), dooms: HashMap::new(), rewrite: false, records: Vec::new() };
+        let mut index =
+            Self { file: file.to_owned(), frames: Vec::new(), chunks: HashMap::new(), pending_deletion: HashMap::new(), rewrite: false, records: Vec::new() };
         let bytes = match fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
@@ -56,7 +57,7 @@ impl Index {
         let count = record.number()?;
         if count == 0 {
             let packs = (0..record.count()?).map(|_| record.digest()).collect::<Result<_, _>>()?;
-            self.dooms.insert(name, packs);
+            self.pending_deletion.insert(name, packs);
             return record.end();
         }
         for _ in 0..count {
@@ -75,7 +76,7 @@ impl Index {
     }
 
     fn insert(&mut self, pack: Digest, frame: Frame, parts: &[Part]) {
-        if self.is_doomed(&pack) {
+        if self.is_pending_deletion(&pack) {
             return;
         }
         let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
@@ -100,13 +101,13 @@ impl Index {
         self.chunks.contains_key(digest)
     }
 
-    pub(crate) fn knows_doom(&self, name: &Digest) -> bool {
-        self.dooms.contains_key(name)
+    pub(crate) fn knows_list(&self, name: &Digest) -> bool {
+        self.pending_deletion.contains_key(name)
     }
 
     /// Whether a pack of that name was ever given up: it may be about to go.
-    pub(crate) fn is_doomed(&self, pack: &Digest) -> bool {
-        self.dooms.values().any(|packs| packs.contains(pack))
+    pub(crate) fn is_pending_deletion(&self, pack: &Digest) -> bool {
+        self.pending_deletion.values().any(|packs| packs.contains(pack))
     }
 
     /// A pack that is in the store by now.
@@ -126,10 +127,10 @@ impl Index {
     }
 
     /// Strikes packs that were given up.
-    pub(crate) fn doom(&mut self, name: Digest, packs: HashSet<Digest>) {
+    pub(crate) fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
         let frames = &self.frames;
         self.chunks.retain(|_, (frame, _)| frames.get(*frame as usize).is_some_and(|(pack, _)| !packs.contains(pack)));
-        self.dooms.insert(name, packs);
+        self.pending_deletion.insert(name, packs);
         self.rewrite = true;
     }
 
@@ -196,7 +197,7 @@ impl Index {
     }
 
     fn write_whole(&self, out: &mut Vec<u8>) {
-        for (name, packs) in &self.dooms {
+        for (name, packs) in &self.pending_deletion {
             let mut payload = name.0.to_vec();
             put_number(&mut payload, 0);
             put_number(&mut payload, packs.len() as u64);

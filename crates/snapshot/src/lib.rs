@@ -16,6 +16,7 @@ mod index;
 pub mod layout;
 pub mod manifest;
 pub mod pack;
+mod pending_deletion;
 pub mod problem;
 pub mod progress;
 pub mod prune;

@@ -1,15 +1,16 @@
 //! Dropping snapshots: a plan first, then the act. A pack goes only when no snapshot that stays
 //! needs any part of it.
 //!
-//! Where others use the store, packs are first put on a list of the doomed, and deleted by a later
+//! Where others use the store, packs are first put on a list of pending deletions, and deleted by a later
 //! prune if nobody has come to need them: whoever takes a snapshot reads these lists and does not
 //! build on what is on them.
 
 use crate::digest::Digest;
-use crate::problem::{Problem, Result};
+use crate::pending_deletion;
+use crate::problem::Result;
 use crate::root::read;
 use crate::store::{Blob, BlobKind, BlobStore, Stored};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What would go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct PrunePlan {
     /// Packs to delete now.
     pub packs: Vec<(Digest, u64)>,
     /// Packs to put on the list: deleted by a later prune.
-    pub doomed: Vec<(Digest, u64)>,
+    pub newly_listed: Vec<(Digest, u64)>,
     /// Snapshots that stay.
     pub kept: usize,
 }
@@ -31,7 +32,7 @@ impl PrunePlan {
         roots + self.packs.iter().map(|(_, size)| size).sum::<u64>()
     }
     pub const fn is_empty(&self) -> bool {
-        self.snapshots.is_empty() && self.packs.is_empty() && self.doomed.is_empty()
+        self.snapshots.is_empty() && self.packs.is_empty() && self.newly_listed.is_empty()
     }
 }
 
@@ -65,7 +66,12 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
             plan.snapshots.push((stored.blob, stored.size));
         }
     }
-    let doomed = doomed_since(store, policy)?;
+    let mut listed: HashMap<Digest, i64> = HashMap::new();
+    if policy.grace.is_some() {
+        for (pack, since) in pending_deletion::packs_since(store, i64::MIN)? {
+            listed.entry(pack).or_insert(since);
+        }
+    }
     for stored in store.list(BlobKind::Pack)? {
         let Blob::Pack(digest) = stored.blob else { continue };
         if needed.contains(&digest) {
@@ -79,10 +85,10 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
         if stored.changed.is_none_or(|changed| policy.now - changed < grace) {
             continue;
         }
-        match doomed.get(&digest) {
+        match listed.get(&digest) {
             Some(since) if policy.now - since >= grace => plan.packs.push((digest, stored.size)),
             Some(_) => {}
-            None => plan.doomed.push((digest, stored.size)),
+            None => plan.newly_listed.push((digest, stored.size)),
         }
     }
     Ok(plan)
@@ -95,30 +101,11 @@ pub(crate) fn roots(store: &dyn BlobStore) -> Result<Vec<Stored>> {
     Ok(roots)
 }
 
-fn doomed_since(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<std::collections::HashMap<Digest, i64>> {
-    let mut doomed = std::collections::HashMap::new();
-    if policy.grace.is_none() {
-        return Ok(doomed);
-    }
-    for list in store.list(BlobKind::Doom)? {
-        let Blob::Doom(at, _) = list.blob else { continue };
-        let bytes = store.get(&list.blob)?.unwrap_or_default();
-        for part in bytes.chunks_exact(32) {
-            let pack = Digest(part.try_into().map_err(|_| Problem::damaged("a list of packs", "odd length"))?);
-            doomed.entry(pack).or_insert(at);
-        }
-    }
-    Ok(doomed)
-}
-
 /// Carries a plan out. Roots go first: what is interrupted leaves packs that nobody needs, which
 /// the next prune finds, and never a snapshot without its content.
 pub fn carry_out(store: &dyn BlobStore, plan: &PrunePlan, policy: &Policy<'_>) -> Result<()> {
-    let gone: Vec<Digest> = plan.packs.iter().chain(&plan.doomed).map(|(pack, _)| *pack).collect();
-    if !gone.is_empty() {
-        let bytes: Vec<u8> = gone.iter().flat_map(|pack| pack.0).collect();
-        store.put(&Blob::Doom(policy.now, Digest::of(&bytes)), &bytes)?;
-    }
+    let gone: Vec<Digest> = plan.packs.iter().chain(&plan.newly_listed).map(|(pack, _)| *pack).collect();
+    pending_deletion::announce(store, &gone, policy.now)?;
     store.delete(&plan.snapshots.iter().map(|(root, _)| *root).collect::<Vec<_>>())?;
     store.delete(&plan.packs.iter().map(|(pack, _)| Blob::Pack(*pack)).collect::<Vec<_>>())
 }

@@ -241,7 +241,7 @@ impl<'a> Reading<'a> {
             if self.is_over() {
                 continue;
             }
-            if self.index.lock().unwrap_or_else(PoisonError::into_inner).is_doomed(&pack.digest) {
+            if self.index.lock().unwrap_or_else(PoisonError::into_inner).is_pending_deletion(&pack.digest) {
                 // One of that name may be deleted any moment.
                 pack.rename(self.options.now);
             }

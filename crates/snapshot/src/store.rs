@@ -19,8 +19,8 @@ pub enum Blob {
     Root(Digest),
     /// The same of a workspace, named by its moment in milliseconds, then its id.
     Backup(i64, Digest),
-    /// A list of packs that are given up, named by its moment and the digest of its bytes.
-    Doom(i64, Digest),
+    /// A list of packs that are about to be deleted, named by its moment and the digest of its bytes.
+    PendingDeletion(i64, Digest),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum BlobKind {
     Pack,
     Root,
     Backup,
-    Doom,
+    PendingDeletion,
 }
 
 impl BlobKind {
@@ -37,7 +37,7 @@ impl BlobKind {
             Self::Pack => "packs",
             Self::Root => "snapshots",
             Self::Backup => "backups",
-            Self::Doom => "doomed",
+            Self::PendingDeletion => "doomed",
         }
     }
 }
@@ -51,7 +51,7 @@ impl Blob {
             }
             Self::Root(digest) => format!("snapshots/{digest}"),
             Self::Backup(at, digest) => format!("backups/{at:020}-{digest}"),
-            Self::Doom(at, digest) => format!("doomed/{at:020}-{digest}"),
+            Self::PendingDeletion(at, digest) => format!("doomed/{at:020}-{digest}"),
         }
     }
 
@@ -63,7 +63,7 @@ impl Blob {
             "backups" | "doomed" => {
                 let (at, digest) = rest.split_once('-')?;
                 let (at, digest) = (at.parse().ok()?, Digest::parse(digest)?);
-                if folder == "backups" { Self::Backup(at, digest) } else { Self::Doom(at, digest) }
+                if folder == "backups" { Self::Backup(at, digest) } else { Self::PendingDeletion(at, digest) }
             }
             _ => return None,
         };
@@ -76,7 +76,7 @@ impl Blob {
             Self::Pack(_) => "pack",
             Self::Root(_) => "snapshot",
             Self::Backup(..) => "backup",
-            Self::Doom(..) => "list",
+            Self::PendingDeletion(..) => "list",
         };
         format!("{what} {}", self.digest().short())
     }
@@ -84,7 +84,7 @@ impl Blob {
     /// What it holds is known by this.
     pub const fn digest(&self) -> Digest {
         match self {
-            Self::Pack(digest) | Self::Root(digest) | Self::Backup(_, digest) | Self::Doom(_, digest) => *digest,
+            Self::Pack(digest) | Self::Root(digest) | Self::Backup(_, digest) | Self::PendingDeletion(_, digest) => *digest,
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn names_read_back_and_nothing_else_does() {
         let digest = Digest::of(b"x");
-        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Backup(1_700_000_000_000, digest), Blob::Doom(1_700_000_000_000, digest)] {
+        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Backup(1_700_000_000_000, digest), Blob::PendingDeletion(1_700_000_000_000, digest)] {
             assert_eq!(Blob::parse(&blob.path()), Some(blob));
         }
         for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {

@@ -4,6 +4,7 @@ use crate::digest::Digest;
 use crate::index::Index;
 use crate::manifest::{Entry, Kind, Manifest, Piece};
 use crate::pack::Squeeze;
+use crate::pending_deletion;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::prune::roots;
@@ -11,7 +12,7 @@ use crate::reading::{Read, Reading};
 use crate::root::{About, Place, Root, read};
 use crate::rules::Rules;
 use crate::stat_cache::{self, Known};
-use crate::store::{Blob, BlobKind, BlobStore};
+use crate::store::{Blob, BlobStore};
 use crate::walk::{Found, FoundKind, LeftOut, Limits, Stamp, Walked, join, walk};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -95,14 +96,12 @@ pub fn take_walked(root: &Path, walked: Walked, store: &dyn BlobStore, options: 
 pub(crate) fn open_index(store: &dyn BlobStore, file: &Path) -> Result<Index> {
     let mut index = Index::load(file)?;
     let is_new = !file.exists() || index.is_partial();
-    for doomed in store.list(BlobKind::Doom)? {
-        // By moment and content: the same packs may be given up twice.
-        let name = Digest::of(doomed.blob.path().as_bytes());
-        if index.knows_doom(&name) {
-            continue;
+    for (_, list) in pending_deletion::lists(store)? {
+        // By moment and content: the same packs may be listed twice.
+        let name = Digest::of(list.path().as_bytes());
+        if !index.knows_list(&name) {
+            index.drop_listed(name, pending_deletion::packs(store, &list)?.into_iter().collect());
         }
-        let bytes = store.get(&doomed.blob)?.unwrap_or_default();
-        index.doom(name, bytes.chunks_exact(32).filter_map(|part| part.try_into().ok().map(Digest)).collect());
     }
     if is_new {
         // The newest few tell most of what is there.

@@ -31,7 +31,7 @@ fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usi
     let policy = Policy { keep: &keep, grace: Some(DAY), now };
     let plan = plan(&bench.store, &policy).expect("planned");
     carry_out(&bench.store, &plan, &policy).expect("carried out");
-    (plan.snapshots.len(), plan.packs.len(), plan.doomed.len())
+    (plan.snapshots.len(), plan.packs.len(), plan.newly_listed.len())
 }
 
 #[test]

@@ -37,9 +37,11 @@ pub struct History {
     notice: fn(&str),
 }
 
-/// After so many pages the write-ahead log is moved into the database. The log takes this much of the disk beside the database;
+/// After so many bytes the write-ahead log is moved into the database. The log takes this much of the disk beside the database;
 /// the daemon keeps as much in reserve, so that it can be moved on a full disk too.
-const LOG_PAGES: u32 = 256;
+pub const WRITE_AHEAD_LOG_BYTES: u32 = 1 << 20;
+/// SQLite's default.
+const PAGE_BYTES: u32 = 4096;
 
 /// How the database keeps a commit whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl History {
             .connection
             .query_row(&format!("PRAGMA journal_mode={word}"), [], |_| Ok(()))
             .and_then(|()| history.connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"))
-            .and_then(|()| history.connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES))
+            .and_then(|()| history.connection.pragma_update(None, "wal_autocheckpoint", WRITE_AHEAD_LOG_BYTES / PAGE_BYTES))
             .map_err(|error| history.failed(&error))?;
         history.migrate()?;
         history.connection.set_prepared_statement_cache_capacity(64);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use towline_host::filesystem;
 
 /// Enough to move the history's write-ahead log into the database, which gives the log's own room back.
-const RESERVE_BYTES: u64 = 1 << 20;
+const RESERVE_BYTES: u64 = towline_engine::history::WRITE_AHEAD_LOG_BYTES as u64;
 
 pub(super) struct Reserve {
     path: PathBuf,

@@ -1,6 +1,7 @@
 //! `tow logs`: the bytes of a run's logs, by offset, over every attempt.
 
 use super::Report;
+use super::ps::fold::STATES;
 use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::freshen::freshen;
@@ -102,7 +103,7 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
 /// The runs of a sweep by their states, those first that somebody asks about: a few of each by name.
 fn by_state(runs: &[RunRecord]) -> String {
     const SHOWN: usize = 3;
-    let groups = ["failed", "lost", "running", "queued", "submitting", "staging", "drafted", "cancelled", "succeeded"].map(|word| {
+    let groups = STATES.map(|word| {
         let ids: Vec<&str> = runs.iter().filter(|run| run.state.phase.word() == word).map(|run| run.id.short()).collect();
         let more = if ids.len() > SHOWN { format!(" and {} more", ids.len() - SHOWN) } else { String::new() };
         if ids.is_empty() { String::new() } else { format!("{word} {}{more}", ids[..ids.len().min(SHOWN)].join(", ")) }

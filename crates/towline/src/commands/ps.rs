@@ -218,7 +218,7 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
         (state_text(record), state_paint(word)),
         plain(if state.attempt > 1 { state.attempt.to_string() } else { String::new() }),
         plain(if record.gpus > 0 { record.gpus.to_string() } else { String::new() }),
-        plain(if record.cluster == "local" { String::new() } else { record.cluster.clone() }),
+        plain(fold::elsewhere(record)),
         (human_millis(now.since(record.created)), Paint::Quiet),
         plain(took),
         plain(values.join(" ")),

@@ -37,31 +37,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut found: Vec<(String, Side, Doomed)> = Vec::new();
     for spot in spots {
         let look = async {
-            let doomed = find(&spot.side).await?;
-            if doomed.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(doomed) }
+            let chosen = find(&spot.side).await?;
+            if chosen.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(chosen) }
         };
-        let Some(doomed) = stores::drive(look)? else { return Ok(transfers::interrupted()) };
-        found.push((spot.shown, spot.side, doomed));
+        let Some(chosen) = stores::drive(look)? else { return Ok(transfers::interrupted()) };
+        found.push((spot.shown, spot.side, chosen));
     }
-    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, doomed)| (files + doomed.keys.len(), bytes + doomed.bytes));
-    let folders: usize = found.iter().map(|(_, _, doomed)| doomed.marks.len()).sum();
+    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| (files + chosen.keys.len(), bytes + chosen.bytes));
+    let folders: usize = found.iter().map(|(_, _, chosen)| chosen.marks.len()).sum();
     let all = format!("{files} file(s), {}{}", Size(bytes), if folders > 0 { format!(", and {folders} folder marker(s)") } else { String::new() });
     let names = found.iter().map(|(shown, _, _)| shown.as_str()).collect::<Vec<_>>().join(", ");
     let value = |done: bool| json!({ "paths": args.paths, "files": files, "folders": folders, "bytes": bytes, "done": done });
     if args.dry_run {
         let mut text = String::new();
-        for key in found.iter().flat_map(|(_, _, doomed)| &doomed.keys) {
+        for key in found.iter().flat_map(|(_, _, chosen)| &chosen.keys) {
             text += &format!("{key}\n");
         }
-        for mark in found.iter().flat_map(|(_, _, doomed)| &doomed.marks) {
+        for mark in found.iter().flat_map(|(_, _, chosen)| &chosen.marks) {
             text += &format!("{}/\n", mark.folder);
         }
         return Ok(Report::new(text, &value(false)).hint(format!("would remove {all}")));
     }
     if !args.yes {
-        for (_, side, doomed) in &found {
-            output::status(&format!("{} file(s), {} in {}", doomed.keys.len(), Size(doomed.bytes), side.store.place()));
-            doomed.keys.iter().take(5).for_each(|key| output::status(&format!("  {key}")));
+        for (_, side, chosen) in &found {
+            output::status(&format!("{} file(s), {} in {}", chosen.keys.len(), Size(chosen.bytes), side.store.place()));
+            chosen.keys.iter().take(5).for_each(|key| output::status(&format!("  {key}")));
         }
         if !output::can_ask() {
             return Err(Error::refused(format!("removing {names} ({all}) needs a yes, and there is nobody to ask")).hint("add --yes"));
@@ -72,13 +72,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             None => return Ok(transfers::interrupted()),
         }
     }
-    for (_, side, doomed) in &found {
-        if stores::drive(remove(side, &doomed.keys, &doomed.marks))?.is_none() {
+    for (_, side, chosen) in &found {
+        if stores::drive(remove(side, &chosen.keys, &chosen.marks))?.is_none() {
             return Ok(transfers::interrupted());
         }
     }
     let mut report = Report::new("", &value(true));
-    for name in found.iter().flat_map(|(_, _, doomed)| &doomed.odd) {
+    for name in found.iter().flat_map(|(_, _, chosen)| &chosen.odd) {
         report = report.hint(format!("{name} stays: it cannot be named"));
     }
     Ok(report.hint(format!("removed {all}")))

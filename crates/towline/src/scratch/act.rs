@@ -277,7 +277,7 @@ impl Here<'_> {
             prune::carry_out(&*self.backups.store, &plan, &policy).map_err(explained)?;
         }
         let dropped = listed.iter().filter(|listed| plan.snapshots.iter().any(|(blob, _)| *blob == listed.blob)).map(row).collect();
-        Ok(Pruned { kept: plan.kept, dropped, packs: plan.packs.len(), bytes: plan.frees(), marked: plan.doomed.len(), done: !dry_run })
+        Ok(Pruned { kept: plan.kept, dropped, packs: plan.packs.len(), bytes: plan.frees(), marked: plan.newly_listed.len(), done: !dry_run })
     }
 }
 

@@ -210,6 +210,10 @@ fn a_sweep_is_one_row_with_its_counts() {
     let why = home.tow(["why", &sweep]).ok();
     assert!(why.stdout.contains("60 runs: 3 failed, 57 succeeded"), "{why:?}");
     assert!(why.stdout.contains("3 failed: rank 0 left with code 1") && why.stdout.contains("next: tow why"), "{why:?}");
+    // The next step that is named is one.
+    let again = why.stdout.trim_end().rsplit_once("    those that failed once more: tow ").unwrap().1;
+    let again = home.tow(again.split(' ').chain(["--json"])).ok().json();
+    assert_eq!(again["resubmitted"][0]["runs"].as_array().unwrap().len(), 3, "each that failed, once more: {again}");
     let json = home.tow(["why", &sweep, "--json"]).ok().json();
     assert_eq!((json["failures"][0]["runs"].as_array().map(Vec::len), &json["failures"][0]["reason"]), (Some(3), &"exit_code".into()), "{json}");
 }

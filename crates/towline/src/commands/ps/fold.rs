@@ -68,12 +68,17 @@ fn sweep_row(sweep: &RunId, runs: &[&RunRecord], now: Moment) -> Vec<(String, Pa
         (counted(runs), state_paint(worst)),
         plain(String::new()),
         plain(if gpus > 0 { gpus.to_string() } else { String::new() }),
-        plain(if first.cluster == "local" { String::new() } else { first.cluster.clone() }),
+        plain(elsewhere(first)),
         (human_millis(now.since(created)), Paint::Quiet),
         plain(took),
         plain(format!("{} runs", runs.len())),
         (first.command.clone(), Paint::Quiet),
     ]
+}
+
+/// The name of the cluster, unless it is this machine.
+pub(super) fn elsewhere(record: &RunRecord) -> String {
+    if record.cluster == "local" { String::new() } else { record.cluster.clone() }
 }
 
 /// `3 failed, 12 running`

@@ -65,7 +65,7 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
     let names = |rows: &[(Digest, u64)]| rows.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
     let roots: Vec<String> = plan.snapshots.iter().map(|(root, _)| root.digest().to_string()).collect();
     let json = serde_json::json!({
-        "snapshots": roots, "packs": names(&plan.packs), "doomed": names(&plan.doomed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
+        "snapshots": roots, "packs": names(&plan.packs), "doomed": names(&plan.newly_listed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
     });
     if plan.is_empty() {
         return Report::new("", &json).hint(format!("nothing to drop; {} kept", plan.kept));
@@ -76,8 +76,8 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
     if plan.snapshots.len() > 20 {
         text += &format!("  … and {} more\n", plan.snapshots.len() - 20);
     }
-    if shared && !plan.doomed.is_empty() {
-        text += &format!("{} packs are marked; a prune a day from now deletes them if nobody has come to need them\n", plan.doomed.len());
+    if shared && !plan.newly_listed.is_empty() {
+        text += &format!("{} packs are marked; a prune a day from now deletes them if nobody has come to need them\n", plan.newly_listed.len());
     }
     let report = Report::new(text, &json);
     if done { report } else { report.hint("nothing was changed; --yes carries it out") }

@@ -31,8 +31,7 @@ const NAMED: usize = 3;
 
 pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     let failures = failures(runs);
-    let next_step =
-        failures.first().map(|failure| format!("tow why {}    again, only what failed: tow resubmit {} --failed", failure.runs[0].short(), id.short()));
+    let next_step = failures.first().map(|failure| format!("tow why {}    those that failed once more: tow resubmit {}", failure.runs[0].short(), id.short()));
     let why = WhySweep { id, summary: format!("{} runs: {}", runs.len(), counted(&runs.iter().collect::<Vec<_>>())), failures, next_step };
     let mut text = format!("{id}: {}\n", why.summary);
     for Failure { detail, runs, .. } in &why.failures {
