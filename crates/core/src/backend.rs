@@ -30,7 +30,11 @@ pub struct Facts {
 impl Facts {
     /// The most GPUs one node has.
     pub fn gpus_per_node(&self) -> u32 {
-        self.nodes.iter().map(|node| u32::try_from(node.gpus.len()).unwrap_or(u32::MAX)).max().unwrap_or(0)
+        self.nodes
+            .iter()
+            .map(|node| u32::try_from(node.gpus.len()).unwrap_or(u32::MAX))
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -82,8 +86,12 @@ pub enum GpuMake {
 #[serde(rename_all = "snake_case")]
 pub enum Observation {
     /// Its state, with the cluster's own word beside ours.
-    Known { state: Box<RunState>, native: String },
-    /// An authoritative "never heard of it". Not the same as an error, which means nothing is known.
+    Known {
+        state: Box<RunState>,
+        native: String,
+    },
+    /// An authoritative "never heard of it". Not the same as an error, which means nothing is
+    /// known.
     Gone,
 }
 
@@ -140,7 +148,12 @@ pub trait Backend: Send + Sync {
 
     /// Submits every run of the plan as one call. Idempotent on the run ids: a second call finds
     /// the first one's work. On error, [`Self::find`] tells whether something was created.
-    async fn submit(&self, plan: &Plan, secrets: &SecretSet, staged: &Staged) -> Result<Vec<Handle>>;
+    async fn submit(
+        &self,
+        plan: &Plan,
+        secrets: &SecretSet,
+        staged: &Staged,
+    ) -> Result<Vec<Handle>>;
 
     /// The handle of a run by its id, if the cluster ever accepted it.
     async fn find(&self, run: &RunId) -> Result<Option<Handle>>;

@@ -45,7 +45,10 @@ pub struct Call {
 
 impl Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").field("method", &self.method).field("url", &self.path()).finish_non_exhaustive()
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("url", &self.path())
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,22 +59,44 @@ impl Call {
     }
 
     pub fn get(url: impl Into<String>) -> Self {
-        Self { method: Method::Get, url: url.into(), audience: Audience::Management, body: None, headers: Vec::new(), repeatable: true }
+        Self {
+            method: Method::Get,
+            url: url.into(),
+            audience: Audience::Management,
+            body: None,
+            headers: Vec::new(),
+            repeatable: true,
+        }
     }
     /// Of something that has its name from us: the same again changes nothing.
     pub fn put(url: impl Into<String>, body: serde_json::Value) -> Self {
-        Self { method: Method::Put, body: Some(body), ..Self::get(url) }
+        Self {
+            method: Method::Put,
+            body: Some(body),
+            ..Self::get(url)
+        }
     }
     /// With a body, unless it is null.
     pub fn post(url: impl Into<String>, body: serde_json::Value) -> Self {
-        Self { method: Method::Post, body: Some(body).filter(|body| !body.is_null()), repeatable: false, ..Self::get(url) }
+        Self {
+            method: Method::Post,
+            body: Some(body).filter(|body| !body.is_null()),
+            repeatable: false,
+            ..Self::get(url)
+        }
     }
     pub fn delete(url: impl Into<String>) -> Self {
-        Self { method: Method::Delete, ..Self::get(url) }
+        Self {
+            method: Method::Delete,
+            ..Self::get(url)
+        }
     }
     #[must_use]
     pub fn repeatable(self) -> Self {
-        Self { repeatable: true, ..self }
+        Self {
+            repeatable: true,
+            ..self
+        }
     }
     #[must_use]
     pub fn audience(self, audience: Audience) -> Self {
@@ -97,7 +122,10 @@ pub struct Reply {
 
 impl Reply {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
     pub const fn is_good(&self) -> bool {
         self.status >= 200 && self.status < 300
@@ -120,23 +148,37 @@ pub struct Who {
 impl Who {
     /// From the claims of a token; `None` where it does not say whose it is.
     pub fn from_claims(claims: &serde_json::Value) -> Option<Self> {
-        let text = |name: &str| claims[name].as_str().map(str::trim).filter(|text| !text.is_empty());
+        let text = |name: &str| {
+            claims[name]
+                .as_str()
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
+        };
         let identity = text("xms_mirid").and_then(|id| id.rsplit('/').next());
-        let person = ["upn", "preferred_username", "unique_name", "email"].into_iter().find_map(text);
-        let application = ["app_displayname", "appid", "azp"].into_iter().find_map(text);
+        let person = ["upn", "preferred_username", "unique_name", "email"]
+            .into_iter()
+            .find_map(text);
+        let application = ["app_displayname", "appid", "azp"]
+            .into_iter()
+            .find_map(text);
         let id = text("oid").or_else(|| text("sub"))?;
         let name = person.or(identity).or(application).unwrap_or(id);
-        Some(Self { name: name.to_owned(), id: id.to_owned(), tenant: text("tid").unwrap_or_default().to_owned() })
+        Some(Self {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            tenant: text("tid").unwrap_or_default().to_owned(),
+        })
     }
 }
 
-/// The cloud, as whoever is signed in. Throttling is waited out, tokens are renewed before they end,
-/// and what is not repeatable is never sent twice. An error means that there is no answer at all
-/// (`Unreachable`), or that nobody is signed in (`Refused`, with the way to sign in as hint).
+/// The cloud, as whoever is signed in. Throttling is waited out, tokens are renewed before they
+/// end, and what is not repeatable is never sent twice. An error means that there is no answer at
+/// all (`Unreachable`), or that nobody is signed in (`Refused`, with the way to sign in as hint).
 pub trait Cloud: Send + Sync + Debug {
     /// The resource manager, without a slash at its end.
     fn endpoint(&self) -> &str;
-    /// What keeps a service from answering that is being asked again and again just now, told by another thread than the one that waits.
+    /// What keeps a service from answering that is being asked again and again just now, told by
+    /// another thread than the one that waits.
     fn trouble(&self) -> Option<Error> {
         None
     }
@@ -152,7 +194,13 @@ pub trait Cloud: Send + Sync + Debug {
     /// Who is signed in.
     fn who(&self) -> Result<Who>;
     /// A signature that lets into one container for so many days, made with the account's key.
-    fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret>;
+    fn container_sas(
+        &self,
+        account: &str,
+        container: &str,
+        key: &Secret,
+        days: u32,
+    ) -> Result<Secret>;
     /// A signature as it was given, a whole address or without its escapes, as services take it.
     fn plain_sas(&self, given: &Secret) -> Result<Secret>;
     /// Objects of a container, below a path.
@@ -213,17 +261,36 @@ mod tests {
 
     #[test]
     fn a_token_says_whose_it_is() {
-        let who = |claims: serde_json::Value| Who::from_claims(&claims).map(|who| (who.name, who.id));
+        let who =
+            |claims: serde_json::Value| Who::from_claims(&claims).map(|who| (who.name, who.id));
         let of = |name: &str| Some((name.to_owned(), "o".to_owned()));
-        assert_eq!(who(serde_json::json!({"oid": "o", "upn": "alice@example.com", "appid": "az"})), of("alice@example.com"));
-        assert_eq!(who(serde_json::json!({"oid": "o", "appid": "c", "xms_mirid": "/subscriptions/s/…/userAssignedIdentities/tow"})), of("tow"));
-        assert_eq!(who(serde_json::json!({"oid": "o", "appid": "c", "upn": " "})), of("c"));
+        assert_eq!(
+            who(serde_json::json!({"oid": "o", "upn": "alice@example.com", "appid": "az"})),
+            of("alice@example.com")
+        );
+        assert_eq!(
+            who(
+                serde_json::json!({"oid": "o", "appid": "c", "xms_mirid": "/subscriptions/s/…/userAssignedIdentities/tow"})
+            ),
+            of("tow")
+        );
+        assert_eq!(
+            who(serde_json::json!({"oid": "o", "appid": "c", "upn": " "})),
+            of("c")
+        );
         assert_eq!(who(serde_json::json!({"upn": "alice@example.com"})), None);
     }
 
     #[test]
     fn a_call_shows_no_secret() {
-        let call = Call::put("https://host/a?sig=canary#canary", serde_json::json!({"value": "canary"})).header("x-token", Secret::new("canary"));
-        assert_eq!(format!("{call:?}"), "Call { method: Put, url: \"https://host/a\", .. }");
+        let call = Call::put(
+            "https://host/a?sig=canary#canary",
+            serde_json::json!({"value": "canary"}),
+        )
+        .header("x-token", Secret::new("canary"));
+        assert_eq!(
+            format!("{call:?}"),
+            "Call { method: Put, url: \"https://host/a\", .. }"
+        );
     }
 }

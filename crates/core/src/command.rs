@@ -29,17 +29,24 @@ impl Program {
 
     pub fn from_job(job: &Job) -> Result<Self> {
         let none = || {
-            Error::config("the job has neither `command` nor `script`")
-                .hint("for example `tow submit python train.py`, or `command: python train.py` in the job file")
+            Error::config("the job has neither `command` nor `script`").hint(
+                "for example `tow submit python train.py`, or `command: python train.py` in \
+                    the job file",
+            )
         };
         match (&job.command, &job.script) {
-            (command, Some(_)) if !command.is_empty() => Err(Error::config("the job has both `command` and `script`").hint("keep one of them")),
+            (command, Some(_)) if !command.is_empty() => {
+                Err(Error::config("the job has both `command` and `script`")
+                    .hint("keep one of them"))
+            }
             (_, Some(script)) if script.trim().is_empty() => Err(none()),
             (_, Some(script)) => Ok(Self::Script(script.clone())),
             (command, None) => {
                 let program = Self::from_words(command.as_slice()).ok_or_else(none)?;
                 match &program {
-                    Self::Words(words) if words[0].is_empty() => Err(Error::config("the command's first word is empty")),
+                    Self::Words(words) if words[0].is_empty() => {
+                        Err(Error::config("the command's first word is empty"))
+                    }
                     Self::Line(line) if line.trim().is_empty() => Err(none()),
                     _ => Ok(program),
                 }
@@ -58,7 +65,12 @@ impl Program {
     /// A new program with every text passed through `change`.
     pub fn try_map(&self, mut change: impl FnMut(&str) -> Result<String>) -> Result<Self> {
         Ok(match self {
-            Self::Words(words) => Self::Words(words.iter().map(|word| change(word)).collect::<Result<_>>()?),
+            Self::Words(words) => Self::Words(
+                words
+                    .iter()
+                    .map(|word| change(word))
+                    .collect::<Result<_>>()?,
+            ),
             Self::Line(line) => Self::Line(change(line)?),
             Self::Script(script) => Self::Script(change(script)?),
         })
@@ -67,11 +79,18 @@ impl Program {
     /// One line for tables: words quoted where a shell would need it.
     pub fn display(&self) -> String {
         match self {
-            Self::Words(words) => words.iter().map(|word| quoted(&hidden(word))).collect::<Vec<_>>().join(" "),
+            Self::Words(words) => words
+                .iter()
+                .map(|word| quoted(&hidden(word)))
+                .collect::<Vec<_>>()
+                .join(" "),
             Self::Line(line) => hidden(line),
             Self::Script(script) => {
                 let script = hidden(script);
-                let line = script.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+                let line = script
+                    .lines()
+                    .map(str::trim)
+                    .find(|line| !line.is_empty() && !line.starts_with('#'));
                 format!("script: {}", line.unwrap_or_default())
             }
         }
@@ -104,26 +123,36 @@ const STARTERS: [(&str, &[&str]); 13] = [
     ("time", &[]),
     ("uv", &["run"]),
 ];
-const INTERPRETERS: [&str; 8] = ["python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript"];
+const INTERPRETERS: [&str; 8] = [
+    "python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript",
+];
 /// What an interpreter's file ends with.
 const SCRIPTS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
 
 /// `python`, and `python3.11`.
 fn is_interpreter(program: &str) -> bool {
     let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.iter().any(|name| program.strip_prefix(name).is_some_and(is_version))
+    INTERPRETERS
+        .iter()
+        .any(|name| program.strip_prefix(name).is_some_and(is_version))
 }
 
 fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
-/// The file or module that runs: behind whatever only starts it, an interpreter's script, a module of `python -m`, or the program.
+/// The file or module that runs: behind whatever only starts it, an interpreter's script, a module
+/// of `python -m`, or the program.
 fn named_after(words: &[&str]) -> String {
     let program = words.first().map(|word| base(word)).unwrap_or_default();
     let rest = words.get(1..).unwrap_or_default();
     if let Some((_, verbs)) = STARTERS.iter().find(|(name, _)| *name == program)
-        && verbs.iter().zip(rest).filter(|(verb, word)| verb == word).count() == verbs.len()
+        && verbs
+            .iter()
+            .zip(rest)
+            .filter(|(verb, word)| verb == word)
+            .count()
+            == verbs.len()
         && let Some(name) = started_by(&rest[verbs.len()..])
     {
         return name;
@@ -134,10 +163,13 @@ fn named_after(words: &[&str]) -> String {
     program.to_owned()
 }
 
-/// The name behind a starter and its options. Values of options cannot be told from programs, so the first script, module or interpreter
-/// counts; where there is none, the first word, if no option is before it.
+/// The name behind a starter and its options. Values of options cannot be told from programs, so
+/// the first script, module or interpreter counts; where there is none, the first word, if no
+/// option is before it.
 fn started_by(rest: &[&str]) -> Option<String> {
-    let is_known = |word: &str| is_interpreter(base(word)) || STARTERS.iter().any(|(name, _)| *name == base(word));
+    let is_known = |word: &str| {
+        is_interpreter(base(word)) || STARTERS.iter().any(|(name, _)| *name == base(word))
+    };
     for (at, word) in rest.iter().enumerate() {
         if *word == "-m" || *word == "--module" {
             return rest.get(at + 1).map(|module| last_part(module));
@@ -149,7 +181,9 @@ fn started_by(rest: &[&str]) -> Option<String> {
             return Some(named_after(&rest[at..]));
         }
     }
-    let first = rest.iter().find(|word| !word.starts_with('-') && !word.contains('='))?;
+    let first = rest
+        .iter()
+        .find(|word| !word.starts_with('-') && !word.contains('='))?;
     let behind_option = rest.first().is_some_and(|word| word.starts_with('-'));
     (!behind_option).then(|| base(first).to_owned())
 }
@@ -159,10 +193,21 @@ fn interpreted(rest: &[&str]) -> Option<String> {
         match *word {
             // What follows is a text, not a file.
             "-c" => return None,
-            "-m" => return rest.get(at + 1).map(|module| if *module == "torch.distributed.run" { after(rest, at) } else { last_part(module) }),
+            "-m" => {
+                return rest.get(at + 1).map(|module| {
+                    if *module == "torch.distributed.run" {
+                        after(rest, at)
+                    } else {
+                        last_part(module)
+                    }
+                });
+            }
             _ => {}
         }
-        let is_file = !word.starts_with('-') && word.contains('.') && plain(word) && word.contains(|c: char| c.is_ascii_alphabetic());
+        let is_file = !word.starts_with('-')
+            && word.contains('.')
+            && plain(word)
+            && word.contains(|c: char| c.is_ascii_alphabetic());
         if is_file {
             return Some(stem(word));
         }
@@ -176,32 +221,50 @@ fn after(rest: &[&str], at: usize) -> String {
 }
 
 fn plain(word: &str) -> bool {
-    word.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
+    word.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
 }
 
 /// `src/train.py` gives `train`.
 fn script(word: &str) -> Option<String> {
-    let is_script = !word.starts_with('-') && plain(word) && SCRIPTS.iter().any(|end| word.ends_with(end));
+    let is_script =
+        !word.starts_with('-') && plain(word) && SCRIPTS.iter().any(|end| word.ends_with(end));
     is_script.then(|| stem(word))
 }
 
 fn stem(word: &str) -> String {
     let name = base(word);
-    name.rsplit_once('.').map(|(stem, _)| stem.to_owned()).filter(|stem| !stem.is_empty()).unwrap_or_else(|| name.to_owned())
+    name.rsplit_once('.')
+        .map(|(stem, _)| stem.to_owned())
+        .filter(|stem| !stem.is_empty())
+        .unwrap_or_else(|| name.to_owned())
 }
 
 /// `pkg.train` gives `train`; `pkg.__main__` gives `pkg`.
 fn last_part(module: &str) -> String {
-    module.trim_end_matches(".__main__").rsplit('.').next().unwrap_or_default().to_owned()
+    module
+        .trim_end_matches(".__main__")
+        .rsplit('.')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn needs_shell(word: &str) -> bool {
-    word.chars().any(|c| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~={}!".contains(c))
+    word.chars()
+        .any(|c| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~={}!".contains(c))
 }
 
 fn quoted(word: &str) -> String {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%^".contains(c));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%^".contains(c));
+    if plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -209,26 +272,53 @@ mod tests {
     use super::*;
 
     fn program(words: &[&str]) -> Program {
-        Program::from_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).expect("not empty")
+        Program::from_words(
+            &words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
+        .expect("not empty")
     }
 
     #[test]
     fn words_stay_words_and_a_line_gets_a_shell() {
-        assert_eq!(program(&["echo", "a  b", "$HOME"]), Program::Words(vec!["echo".into(), "a  b".into(), "$HOME".into()]));
-        assert_eq!(program(&["echo a && echo b"]), Program::Line("echo a && echo b".into()));
-        assert_eq!(program(&["nvidia-smi"]), Program::Words(vec!["nvidia-smi".into()]));
+        assert_eq!(
+            program(&["echo", "a  b", "$HOME"]),
+            Program::Words(vec!["echo".into(), "a  b".into(), "$HOME".into()])
+        );
+        assert_eq!(
+            program(&["echo a && echo b"]),
+            Program::Line("echo a && echo b".into())
+        );
+        assert_eq!(
+            program(&["nvidia-smi"]),
+            Program::Words(vec!["nvidia-smi".into()])
+        );
     }
 
     #[test]
     fn runs_are_named_after_what_they_run() {
-        assert_eq!(program(&["python", "-u", "src/train.py", "--lr=0.1"]).default_name(), "train");
-        assert_eq!(program(&["/usr/bin/nvidia-smi"]).default_name(), "nvidia-smi");
+        assert_eq!(
+            program(&["python", "-u", "src/train.py", "--lr=0.1"]).default_name(),
+            "train"
+        );
+        assert_eq!(
+            program(&["/usr/bin/nvidia-smi"]).default_name(),
+            "nvidia-smi"
+        );
         assert_eq!(program(&["sleep 5; echo x"]).default_name(), "sleep");
         assert_eq!(program(&["python"]).default_name(), "python");
-        assert_eq!(program(&["python", "-c", "import a.b"]).default_name(), "python");
+        assert_eq!(
+            program(&["python", "-c", "import a.b"]).default_name(),
+            "python"
+        );
         for (line, name) in [
             ("accelerate launch train.py --lr 1", "train"),
-            ("accelerate launch --num_processes 8 --mixed_precision bf16 src/train.py", "train"),
+            (
+                "accelerate launch --num_processes 8 --mixed_precision bf16 src/train.py",
+                "train",
+            ),
             ("accelerate launch -m pkg.train", "train"),
             ("accelerate config", "accelerate"),
             ("uv run train.py", "train"),
@@ -237,9 +327,15 @@ mod tests {
             ("uv pip install x", "uv"),
             ("python -m pkg.train --x 1", "train"),
             ("python3.11 -u -m pkg.__main__", "pkg"),
-            ("python -m torch.distributed.run --nproc-per-node 8 train.py", "train"),
+            (
+                "python -m torch.distributed.run --nproc-per-node 8 train.py",
+                "train",
+            ),
             ("torchrun --nproc-per-node 8 train.py", "train"),
-            ("deepspeed --num_gpus 8 train.py --deepspeed ds.json", "train"),
+            (
+                "deepspeed --num_gpus 8 train.py --deepspeed ds.json",
+                "train",
+            ),
             ("conda run -n base python train.py", "train"),
             ("poetry run python -m pkg.train", "train"),
             ("srun -n 4 python train.py", "train"),
@@ -250,12 +346,19 @@ mod tests {
             ("echo train.py", "echo"),
             ("./train.sh now", "train.sh"),
         ] {
-            assert_eq!(program(&line.split(' ').collect::<Vec<_>>()).default_name(), name, "{line}");
+            assert_eq!(
+                program(&line.split(' ').collect::<Vec<_>>()).default_name(),
+                name,
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_shown_command_can_be_pasted() {
-        assert_eq!(program(&["echo", "it's", "a b", ""]).display(), r"echo 'it'\''s' 'a b' ''");
+        assert_eq!(
+            program(&["echo", "it's", "a b", ""]).display(),
+            r"echo 'it'\''s' 'a b' ''"
+        );
     }
 }

@@ -21,7 +21,8 @@ pub struct Config {
     /// Where `tow sync` mirrors the code to.
     pub sync: Option<Sync>,
     pub tunnels: BTreeMap<String, Tunnel>,
-    /// Which bastion leads to which machine, by the machine's number: `tow tunnel add --sandbox 1234`.
+    /// Which bastion leads to which machine, by the machine's number: `tow tunnel add --sandbox
+    /// 1234`.
     pub bastions: Vec<Bastion>,
     pub workspaces: BTreeMap<String, crate::workspace::Workspace>,
 }
@@ -149,7 +150,8 @@ impl Cluster {
 
     /// Whether it goes without a folder that is named for all clusters.
     pub fn lacks_folder(&self, name: &str) -> bool {
-        !self.folders.contains_key(name) && self.without_folders.iter().any(|lacking| lacking == name)
+        !self.folders.contains_key(name)
+            && self.without_folders.iter().any(|lacking| lacking == name)
     }
 }
 
@@ -217,7 +219,10 @@ impl<'de> Deserialize<'de> for Credential {
             fn visit_str<E: de::Error>(self, word: &str) -> Result<Credential, E> {
                 Ok(Credential::Word(word.to_owned()))
             }
-            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Credential, A::Error> {
+            fn visit_map<A: de::MapAccess<'de>>(
+                self,
+                mut entries: A,
+            ) -> Result<Credential, A::Error> {
                 let mut map = BTreeMap::new();
                 while let Some((key, value)) = entries.next_entry()? {
                     map.insert(key, value);
@@ -262,7 +267,8 @@ pub struct Bastion {
     /// The resource group of the machines, where it is not the bastion's.
     #[serde(default)]
     pub machine_group: Option<String>,
-    /// How machines are called, `{number}` for the number: `GCRAZGDL{number}` where nothing is said.
+    /// How machines are called, `{number}` for the number: `GCRAZGDL{number}` where nothing is
+    /// said.
     #[serde(default)]
     pub machine: Option<String>,
     /// Who logs in there.

@@ -22,10 +22,22 @@ impl Job {
             copy: self.copy.or_else(|| defaults.copy.clone()),
             retry: self.retry.or_else(|| defaults.retry.clone()),
             hold_on_failure: self.hold_on_failure.or(defaults.hold_on_failure),
-            sweep: if self.sweep.is_empty() { defaults.sweep.clone() } else { self.sweep },
+            sweep: if self.sweep.is_empty() {
+                defaults.sweep.clone()
+            } else {
+                self.sweep
+            },
             tags: list(self.tags, &defaults.tags),
-            command: if has_program { self.command } else { defaults.command.clone() },
-            script: if has_program { self.script } else { defaults.script.clone() },
+            command: if has_program {
+                self.command
+            } else {
+                defaults.command.clone()
+            },
+            script: if has_program {
+                self.script
+            } else {
+                defaults.script.clone()
+            },
         }
     }
 }
@@ -69,7 +81,11 @@ fn environment(own: Environment, usual: &Environment) -> Environment {
 }
 
 fn code(own: Code, usual: &Code) -> Code {
-    Code { root: own.root.or_else(|| usual.root.clone()), ignore: list(own.ignore, &usual.ignore), workdir: own.workdir.or_else(|| usual.workdir.clone()) }
+    Code {
+        root: own.root.or_else(|| usual.root.clone()),
+        ignore: list(own.ignore, &usual.ignore),
+        workdir: own.workdir.or_else(|| usual.workdir.clone()),
+    }
 }
 
 #[cfg(test)]
@@ -79,11 +95,23 @@ mod tests {
 
     #[test]
     fn the_job_counts_and_the_rest_is_the_clusters() {
-        let read = |text: &str| -> Job { crate::yaml::decode(&crate::yaml::parse("x", text).expect("parses")).expect("a job") };
-        let usual = read("launch: per_gpu\nexperiment: lab\nresources: {gpus_per_node: 4, tier: basic}\nenvironment: {image: a/b, env: {A: x, B: y}}\n");
-        let own = read("resources: {tier: premium}\nenvironment: {env: {B: z}}\ncommand: [echo]\n").over(&usual);
-        assert_eq!((own.launch, own.experiment.as_deref()), (Some(Launch::PerGpu), Some("lab")));
-        assert_eq!((own.resources.gpus_per_node, own.resources.tier), (Some(4), Some(crate::job::Tier::Premium)));
+        let read = |text: &str| -> Job {
+            crate::yaml::decode(&crate::yaml::parse("x", text).expect("parses")).expect("a job")
+        };
+        let usual = read(
+            "launch: per_gpu\nexperiment: lab\nresources: \
+                {gpus_per_node: 4, tier: basic}\nenvironment: {image: a/b, env: {A: x, B: y}}\n",
+        );
+        let own = read("resources: {tier: premium}\nenvironment: {env: {B: z}}\ncommand: [echo]\n")
+            .over(&usual);
+        assert_eq!(
+            (own.launch, own.experiment.as_deref()),
+            (Some(Launch::PerGpu), Some("lab"))
+        );
+        assert_eq!(
+            (own.resources.gpus_per_node, own.resources.tier),
+            (Some(4), Some(crate::job::Tier::Premium))
+        );
         assert_eq!(own.environment.env.values().collect::<Vec<_>>(), ["x", "z"]);
         assert_eq!(own.command.as_slice(), ["echo"]);
     }

@@ -60,7 +60,8 @@ impl ErrorKind {
 }
 
 /// What helps where no thread or process can be made.
-pub const THREADS_HINT: &str = "you have as many processes and threads as you may: `ulimit -u` says how many; end some, or ask for more";
+pub const THREADS_HINT: &str = "you have as many processes and threads as you may: `ulimit -u` \
+    says how many; end some, or ask for more";
 
 /// Whether doing the same again can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +90,14 @@ impl Error {
             ErrorKind::Unreachable | ErrorKind::Timeout => Retry::Later,
             _ => Retry::Never,
         };
-        Self { kind, retry, message: message.into(), context: Vec::new(), hints: Vec::new(), source: None }
+        Self {
+            kind,
+            retry,
+            message: message.into(),
+            context: Vec::new(),
+            hints: Vec::new(),
+            source: None,
+        }
     }
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
@@ -144,16 +152,25 @@ impl Error {
         self
     }
 
-    /// The same words where nobody can say whether it was done: a no that may have come after a yes which was not heard.
+    /// The same words where nobody can say whether it was done: a no that may have come after a yes
+    /// which was not heard.
     #[must_use]
     pub fn as_unknown(&self) -> Self {
-        self.hints.iter().fold(Self::unreachable(self.to_string()), |told, hint| told.hint(hint.clone()))
+        self.hints
+            .iter()
+            .fold(Self::unreachable(self.to_string()), |told, hint| {
+                told.hint(hint.clone())
+            })
     }
 
     /// The same error for one more asker: kind, words and hints. The source is in the words.
     #[must_use]
     pub fn again(&self) -> Self {
-        self.hints.iter().fold(Self::new(self.kind, self.to_string()), |told, hint| told.hint(hint.clone()))
+        self.hints
+            .iter()
+            .fold(Self::new(self.kind, self.to_string()), |told, hint| {
+                told.hint(hint.clone())
+            })
     }
 
     pub const fn kind(&self) -> ErrorKind {
@@ -188,6 +205,8 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
     }
 }

@@ -1,4 +1,5 @@
-//! Run ids: `<name>-<epoch>-<8 hex>`, in `[a-z0-9-]`, at most 50 characters; a sweep's runs add `-<number>`.
+//! Run ids: `<name>-<epoch>-<8 hex>`, in `[a-z0-9-]`, at most 50 characters; a sweep's runs add
+//! `-<number>`.
 
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
@@ -36,12 +37,18 @@ impl RunId {
     pub fn sweep(&self) -> Option<(Self, u32)> {
         let (sweep, number) = self.0.rsplit_once('-')?;
         // What is left has to be an id itself.
-        if self.0.len() - sweep.len() == 9 { None } else { Some((Self::try_from(sweep.to_owned()).ok()?, number.parse().ok()?)) }
+        if self.0.len() - sweep.len() == 9 {
+            None
+        } else {
+            Some((Self::try_from(sweep.to_owned()).ok()?, number.parse().ok()?))
+        }
     }
 
     /// When it was made, by what it says itself.
     pub fn made(&self) -> Option<Moment> {
-        let of_run = self.sweep().map_or_else(|| self.clone(), |(sweep, _)| sweep);
+        let of_run = self
+            .sweep()
+            .map_or_else(|| self.clone(), |(sweep, _)| sweep);
         let (rest, _) = of_run.0.rsplit_once('-')?;
         let seconds: i64 = rest.rsplit_once('-')?.1.parse().ok()?;
         (seconds > 0).then(|| Moment(seconds.saturating_mul(1000)))
@@ -56,7 +63,11 @@ impl RunId {
     pub fn short(&self) -> &str {
         let last = self.0.rfind('-').unwrap_or(0);
         // A dash and eight hexadecimal digits end a run's id; anything else is a sweep's number.
-        let end = if self.0.len() - last == 9 { self.0.len() } else { last };
+        let end = if self.0.len() - last == 9 {
+            self.0.len()
+        } else {
+            last
+        };
         &self.0[end.saturating_sub(5)..]
     }
 }
@@ -65,9 +76,15 @@ impl TryFrom<String> for RunId {
     type Error = NotAnId;
     /// Ids become file names, so anything else is refused: `..`, `/`, upper case, blanks.
     fn try_from(text: String) -> Result<Self, NotAnId> {
-        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let plain = text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         let dashes = text.bytes().filter(|b| *b == b'-').count();
-        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 { Ok(Self(text)) } else { Err(NotAnId(text)) }
+        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 {
+            Ok(Self(text))
+        } else {
+            Err(NotAnId(text))
+        }
     }
 }
 
@@ -87,7 +104,11 @@ impl fmt::Display for RunId {
 pub fn safe_name(name: &str) -> String {
     let mut safe = String::with_capacity(NAME_LENGTH);
     for c in name.chars() {
-        let c = if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let c = if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        };
         if !(c == '-' && (safe.is_empty() || safe.ends_with('-'))) {
             safe.push(c);
         }
@@ -96,7 +117,11 @@ pub fn safe_name(name: &str) -> String {
         }
     }
     let trimmed = safe.trim_end_matches('-');
-    if trimmed.is_empty() { "run".to_owned() } else { trimmed.to_owned() }
+    if trimmed.is_empty() {
+        "run".to_owned()
+    } else {
+        trimmed.to_owned()
+    }
 }
 
 /// What the user typed to name a run.
@@ -118,9 +143,21 @@ impl Reference {
             return Ok(Self::Latest { back });
         }
         // Old hands type ACT's `name_123_ab12cd34` and paths copied from `assets/`.
-        let part = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().replace('_', "-").to_ascii_lowercase();
-        let plain = part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if part.is_empty() || !plain { Err(NotAnId(text.to_owned())) } else { Ok(Self::Part(part)) }
+        let part = text
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .replace('_', "-")
+            .to_ascii_lowercase();
+        let plain = part
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if part.is_empty() || !plain {
+            Err(NotAnId(text.to_owned()))
+        } else {
+            Ok(Self::Part(part))
+        }
     }
 
     /// Whether it is specific enough for a verb that changes something.
@@ -141,7 +178,13 @@ mod tests {
         let sweep = RunId::new("x", 1, 2);
         assert_eq!(sweep.sweep(), None);
         assert_eq!(sweep.numbered(12).sweep(), Some((sweep, 12)));
-        assert_eq!(RunId::try_from("nosuch-1-2".to_owned()).expect("an id").sweep(), None, "`nosuch-1` is no id");
+        assert_eq!(
+            RunId::try_from("nosuch-1-2".to_owned())
+                .expect("an id")
+                .sweep(),
+            None,
+            "`nosuch-1` is no id"
+        );
     }
 
     #[test]
@@ -151,7 +194,10 @@ mod tests {
             ("../../etc/passwd", "etc-passwd"),
             ("  ", "run"),
             ("Ünïcode näme", "n-code-n-me"),
-            ("a very long name that goes on and on and on", "a-very-long-name-that-goes-on"),
+            (
+                "a very long name that goes on and on and on",
+                "a-very-long-name-that-goes-on",
+            ),
         ] {
             assert_eq!(safe_name(name), safe);
         }
@@ -167,16 +213,28 @@ mod tests {
 
     #[test]
     fn hostile_ids_are_refused() {
-        for text in ["", "..", "a/b-1-2", "../x-1-2", "A-1-2", "a b-1-2", "-1-2", "x-1-\n"] {
+        for text in [
+            "", "..", "a/b-1-2", "../x-1-2", "A-1-2", "a b-1-2", "-1-2", "x-1-\n",
+        ] {
             assert!(RunId::try_from(text.to_owned()).is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn references_are_read_leniently_but_change_strictly() {
-        assert_eq!(Reference::parse("@").expect("latest"), Reference::Latest { back: 0 });
-        assert_eq!(Reference::parse("@-2").expect("two before it"), Reference::Latest { back: 2 });
-        assert!(Reference::parse("@-").is_err() && Reference::parse("@-x").is_err() && Reference::parse("@--1").is_err());
+        assert_eq!(
+            Reference::parse("@").expect("latest"),
+            Reference::Latest { back: 0 }
+        );
+        assert_eq!(
+            Reference::parse("@-2").expect("two before it"),
+            Reference::Latest { back: 2 }
+        );
+        assert!(
+            Reference::parse("@-").is_err()
+                && Reference::parse("@-x").is_err()
+                && Reference::parse("@--1").is_err()
+        );
         let act = Reference::parse("jianfw_1563257309_60ce2fc7").expect("an ACT id");
         assert_eq!(act, Reference::Part("jianfw-1563257309-60ce2fc7".into()));
         assert!(!Reference::parse("fc7").expect("a part").may_change());

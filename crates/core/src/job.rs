@@ -1,4 +1,5 @@
-//! The job file: what the user asks for. Decoded from YAML, stored as JSON, described by a JSON Schema.
+//! The job file: what the user asks for. Decoded from YAML, stored as JSON, described by a JSON
+//! Schema.
 
 use crate::quantity::{Memory, Span};
 use crate::sweep::Sweep;
@@ -104,7 +105,20 @@ pub struct Resources {
 }
 
 /// `premium` is never evicted, `basic` uses what is left and is evicted, `standard` is between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     Basic,
@@ -191,7 +205,8 @@ pub struct Copy {
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
     pub when: Vec<crate::reason::Cause>,
-    /// Starts in all, 3 where nothing is said. A start that a time limit ended counts only where this is said.
+    /// Starts in all, 3 where nothing is said. A start that a time limit ended counts only where
+    /// this is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
 }
@@ -202,7 +217,8 @@ impl RetryPolicy {
         self.max.unwrap_or(3)
     }
 
-    /// A job that goes on after each time limit goes on for as long as it needs, unless its user says how often.
+    /// A job that goes on after each time limit goes on for as long as it needs, unless its user
+    /// says how often.
     pub fn goes_on_after(&self, cause: crate::reason::Cause) -> bool {
         cause == crate::reason::Cause::TimeLimit && self.max.is_none() && self.when.contains(&cause)
     }
@@ -319,7 +335,10 @@ impl std::str::FromStr for Launch {
             "once" => Ok(Self::Once),
             _ => match text.parse() {
                 Ok(ranks @ 1..=4096) => Ok(Self::Ranks(ranks)),
-                _ => Err(format!("`{text}` is not a launch: per_node, per_gpu, once, or ranks per node from 1 to 4096")),
+                _ => Err(format!(
+                    "`{text}` is not a launch: per_node, per_gpu, once, or ranks per node from 1 \
+                        to 4096"
+                )),
             },
         }
     }
@@ -333,7 +352,9 @@ impl Serialize for Launch {
 
 impl<'de> Deserialize<'de> for Launch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -377,7 +398,9 @@ impl<'de> Deserialize<'de> for Image {
                 let mut names = BTreeMap::new();
                 while let Some((make, name)) = entries.next_entry::<String, String>()? {
                     if make != "nvidia" && make != "amd" {
-                        return Err(de::Error::custom(format!("unknown make `{make}`: nvidia or amd")));
+                        return Err(de::Error::custom(format!(
+                            "unknown make `{make}`: nvidia or amd"
+                        )));
                     }
                     names.insert(make, name);
                 }
@@ -402,9 +425,14 @@ impl JsonSchema for Image {
 
 /// The JSON Schema that editors complete job files from.
 pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::generate::SchemaSettings::draft07().into_generator().into_root_schema_for::<Job>();
+    let mut schema = schemars::generate::SchemaSettings::draft07()
+        .into_generator()
+        .into_root_schema_for::<Job>();
     schema.insert("title".into(), "Towline job file".into());
-    schema.insert("anyOf".into(), serde_json::json!([{ "required": ["command"] }, { "required": ["script"] }]));
+    schema.insert(
+        "anyOf".into(),
+        serde_json::json!([{ "required": ["command"] }, { "required": ["script"] }]),
+    );
     schema.to_value()
 }
 
@@ -439,17 +467,22 @@ script: |
 
     #[test]
     fn the_contracts_example_is_read_whole_and_survives_storage() {
-        let job: Job = yaml::decode(&yaml::parse("job.yaml", FULL).expect("YAML")).expect("decodes");
+        let job: Job =
+            yaml::decode(&yaml::parse("job.yaml", FULL).expect("YAML")).expect("decodes");
         assert_eq!(job.resources.memory, Some(Memory(600 << 30)));
         assert_eq!(job.cluster.as_slice(), ["gpu-a", "gpu-b"]);
         assert_eq!(job.sweep.combinations().expect("expands").len(), 12);
         let stored = serde_json::to_string(&job).expect("serialises");
-        assert_eq!(serde_json::from_str::<Job>(&stored).expect("reads back"), job);
+        assert_eq!(
+            serde_json::from_str::<Job>(&stored).expect("reads back"),
+            job
+        );
     }
 
     #[test]
     fn an_empty_file_is_an_empty_job() {
-        let job: Job = yaml::decode(&yaml::parse("job.yaml", "# nothing\n").expect("YAML")).expect("decodes");
+        let job: Job =
+            yaml::decode(&yaml::parse("job.yaml", "# nothing\n").expect("YAML")).expect("decodes");
         assert_eq!(job, Job::default());
     }
 }

@@ -1,6 +1,7 @@
 //! The variables by which a shell says how the network is reached.
 
-/// Proxies, and whom to trust. Programs read either case of a proxy; the last two are those of the Azure CLI and of curl.
+/// Proxies, and whom to trust. Programs read either case of a proxy; the last two are those of the
+/// Azure CLI and of curl.
 pub const VARIABLES: [&str; 12] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -19,7 +20,11 @@ pub const VARIABLES: [&str; 12] = [
 /// Whether a value is an address with a password in it: such a one is not kept on disk.
 pub fn holds_password(value: &str) -> bool {
     let rest = value.split_once("://").map_or(value, |(_, rest)| rest);
-    rest.split('/').next().is_some_and(|authority| authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')))
+    rest.split('/').next().is_some_and(|authority| {
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    })
 }
 
 #[cfg(test)]
@@ -28,7 +33,21 @@ mod tests {
 
     #[test]
     fn a_password_in_an_address_is_seen() {
-        assert!(["http://me:word@proxy:3128", "me:word@proxy:3128/"].iter().all(|value| holds_password(value)));
-        assert!(["http://proxy:3128", "proxy:3128", "http://me@proxy:3128", "/etc/ssl/a@b:c.pem", ""].iter().all(|value| !holds_password(value)));
+        assert!(
+            ["http://me:word@proxy:3128", "me:word@proxy:3128/"]
+                .iter()
+                .all(|value| holds_password(value))
+        );
+        assert!(
+            [
+                "http://proxy:3128",
+                "proxy:3128",
+                "http://me@proxy:3128",
+                "/etc/ssl/a@b:c.pem",
+                ""
+            ]
+            .iter()
+            .all(|value| !holds_password(value))
+        );
     }
 }

@@ -31,8 +31,8 @@ pub struct Plan {
     /// The run this one does again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resubmits: Option<RunId>,
-    /// It was there before this machine knew of it, and is only followed: the cluster's own name for
-    /// it, or the submission's id where each run is called by its own.
+    /// It was there before this machine knew of it, and is only followed: the cluster's own name
+    /// for it, or the submission's id where each run is called by its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<String>,
     /// When it was submitted there, as the cluster tells.
@@ -48,12 +48,20 @@ impl Plan {
 
     /// What the cluster calls a run that was there before.
     pub fn native_of(&self, run: &RunId) -> Option<String> {
-        self.adopted.as_ref().map(|name| if *name == self.id.as_str() { run.to_string() } else { name.clone() })
+        self.adopted.as_ref().map(|name| {
+            if *name == self.id.as_str() {
+                run.to_string()
+            } else {
+                name.clone()
+            }
+        })
     }
 
     /// The name of the job, where another tool submitted it.
     pub fn foreign(&self) -> Option<&str> {
-        self.adopted.as_deref().filter(|name| *name != self.id.as_str())
+        self.adopted
+            .as_deref()
+            .filter(|name| *name != self.id.as_str())
     }
 
     /// What is stored once per submission: without its runs and the submitter's environment.
@@ -104,16 +112,36 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
         None if is_here => line("in", &format!("{} itself", resolved.workdir)),
         None => line("in", "the folder of the run, which has no code"),
         Some(code) => {
-            line("in", format!("code of the run/{}", code.workdir).trim_end_matches('/'));
-            line("code", &format!("{} file{}, {} from {}", code.files, plural(code.files), Memory(code.bytes), code.root));
-            let links: Vec<String> = code.links.iter().chain(code.mapped.keys()).cloned().collect();
+            line(
+                "in",
+                format!("code of the run/{}", code.workdir).trim_end_matches('/'),
+            );
+            line(
+                "code",
+                &format!(
+                    "{} file{}, {} from {}",
+                    code.files,
+                    plural(code.files),
+                    Memory(code.bytes),
+                    code.root
+                ),
+            );
+            let links: Vec<String> = code
+                .links
+                .iter()
+                .chain(code.mapped.keys())
+                .cloned()
+                .collect();
             if is_here && !links.is_empty() {
                 line("linked", &shown_links(&links));
             }
         }
     }
     if let Some(container) = &resolved.container {
-        line("image", &format!("{} ({})", container.image, container.program));
+        line(
+            "image",
+            &format!("{} ({})", container.image, container.program),
+        );
     }
     for io in &resolved.io {
         let mode = match io.mode {
@@ -121,12 +149,32 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
             IoMode::Write => "write",
             IoMode::Mount => "mount",
         };
-        line("data", &format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path));
+        line(
+            "data",
+            &format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path),
+        );
     }
     if let Some(copy) = &resolved.copy {
-        line("copy", format!("{}:{} {}", copy.store.name, copy.path, copy.subdirs.join(", ")).trim_end());
+        line(
+            "copy",
+            format!(
+                "{}:{} {}",
+                copy.store.name,
+                copy.path,
+                copy.subdirs.join(", ")
+            )
+            .trim_end(),
+        );
     }
-    line("ranks", &format!("{} on {} node{}", shape.world(), shape.nodes, plural(shape.nodes.into())));
+    line(
+        "ranks",
+        &format!(
+            "{} on {} node{}",
+            shape.world(),
+            shape.nodes,
+            plural(shape.nodes.into())
+        ),
+    );
     line("takes", takes);
     line("tier", resolved.tier.word());
     if let Some(time) = resolved.time {
@@ -139,9 +187,15 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
         line("variable", &format!("{name}={value}"));
     }
     if resolved.container.is_some() && is_here {
-        line("inherits", "no variable of this shell: an image has its own");
+        line(
+            "inherits",
+            "no variable of this shell: an image has its own",
+        );
     } else if !resolved.inherited.is_empty() {
-        line("inherits", &format!("{} variables of this shell", resolved.inherited.len()));
+        line(
+            "inherits",
+            &format!("{} variables of this shell", resolved.inherited.len()),
+        );
     }
     if !resolved.secrets.is_empty() {
         line("secrets", &resolved.secrets.join(", "));
@@ -151,8 +205,16 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
 
 /// `2 CPUs, 1 GPU, 4G memory`
 pub fn takes(cpus: u32, gpus: u32, memory: u64) -> String {
-    let memory = if memory > 0 { format!(", {} memory", Memory(memory)) } else { String::new() };
-    format!("{cpus} CPU{}, {gpus} GPU{}{memory}", plural(cpus.into()), plural(gpus.into()))
+    let memory = if memory > 0 {
+        format!(", {} memory", Memory(memory))
+    } else {
+        String::new()
+    };
+    format!(
+        "{cpus} CPU{}, {gpus} GPU{}{memory}",
+        plural(cpus.into()),
+        plural(gpus.into())
+    )
 }
 
 const fn plural(count: u64) -> &'static str {
@@ -169,16 +231,29 @@ fn shown_links(links: &[String]) -> String {
 }
 
 /// The runs of a plan: one, or one per combination of the sweep.
-pub fn plan_runs(id: &RunId, name: &str, combinations: &[Parameters]) -> crate::Result<Vec<PlannedRun>> {
+pub fn plan_runs(
+    id: &RunId,
+    name: &str,
+    combinations: &[Parameters],
+) -> crate::Result<Vec<PlannedRun>> {
     let is_sweep = combinations.len() > 1;
     combinations
         .iter()
         .zip(1u32..)
         .map(|(parameters, number)| {
             let known: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
-            let value_of = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+            let value_of = |wanted: &str| {
+                parameters
+                    .iter()
+                    .find(|(name, _)| name == wanted)
+                    .map(|(_, value)| value.as_str())
+            };
             Ok(PlannedRun {
-                id: if is_sweep { id.numbered(number) } else { id.clone() },
+                id: if is_sweep {
+                    id.numbered(number)
+                } else {
+                    id.clone()
+                },
                 name: crate::template::fill(name, value_of, &known)?,
                 parameters: parameters.clone(),
             })

@@ -1,4 +1,5 @@
-//! What a process inherits beside its variables and its umask: its priority and its limits, as `nice` and `ulimit` set them.
+//! What a process inherits beside its variables and its umask: its priority and its limits, as
+//! `nice` and `ulimit` set them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::collections::BTreeMap;
 pub struct ProcessLimits {
     #[serde(default)]
     pub nice: i32,
-    /// By the name that `getrlimit` has for it, in lower case: `nofile`, `stack`. `None` is unlimited.
+    /// By the name that `getrlimit` has for it, in lower case: `nofile`, `stack`. `None` is
+    /// unlimited.
     #[serde(default)]
     pub soft: BTreeMap<String, Option<u64>>,
 }

@@ -30,9 +30,16 @@ impl FromStr for Memory {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::Memory(text.to_owned());
         let trimmed = text.trim();
-        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+        let split = trimmed
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
-        let power = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        let power = match unit
+            .trim()
+            .to_ascii_lowercase()
+            .trim_end_matches('b')
+            .trim_end_matches('i')
+        {
             "" => 0u32,
             "k" => 1,
             "m" => 2,
@@ -42,7 +49,9 @@ impl FromStr for Memory {
         };
         // Whole numbers stay exact; only a fraction goes through floating point.
         if let Ok(whole) = number.parse::<u64>() {
-            let bytes = whole.checked_mul(1024u64.pow(power)).filter(|bytes| (1..=1_000_000_000_000_000_000).contains(bytes));
+            let bytes = whole
+                .checked_mul(1024u64.pow(power))
+                .filter(|bytes| (1..=1_000_000_000_000_000_000).contains(bytes));
             return bytes.map(Self).ok_or_else(wrong);
         }
         let value: f64 = number.parse().map_err(|_| wrong())?;
@@ -50,7 +59,11 @@ impl FromStr for Memory {
         if !(1.0..=1e18).contains(&bytes) {
             return Err(wrong());
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above: 1..=1e18")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked above: 1..=1e18"
+        )]
         Ok(Self(bytes as u64))
     }
 }
@@ -61,14 +74,23 @@ pub struct Size(pub u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = if self.0 < 1024 { format!("{}B", self.0) } else { Memory(self.0).to_string() };
+        let text = if self.0 < 1024 {
+            format!("{}B", self.0)
+        } else {
+            Memory(self.0).to_string()
+        };
         f.pad(&text)
     }
 }
 
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 4] = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+        const UNITS: [(u64, &str); 4] = [
+            (1 << 40, "T"),
+            (1 << 30, "G"),
+            (1 << 20, "M"),
+            (1 << 10, "K"),
+        ];
         for (size, unit) in UNITS {
             if self.0 >= size {
                 return if self.0.is_multiple_of(size) {
@@ -110,7 +132,10 @@ impl FromStr for Span {
             }
             last_unit = unit;
             let count: u64 = digits.parse().map_err(|_| too_long())?;
-            total = count.checked_mul(unit).and_then(|part| total.checked_add(part)).ok_or_else(too_long)?;
+            total = count
+                .checked_mul(unit)
+                .and_then(|part| total.checked_add(part))
+                .ok_or_else(too_long)?;
             digits.clear();
         }
         if !digits.is_empty() {
@@ -177,8 +202,16 @@ macro_rules! as_text {
         }
     };
 }
-as_text!(Memory, "A size such as `600G`.", "^[0-9.]+ *([kKmMgGtT][iI]?)?[bB]?$");
-as_text!(Span, "A span of time such as `14d`, `2h30m` or `90s`.", "^([0-9]+[dD])?([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?$|^[0-9]+$");
+as_text!(
+    Memory,
+    "A size such as `600G`.",
+    "^[0-9.]+ *([kKmMgGtT][iI]?)?[bB]?$"
+);
+as_text!(
+    Span,
+    "A span of time such as `14d`, `2h30m` or `90s`.",
+    "^([0-9]+[dD])?([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?$|^[0-9]+$"
+);
 
 #[cfg(test)]
 mod tests {
@@ -186,7 +219,13 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_written() {
-        for (text, bytes) in [("600G", 600 << 30), ("512MiB", 512 << 20), ("1.5g", 3 << 29), ("10", 10), ("2 TB", 2 << 40)] {
+        for (text, bytes) in [
+            ("600G", 600 << 30),
+            ("512MiB", 512 << 20),
+            ("1.5g", 3 << 29),
+            ("10", 10),
+            ("2 TB", 2 << 40),
+        ] {
             assert_eq!(text.parse(), Ok(Memory(bytes)), "{text}");
         }
         for text in ["", "G", "-1G", "1X", "0", "1e9", "99999999T", "NaN"] {
@@ -196,10 +235,26 @@ mod tests {
 
     #[test]
     fn spans_are_read_as_written() {
-        for (text, seconds) in [("14d", 14 * 86_400), ("2h30m", 9_000), ("90s", 90), ("45", 45), ("1d1s", 86_401)] {
+        for (text, seconds) in [
+            ("14d", 14 * 86_400),
+            ("2h30m", 9_000),
+            ("90s", 90),
+            ("45", 45),
+            ("1d1s", 86_401),
+        ] {
             assert_eq!(text.parse(), Ok(Span(seconds)), "{text}");
         }
-        for text in ["", "h", "5m3h", "1h1h", "2h30", "0s", "-1h", "1w", "99999999999999999999d"] {
+        for text in [
+            "",
+            "h",
+            "5m3h",
+            "1h1h",
+            "2h30",
+            "0s",
+            "-1h",
+            "1w",
+            "99999999999999999999d",
+        ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }
@@ -209,8 +264,14 @@ mod tests {
         let said = |text: &str| text.parse::<Span>().expect_err(text).to_string();
         assert_eq!(said("0s"), "`0s` is no time at all; the least is `1s`");
         assert_eq!(said("0"), "`0` is no time at all; the least is `1s`");
-        assert_eq!(said("99999d"), "`99999d` is longer than 100 years, which is the most");
-        assert_eq!(said("99999999999999999999d"), "`99999999999999999999d` is longer than 100 years, which is the most");
+        assert_eq!(
+            said("99999d"),
+            "`99999d` is longer than 100 years, which is the most"
+        );
+        assert_eq!(
+            said("99999999999999999999d"),
+            "`99999999999999999999d` is longer than 100 years, which is the most"
+        );
         assert!(said("5x").contains("is not a span of time"));
     }
 

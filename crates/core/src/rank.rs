@@ -69,12 +69,37 @@ mod tests {
 
     #[test]
     fn ranks_count_through_the_nodes() {
-        let shape = Shape { nodes: 3, ranks_per_node: 2, once: false, gpus_per_node: 0, cpus_per_node: None, memory: None };
+        let shape = Shape {
+            nodes: 3,
+            ranks_per_node: 2,
+            once: false,
+            gpus_per_node: 0,
+            cpus_per_node: None,
+            memory: None,
+        };
         let run = RunId::new("x", 1, 2);
         let hosts = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
-        let gang = Gang { run: &run, attempt: 1, shape: &shape, master_addr: "a", master_port: 29_500, hosts: &hosts };
-        let variables = rank_variables(&gang, Place { node: 2, local_rank: 1 });
-        let value = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+        let gang = Gang {
+            run: &run,
+            attempt: 1,
+            shape: &shape,
+            master_addr: "a",
+            master_port: 29_500,
+            hosts: &hosts,
+        };
+        let variables = rank_variables(
+            &gang,
+            Place {
+                node: 2,
+                local_rank: 1,
+            },
+        );
+        let value = |name: &str| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.as_str())
+        };
         assert_eq!(value("RANK"), Some("5"));
         assert_eq!(value("WORLD_SIZE"), Some("6"));
         assert_eq!(value("NODE_RANK"), Some("2"));

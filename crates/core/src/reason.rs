@@ -69,7 +69,8 @@ pub struct Ending {
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Why something that the run wrote has not reached its datastore, beside the cause. It stays in the run's folder.
+    /// Why something that the run wrote has not reached its datastore, beside the cause. It stays
+    /// in the run's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncollected: Option<String>,
 }
@@ -79,11 +80,18 @@ const HINT: &str = "\nhint: ";
 
 impl Ending {
     pub fn success() -> Self {
-        Self { exit_code: Some(0), ..Self::default() }
+        Self {
+            exit_code: Some(0),
+            ..Self::default()
+        }
     }
     pub fn cause(cause: Cause) -> Self {
         let exit_code = (cause == Cause::ByUser).then_some(143);
-        Self { cause: Some(cause), exit_code, ..Self::default() }
+        Self {
+            cause: Some(cause),
+            exit_code,
+            ..Self::default()
+        }
     }
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
@@ -92,17 +100,33 @@ impl Ending {
     }
     /// A refusal with what to do about it, kept beside it.
     pub fn rejected(error: &crate::Error) -> Self {
-        let detail = error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}{HINT}{hint}"));
-        Self { exit_code: Some(error.kind().exit_code().into()), ..Self::cause(Cause::Rejected) }.detail(detail)
+        let detail = error.hints().iter().fold(error.to_string(), |text, hint| {
+            format!("{text}{HINT}{hint}")
+        });
+        Self {
+            exit_code: Some(error.kind().exit_code().into()),
+            ..Self::cause(Cause::Rejected)
+        }
+        .detail(detail)
     }
     pub fn detail_without_hints(&self) -> &str {
-        self.detail.as_deref().unwrap_or_default().split(HINT).next().unwrap_or_default()
+        self.detail
+            .as_deref()
+            .unwrap_or_default()
+            .split(HINT)
+            .next()
+            .unwrap_or_default()
     }
     /// What to do about it, where the cluster told.
     pub fn hints(&self) -> impl Iterator<Item = &str> {
-        self.detail.as_deref().unwrap_or_default().split(HINT).skip(1)
+        self.detail
+            .as_deref()
+            .unwrap_or_default()
+            .split(HINT)
+            .skip(1)
     }
-    /// Adds that something the run wrote was not collected. The first cause stays; without one, this is the cause.
+    /// Adds that something the run wrote was not collected. The first cause stays; without one,
+    /// this is the cause.
     #[must_use]
     pub fn with_uncollected(mut self, why: Option<&str>) -> Self {
         match (why, self.cause) {
@@ -135,8 +159,22 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.cause, &self.first_failure) {
             (None, _) => f.write_str("ended well")?,
-            (Some(Cause::ExitCode), Some(RankFailure { rank, exit_code: Some(code), .. })) => write!(f, "rank {rank} left with code {code}")?,
-            (Some(Cause::Signal), Some(RankFailure { rank, signal: Some(signal), .. })) => {
+            (
+                Some(Cause::ExitCode),
+                Some(RankFailure {
+                    rank,
+                    exit_code: Some(code),
+                    ..
+                }),
+            ) => write!(f, "rank {rank} left with code {code}")?,
+            (
+                Some(Cause::Signal),
+                Some(RankFailure {
+                    rank,
+                    signal: Some(signal),
+                    ..
+                }),
+            ) => {
                 write!(f, "rank {rank} was ended by {}", signal_name(*signal))?;
             }
             (Some(cause), _) => f.write_str(match cause {

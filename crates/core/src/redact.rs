@@ -41,12 +41,22 @@ impl SecretSet {
         self.0.keys().cloned().collect()
     }
     pub fn to_private_bytes(&self) -> Vec<u8> {
-        let plain = Private(self.0.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect());
+        let plain = Private(
+            self.0
+                .iter()
+                .map(|(name, value)| (name.clone(), value.0.clone()))
+                .collect(),
+        );
         serde_json::to_vec(&plain).expect("a map of texts serialises")
     }
     pub fn from_private_bytes(bytes: &[u8]) -> Option<Self> {
         let Private(plain) = serde_json::from_slice(bytes).ok()?;
-        Some(Self(plain.into_iter().map(|(name, value)| (name, Secret(value))).collect()))
+        Some(Self(
+            plain
+                .into_iter()
+                .map(|(name, value)| (name, Secret(value)))
+                .collect(),
+        ))
     }
 }
 
@@ -74,17 +84,33 @@ pub fn looks_like_credential(name: &str) -> bool {
     // Paths and switches whose names only mention a key.
     const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS"];
     // What says where something is, or how it is called, is not the thing itself.
-    const HARMLESS_ENDINGS: [&str; 7] = ["_FILE", "_PATH", "_DIR", "_FOLDER", "_COLUMN", "_NAME", "_PARALLELISM"];
+    const HARMLESS_ENDINGS: [&str; 7] = [
+        "_FILE",
+        "_PATH",
+        "_DIR",
+        "_FOLDER",
+        "_COLUMN",
+        "_NAME",
+        "_PARALLELISM",
+    ];
     let upper = name.to_ascii_uppercase();
     if KNOWN.contains(&upper.as_str()) {
         return true;
     }
-    if HARMLESS.contains(&upper.as_str()) || HARMLESS_ENDINGS.iter().any(|ending| upper.ends_with(ending)) {
+    if HARMLESS.contains(&upper.as_str())
+        || HARMLESS_ENDINGS
+            .iter()
+            .any(|ending| upper.ends_with(ending))
+    {
         return false;
     }
     // Words of language models, and of offices, only sound like it.
-    let upper = upper.replace("TOKENIZER", "").replace("TOKENS", "").replace("SECRETARY", "");
-    PARTS.iter().any(|part| upper.contains(part)) || upper.split('_').any(|word| WORDS.contains(&word))
+    let upper = upper
+        .replace("TOKENIZER", "")
+        .replace("TOKENS", "")
+        .replace("SECRETARY", "");
+    PARTS.iter().any(|part| upper.contains(part))
+        || upper.split('_').any(|word| WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -132,6 +158,9 @@ mod tests {
         let mut set = SecretSet::default();
         set.0.insert("PAT".into(), Secret::new("canary"));
         assert!(!format!("{set:?}").contains("canary"));
-        assert_eq!(SecretSet::from_private_bytes(&set.to_private_bytes()), Some(set));
+        assert_eq!(
+            SecretSet::from_private_bytes(&set.to_private_bytes()),
+            Some(set)
+        );
     }
 }

@@ -31,7 +31,11 @@ pub struct Shape {
 
 impl Shape {
     pub const fn world(&self) -> u32 {
-        if self.once { 1 } else { self.nodes * self.ranks_per_node }
+        if self.once {
+            1
+        } else {
+            self.nodes * self.ranks_per_node
+        }
     }
     /// Ranks on node `node`.
     pub const fn ranks_on(&self, node: u32) -> u32 {
@@ -52,7 +56,8 @@ impl Shape {
         }
     }
     pub fn total_memory(&self) -> u64 {
-        self.memory.map_or(0, |memory| memory.0 * u64::from(self.nodes))
+        self.memory
+            .map_or(0, |memory| memory.0 * u64::from(self.nodes))
     }
 }
 
@@ -112,7 +117,17 @@ pub struct IoPlan {
 impl IoPlan {
     /// `TOW_IO_BLOBMNT`
     pub fn variable(&self) -> String {
-        let name: String = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+        let name: String = self
+            .name
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() {
+                    c.to_ascii_uppercase()
+                } else {
+                    '_'
+                }
+            })
+            .collect();
         format!("TOW_IO_{name}")
     }
 }
@@ -253,13 +268,29 @@ pub struct Surroundings {
     pub credentials: BTreeSet<String>,
 }
 
-/// Variables of the submitter's shell that a container runtime needs. A run in an image inherits none.
-const RUNTIME_VARIABLES: [&str; 10] =
-    ["PATH", "HOME", "USER", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "DOCKER_HOST", "CONTAINER_HOST"];
+/// Variables of the submitter's shell that a container runtime needs. A run in an image inherits
+/// none.
+const RUNTIME_VARIABLES: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "DOCKER_HOST",
+    "CONTAINER_HOST",
+];
 
 /// Makes a job definite for a cluster whose nodes have `gpus_per_node` GPUs.
 /// `total_gpus` is `-n`: nodes = n / GPUs per node, a remainder is an error.
-pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: Surroundings) -> Result<(Resolved, SecretSet)> {
+pub fn resolve(
+    job: &Job,
+    total_gpus: Option<u32>,
+    gpus_per_node: u32,
+    around: Surroundings,
+) -> Result<(Resolved, SecretSet)> {
     let program = Program::from_job(job)?;
     check_templates(job, &program)?;
     let shape = shape(job, total_gpus, gpus_per_node)?;
@@ -276,7 +307,9 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         setup: job.environment.setup.clone(),
         workdir: around.workdir,
         umask: around.umask,
-        limits: around.limits.filter(|_| around.inherit && around.container.is_none()),
+        limits: around
+            .limits
+            .filter(|_| around.inherit && around.container.is_none()),
         env: job.environment.env.clone(),
         inherited,
         secrets: secrets.names(),
@@ -289,16 +322,27 @@ pub fn resolve(job: &Job, total_gpus: Option<u32>, gpus_per_node: u32, around: S
         copy: around.copy,
     };
     if let Some(RetryPolicy { max: Some(0), .. }) = resolved.retry {
-        return Err(Error::config("`retry.max` counts every start, so it is at least 1"));
+        return Err(Error::config(
+            "`retry.max` counts every start, so it is at least 1",
+        ));
     }
     Ok((resolved, secrets))
 }
 
-/// What is wrong with a job wherever it goes: told before a cluster is asked for anything. The size is looked at where the
-/// configuration says how many GPUs a node has.
-pub fn check(job: &Job, total_gpus: Option<u32>, gpus_per_node: Option<u32>, around: &Surroundings) -> Result<()> {
+/// What is wrong with a job wherever it goes: told before a cluster is asked for anything. The size
+/// is looked at where the configuration says how many GPUs a node has.
+pub fn check(
+    job: &Job,
+    total_gpus: Option<u32>,
+    gpus_per_node: Option<u32>,
+    around: &Surroundings,
+) -> Result<()> {
     check_templates(job, &Program::from_job(job)?)?;
-    job.environment.env.keys().chain(&job.environment.secrets).try_for_each(|name| check_variable(name))?;
+    job.environment
+        .env
+        .keys()
+        .chain(&job.environment.secrets)
+        .try_for_each(|name| check_variable(name))?;
     check_nul(job)?;
     job.sweep.combinations()?;
     split_environment(job, around)?;
@@ -313,35 +357,72 @@ fn check_nul(job: &Job) -> Result<()> {
         ("the command", job.command.as_slice().iter().any(has_nul)),
         ("`script`", job.script.iter().any(has_nul)),
         ("`environment.setup`", environment.setup.iter().any(has_nul)),
-        ("a value of `sweep`", job.sweep.0.iter().flat_map(|axis| &axis.choices).flatten().any(has_nul)),
-        ("`resources.native`", job.resources.native.iter().any(has_nul)),
+        (
+            "a value of `sweep`",
+            job.sweep
+                .0
+                .iter()
+                .flat_map(|axis| &axis.choices)
+                .flatten()
+                .any(has_nul),
+        ),
+        (
+            "`resources.native`",
+            job.resources.native.iter().any(has_nul),
+        ),
         ("`name`", job.name.iter().any(has_nul)),
     ];
-    let variable = environment.env.iter().find(|(_, value)| has_nul(value)).map(|(name, _)| format!("the variable `{name}`"));
-    let place = places.into_iter().find(|(_, found)| *found).map(|(place, _)| place.to_owned());
+    let variable = environment
+        .env
+        .iter()
+        .find(|(_, value)| has_nul(value))
+        .map(|(name, _)| format!("the variable `{name}`"));
+    let place = places
+        .into_iter()
+        .find(|(_, found)| *found)
+        .map(|(place, _)| place.to_owned());
     match place.or(variable) {
-        Some(place) => Err(Error::config(format!("{place} holds the character NUL, which no program can be given")).hint("take the `\\0` out of it")),
+        Some(place) => Err(Error::config(format!(
+            "{place} holds the character NUL, which no program can be given"
+        ))
+        .hint("take the `\\0` out of it")),
         None => Ok(()),
     }
 }
 
 fn check_variable(name: &str) -> Result<()> {
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {
-        return Err(Error::config(format!("`{name}` cannot be the name of a variable")).hint("letters, digits and `_`, and no digit first"));
+        return Err(
+            Error::config(format!("`{name}` cannot be the name of a variable"))
+                .hint("letters, digits and `_`, and no digit first"),
+        );
     }
     if name.starts_with("TOW_") {
-        return Err(Error::config(format!("`{name}`: names that begin with TOW_ are Towline's own")).hint("choose another name"));
+        return Err(Error::config(format!(
+            "`{name}`: names that begin with TOW_ are Towline's own"
+        ))
+        .hint("choose another name"));
     }
     Ok(())
 }
 
 fn check_templates(job: &Job, program: &Program) -> Result<()> {
-    let known: Vec<&str> = job.sweep.names().chain(job.io.keys().map(String::as_str)).collect();
+    let known: Vec<&str> = job
+        .sweep
+        .names()
+        .chain(job.io.keys().map(String::as_str))
+        .collect();
     let is_known = |name: &str| known.contains(&name) || name.starts_with(crate::token::TOKEN_NAME);
     let check = |text: &str| template::fill(text, |name| is_known(name).then_some(""), &known);
     program.try_map(check)?;
-    for text in job.name.iter().chain(&job.environment.setup).chain(job.environment.env.values()) {
+    for text in job
+        .name
+        .iter()
+        .chain(&job.environment.setup)
+        .chain(job.environment.env.values())
+    {
         check(text)?;
     }
     Ok(())
@@ -356,14 +437,23 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
         return Err(Error::config("`resources.cpus_per_node` is at least 1"));
     }
     let (nodes, gpus) = match total_gpus {
-        None => (resources.nodes.unwrap_or(1), resources.gpus_per_node.unwrap_or(0)),
-        // A job of one node may grow to what a node has; one of several keeps the size of its nodes.
+        None => (
+            resources.nodes.unwrap_or(1),
+            resources.gpus_per_node.unwrap_or(0),
+        ),
+        // A job of one node may grow to what a node has; one of several keeps the size of its
+        // nodes.
         Some(total) => match (resources.nodes, resources.gpus_per_node) {
             (Some(2..), Some(gpus)) => spread(total, gpus, resources.nodes)?,
             // Who says how many nodes says how many each has.
-            (Some(nodes @ 2..), None) if total > 0 && total.is_multiple_of(nodes) => (nodes, total / nodes),
+            (Some(nodes @ 2..), None) if total > 0 && total.is_multiple_of(nodes) => {
+                (nodes, total / nodes)
+            }
             (Some(nodes @ 2..), None) if total > 0 => {
-                return Err(Error::refused(format!("{total} GPUs cannot be shared out among {nodes} nodes")).hint(format!(
+                return Err(Error::refused(format!(
+                    "{total} GPUs cannot be shared out among {nodes} nodes"
+                ))
+                .hint(format!(
                     "ask for {} or {}",
                     total / nodes * nodes,
                     (total / nodes + 1) * nodes
@@ -373,19 +463,30 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
         },
     };
     if nodes > MOST_NODES {
-        return Err(Error::refused(format!("{nodes} nodes are more than any cluster has")));
+        return Err(Error::refused(format!(
+            "{nodes} nodes are more than any cluster has"
+        )));
     }
     let launch = job.launch.unwrap_or_default();
     let ranks_per_node = match launch {
         Launch::PerNode | Launch::Once => 1,
         Launch::PerGpu if gpus == 0 => {
-            return Err(Error::config("`launch: per_gpu` starts one rank per GPU, but the job asks for none")
-                .hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
+            return Err(Error::config(
+                "`launch: per_gpu` starts one rank per GPU, but the job asks for none",
+            )
+            .hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
         }
         Launch::PerGpu => gpus,
         Launch::Ranks(ranks) => ranks,
     };
-    Ok(Shape { nodes, ranks_per_node, once: launch == Launch::Once, gpus_per_node: gpus, cpus_per_node: resources.cpus_per_node, memory: resources.memory })
+    Ok(Shape {
+        nodes,
+        ranks_per_node,
+        once: launch == Launch::Once,
+        gpus_per_node: gpus,
+        cpus_per_node: resources.cpus_per_node,
+        memory: resources.memory,
+    })
 }
 
 /// ACT's arithmetic: up to one node's worth fits on one node, more must fill nodes.
@@ -395,15 +496,20 @@ fn spread(total: u32, per_node: u32, nodes: Option<u32>) -> Result<(u32, u32)> {
         (total, _) if per_node == 0 => Ok((1, total)),
         (total, _) if total <= per_node => Ok((1, total)),
         (total, _) if total.is_multiple_of(per_node) => Ok((total / per_node, per_node)),
-        (total, _) => Err(Error::refused(format!("{total} GPUs do not fill nodes of {per_node}")).hint(format!(
-            "ask for {} or {}",
-            total / per_node * per_node,
-            (total / per_node + 1) * per_node
-        ))),
+        (total, _) => Err(
+            Error::refused(format!("{total} GPUs do not fill nodes of {per_node}")).hint(format!(
+                "ask for {} or {}",
+                total / per_node * per_node,
+                (total / per_node + 1) * per_node
+            )),
+        ),
     }
 }
 
-fn split_environment(job: &Job, around: &Surroundings) -> Result<(BTreeMap<String, String>, SecretSet)> {
+fn split_environment(
+    job: &Job,
+    around: &Surroundings,
+) -> Result<(BTreeMap<String, String>, SecretSet)> {
     let mut inherited = BTreeMap::new();
     let mut secrets = SecretSet::default();
     for (name, value) in &around.environment {
@@ -413,17 +519,28 @@ fn split_environment(job: &Job, around: &Surroundings) -> Result<(BTreeMap<Strin
         if around.container.is_some() && !RUNTIME_VARIABLES.contains(&name.as_str()) {
             continue;
         }
-        if looks_like_credential(name) || around.credentials.contains(name) || crate::token::begins_like_secret(value).is_some() {
+        if looks_like_credential(name)
+            || around.credentials.contains(name)
+            || crate::token::begins_like_secret(value).is_some()
+        {
             secrets.0.insert(name.clone(), Secret::new(value.clone()));
         } else {
             inherited.insert(name.clone(), value.clone());
         }
     }
     for name in &job.environment.secrets {
-        let from_environment = around.environment.iter().find(|(known, _)| known == name).map(|(_, value)| Secret::new(value.clone()));
+        let from_environment = around
+            .environment
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| Secret::new(value.clone()));
         let Some(value) = from_environment.or_else(|| around.keyring.get(name).cloned()) else {
-            return Err(Error::refused(format!("the secret `{name}` has no value"))
-                .hint(format!("export {name}=… before submitting, or store it: secret-tool store --label={name} towline {name}")));
+            return Err(
+                Error::refused(format!("the secret `{name}` has no value")).hint(format!(
+                    "export {name}=… before submitting, or store it: secret-tool store \
+                    --label={name} towline {name}"
+                )),
+            );
         };
         inherited.remove(name);
         secrets.0.insert(name.clone(), value);
@@ -437,7 +554,8 @@ mod tests {
     use crate::job::Words;
 
     fn job(text: &str) -> Job {
-        let mut job: Job = crate::yaml::decode(&crate::yaml::parse("job", text).expect("YAML")).expect("decodes");
+        let mut job: Job =
+            crate::yaml::decode(&crate::yaml::parse("job", text).expect("YAML")).expect("decodes");
         if job.command.is_empty() && job.script.is_none() {
             job.command = Words::One("true".into());
         }
@@ -452,9 +570,18 @@ mod tests {
     fn gpus_are_spread_like_act_does() {
         assert_eq!(shape_of("{}", None, 8).expect("fits"), (1, 0, 1));
         assert_eq!(shape_of("{}", Some(4), 8).expect("fits"), (1, 4, 1));
-        assert_eq!(shape_of("{launch: per_gpu}", Some(16), 8).expect("fits"), (2, 8, 16));
-        assert_eq!(shape_of("{resources: {nodes: 4, gpus_per_node: 8}}", Some(16), 0).expect("fits"), (2, 8, 2));
-        assert_eq!(shape_of("{launch: once, resources: {nodes: 3}}", None, 0).expect("fits"), (3, 0, 1));
+        assert_eq!(
+            shape_of("{launch: per_gpu}", Some(16), 8).expect("fits"),
+            (2, 8, 16)
+        );
+        assert_eq!(
+            shape_of("{resources: {nodes: 4, gpus_per_node: 8}}", Some(16), 0).expect("fits"),
+            (2, 8, 2)
+        );
+        assert_eq!(
+            shape_of("{launch: once, resources: {nodes: 3}}", None, 0).expect("fits"),
+            (3, 0, 1)
+        );
         assert!(shape_of("{}", Some(9), 8).is_err());
         assert!(shape_of("{launch: per_gpu}", None, 8).is_err());
     }
@@ -462,15 +589,29 @@ mod tests {
     #[test]
     fn credentials_are_held_apart_and_our_own_variables_left_out() {
         let around = Surroundings {
-            environment: [("HF_TOKEN", "t"), ("PATH", "/bin"), ("TOW_X", "1"), ("MINE", "m")].map(|(k, v)| (k.into(), v.into())).into(),
+            environment: [
+                ("HF_TOKEN", "t"),
+                ("PATH", "/bin"),
+                ("TOW_X", "1"),
+                ("MINE", "m"),
+            ]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into(),
             inherit: true,
             ..Surroundings::default()
         };
-        let (resolved, secrets) = resolve(&job("{environment: {secrets: [MINE]}}"), None, 0, around.clone()).expect("resolves");
+        let (resolved, secrets) = resolve(
+            &job("{environment: {secrets: [MINE]}}"),
+            None,
+            0,
+            around.clone(),
+        )
+        .expect("resolves");
         assert_eq!(resolved.inherited.keys().collect::<Vec<_>>(), ["PATH"]);
         assert_eq!(secrets.names(), ["HF_TOKEN", "MINE"]);
         assert_eq!(resolved.secrets, ["HF_TOKEN", "MINE"]);
-        let missing = resolve(&job("{environment: {secrets: [NONE]}}"), None, 0, around).expect_err("no value");
+        let missing = resolve(&job("{environment: {secrets: [NONE]}}"), None, 0, around)
+            .expect_err("no value");
         assert_eq!(missing.kind(), crate::ErrorKind::Refused);
     }
 

@@ -143,7 +143,13 @@ pub struct Illegal {
 /// is ignored, and what can only come from a defect is [`Illegal`].
 pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
     use Phase::{Drafted, Ended, Queued, Running, Staging, Submitting};
-    let illegal = || Err(Illegal { phase: state.phase.word(), attempt: state.attempt, event: event.word() });
+    let illegal = || {
+        Err(Illegal {
+            phase: state.phase.word(),
+            attempt: state.attempt,
+            event: event.word(),
+        })
+    };
     let changed = |change: &dyn Fn(&mut RunState)| {
         let mut next = state.clone();
         change(&mut next);
@@ -158,40 +164,83 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         (Drafted | Staging, RunEvent::SubmitIntent) => move_to(Submitting),
         (Drafted | Staging | Submitting, RunEvent::Submitted { native }) => changed(&|next| {
             next.phase = Queued;
-            next.native = native.clone().map(|id| Box::new(Native { id, ..Native::default() }));
+            next.native = native.clone().map(|id| {
+                Box::new(Native {
+                    id,
+                    ..Native::default()
+                })
+            });
         }),
-        (_, RunEvent::Drafted | RunEvent::StageIntent | RunEvent::SubmitIntent | RunEvent::Submitted { .. }) => Ok(Step::Ignored),
+        (
+            _,
+            RunEvent::Drafted
+            | RunEvent::StageIntent
+            | RunEvent::SubmitIntent
+            | RunEvent::Submitted { .. },
+        ) => Ok(Step::Ignored),
 
-        (Queued, RunEvent::AttemptIntent { attempt, runner, gpus, durable }) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
+        (
+            Queued,
+            RunEvent::AttemptIntent {
+                attempt,
+                runner,
+                gpus,
+                durable,
+            },
+        ) if *attempt == state.attempt + 1 && state.runner.is_none() => changed(&|next| {
             next.attempt = *attempt;
             next.counted_starts += 1;
             next.runner = Some(runner.clone());
             next.gpus.clone_from(gpus);
             next.claim_may_be_lost = *durable;
         }),
-        (_, RunEvent::AttemptIntent { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::AttemptIntent { attempt, .. }) if *attempt <= state.attempt => {
+            Ok(Step::Ignored)
+        }
         (_, RunEvent::AttemptIntent { .. }) => illegal(),
 
-        (Queued, RunEvent::AttemptUnclaimed { attempt }) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
-            next.attempt -= 1;
-            next.counted_starts = next.counted_starts.saturating_sub(1);
-            next.runner = None;
-            next.gpus.clear();
-        }),
+        (Queued, RunEvent::AttemptUnclaimed { attempt })
+            if *attempt == state.attempt && state.runner.is_some() =>
+        {
+            changed(&|next| {
+                next.attempt -= 1;
+                next.counted_starts = next.counted_starts.saturating_sub(1);
+                next.runner = None;
+                next.gpus.clear();
+            })
+        }
         (_, RunEvent::AttemptUnclaimed { .. }) => Ok(Step::Ignored),
 
-        (Queued, RunEvent::AttemptStarted { attempt }) if *attempt == state.attempt && state.runner.is_some() => move_to(Running),
+        (Queued, RunEvent::AttemptStarted { attempt })
+            if *attempt == state.attempt && state.runner.is_some() =>
+        {
+            move_to(Running)
+        }
         (_, RunEvent::AttemptStarted { attempt }) if *attempt <= state.attempt => Ok(Step::Ignored),
         (_, RunEvent::AttemptStarted { .. }) => illegal(),
 
-        (Queued | Running, RunEvent::AttemptHeld { attempt, until, ending }) if *attempt == state.attempt => changed(&|next| {
+        (
+            Queued | Running,
+            RunEvent::AttemptHeld {
+                attempt,
+                until,
+                ending,
+            },
+        ) if *attempt == state.attempt => changed(&|next| {
             next.phase = Running;
             next.held_until = Some(*until);
             next.ending = Some(ending.clone());
         }),
         (_, RunEvent::AttemptHeld { .. }) => Ok(Step::Ignored),
 
-        (Queued | Running, RunEvent::AttemptEnded { attempt, ending, counted }) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
+        (
+            Queued | Running,
+            RunEvent::AttemptEnded {
+                attempt,
+                ending,
+                counted,
+            },
+        ) if *attempt == state.attempt && state.runner.is_some() => changed(&|next| {
             next.phase = Queued;
             next.runner = None;
             next.gpus.clear();
@@ -202,7 +251,9 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
                 next.counted_starts = next.counted_starts.saturating_sub(1);
             }
         }),
-        (_, RunEvent::AttemptEnded { attempt, .. }) if *attempt <= state.attempt => Ok(Step::Ignored),
+        (_, RunEvent::AttemptEnded { attempt, .. }) if *attempt <= state.attempt => {
+            Ok(Step::Ignored)
+        }
         (_, RunEvent::AttemptEnded { .. }) => illegal(),
 
         (_, RunEvent::CancelIntent) if state.cancel_requested => Ok(Step::Ignored),
@@ -216,18 +267,24 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         }),
         (_, RunEvent::CancelRefused { .. }) => Ok(Step::Ignored),
 
-        (Queued | Running, RunEvent::PreemptIntent { attempt }) if *attempt == state.attempt && !state.preempt_requested && state.runner.is_some() => {
+        (Queued | Running, RunEvent::PreemptIntent { attempt })
+            if *attempt == state.attempt && !state.preempt_requested && state.runner.is_some() =>
+        {
             changed(&|next| next.preempt_requested = true)
         }
         (_, RunEvent::PreemptIntent { .. }) => Ok(Step::Ignored),
 
-        (_, RunEvent::Ended { attempt, ending }) if *attempt == state.attempt || state.runner.is_none() => changed(&|next| {
-            next.phase = Ended(ending.outcome());
-            next.runner = None;
-            next.gpus.clear();
-            next.held_until = None;
-            next.ending = Some(ending.clone());
-        }),
+        (_, RunEvent::Ended { attempt, ending })
+            if *attempt == state.attempt || state.runner.is_none() =>
+        {
+            changed(&|next| {
+                next.phase = Ended(ending.outcome());
+                next.runner = None;
+                next.gpus.clear();
+                next.held_until = None;
+                next.ending = Some(ending.clone());
+            })
+        }
         // The end of an attempt that another has already followed.
         (_, RunEvent::Ended { attempt, .. }) if *attempt < state.attempt => Ok(Step::Ignored),
         (_, RunEvent::Ended { .. }) => illegal(),
@@ -239,7 +296,9 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         }),
         (_, RunEvent::NeverHeard) => Ok(Step::Ignored),
 
-        (_, RunEvent::Observed { native }) if state.native.as_ref() == Some(native) => Ok(Step::Ignored),
+        (_, RunEvent::Observed { native }) if state.native.as_ref() == Some(native) => {
+            Ok(Step::Ignored)
+        }
         (_, RunEvent::Observed { native }) => changed(&|next| next.native = Some(native.clone())),
     }
 }
@@ -256,23 +315,54 @@ mod tests {
 
     fn any_event() -> impl Strategy<Value = RunEvent> {
         let attempt = 0u32..4;
-        let ending = prop_oneof![Just(Ending::success()), Just(Ending::cause(Cause::ExitCode)), Just(Ending::cause(Cause::Preempted)), Just(cancelled())];
+        let ending = prop_oneof![
+            Just(Ending::success()),
+            Just(Ending::cause(Cause::ExitCode)),
+            Just(Ending::cause(Cause::Preempted)),
+            Just(cancelled())
+        ];
         prop_oneof![
             Just(RunEvent::Drafted),
             Just(RunEvent::StageIntent),
             Just(RunEvent::SubmitIntent),
             Just(RunEvent::Submitted { native: None }),
-            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent { attempt, runner: "r".into(), gpus: Vec::new(), durable: false }),
-            attempt.clone().prop_map(|attempt| RunEvent::AttemptUnclaimed { attempt }),
-            attempt.clone().prop_map(|attempt| RunEvent::AttemptStarted { attempt }),
-            (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld { attempt, until: Moment(9), ending }),
-            (attempt.clone(), ending.clone(), any::<bool>()).prop_map(|(attempt, ending, counted)| RunEvent::AttemptEnded { attempt, ending, counted }),
+            attempt.clone().prop_map(|attempt| RunEvent::AttemptIntent {
+                attempt,
+                runner: "r".into(),
+                gpus: Vec::new(),
+                durable: false
+            }),
+            attempt
+                .clone()
+                .prop_map(|attempt| RunEvent::AttemptUnclaimed { attempt }),
+            attempt
+                .clone()
+                .prop_map(|attempt| RunEvent::AttemptStarted { attempt }),
+            (attempt.clone(), ending.clone()).prop_map(|(attempt, ending)| RunEvent::AttemptHeld {
+                attempt,
+                until: Moment(9),
+                ending
+            }),
+            (attempt.clone(), ending.clone(), any::<bool>()).prop_map(
+                |(attempt, ending, counted)| RunEvent::AttemptEnded {
+                    attempt,
+                    ending,
+                    counted
+                }
+            ),
             Just(RunEvent::CancelIntent),
             Just(RunEvent::CancelRefused { why: "no".into() }),
-            attempt.clone().prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
+            attempt
+                .clone()
+                .prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
             (attempt, ending).prop_map(|(attempt, ending)| RunEvent::Ended { attempt, ending }),
             Just(RunEvent::NeverHeard),
-            Just(RunEvent::Observed { native: Box::new(Native { id: "1".into(), ..Native::default() }) }),
+            Just(RunEvent::Observed {
+                native: Box::new(Native {
+                    id: "1".into(),
+                    ..Native::default()
+                })
+            }),
         ]
     }
 
@@ -287,7 +377,8 @@ mod tests {
                 let unclaimed = matches!(event, RunEvent::AttemptUnclaimed { .. });
                 prop_assert!(next.attempt >= state.attempt || unclaimed);
                 if matches!(event, RunEvent::AttemptStarted { .. }) {
-                    prop_assert!(started.insert(next.attempt), "attempt {} started twice", next.attempt);
+                    prop_assert!(started.insert(next.attempt), "attempt {} started \
+                        twice", next.attempt);
                 }
                 // Ended runs and runs between attempts are nobody's.
                 prop_assert!(!(next.phase.is_ended() && next.runner.is_some()));

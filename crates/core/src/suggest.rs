@@ -4,7 +4,12 @@
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, candidate)| {
             let longest = word.chars().count().max(candidate.chars().count());
             *distance * 5 <= longest * 2 || (longest > 3 && candidate.starts_with(word))
@@ -14,7 +19,10 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The hint text for [`nearest`].
-pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn did_you_mean<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
     nearest(word, candidates).map(|near| format!("did you mean `{near}`?"))
 }
 

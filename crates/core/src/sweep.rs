@@ -30,7 +30,9 @@ impl Sweep {
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flat_map(|axis| axis.names.iter().map(String::as_str))
+        self.0
+            .iter()
+            .flat_map(|axis| axis.names.iter().map(String::as_str))
     }
 
     /// Every combination, the last axis moving fastest. No sweep is one run without values.
@@ -39,7 +41,10 @@ impl Sweep {
         let mut rows: Vec<Parameters> = vec![Vec::new()];
         for axis in &self.0 {
             if rows.len().saturating_mul(axis.choices.len()) > MOST_RUNS {
-                return Err(Error::refused(format!("the sweep has more than {MOST_RUNS} runs")).hint("split it, or take fewer values"));
+                return Err(
+                    Error::refused(format!("the sweep has more than {MOST_RUNS} runs"))
+                        .hint("split it, or take fewer values"),
+                );
             }
             rows = rows
                 .iter()
@@ -62,38 +67,67 @@ impl Sweep {
                 return Err(Error::config(format!("sweep `{label}` has no values")));
             }
             for name in &axis.names {
-                if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.') {
-                    return Err(Error::config(format!("`{name}` cannot be the name of a sweep value")).hint("letters, digits, `_`, `-` and `.`"));
+                if name.is_empty()
+                    || !name
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.')
+                {
+                    return Err(Error::config(format!(
+                        "`{name}` cannot be the name of a sweep value"
+                    ))
+                    .hint("letters, digits, `_`, `-` and `.`"));
                 }
                 if !seen.insert(name) {
-                    return Err(Error::config(format!("sweep value `{name}` is given twice")));
+                    return Err(Error::config(format!(
+                        "sweep value `{name}` is given twice"
+                    )));
                 }
             }
-            if let Some(choice) = axis.choices.iter().find(|choice| choice.len() != axis.names.len()) {
-                let message = format!("sweep `{label}` takes {} values at a time, but `{}` has {}", axis.names.len(), choice.join(", "), choice.len());
+            if let Some(choice) = axis
+                .choices
+                .iter()
+                .find(|choice| choice.len() != axis.names.len())
+            {
+                let message = format!(
+                    "sweep `{label}` takes {} values at a time, but `{}` has {}",
+                    axis.names.len(),
+                    choice.join(", "),
+                    choice.len()
+                );
                 return Err(Error::config(message));
             }
         }
         Ok(())
     }
 
-    /// Adds or replaces axes from the command line. A name that is there twice is refused: which values it is to have is not clear.
+    /// Adds or replaces axes from the command line. A name that is there twice is refused: which
+    /// values it is to have is not clear.
     pub fn set_all(&mut self, texts: &[String]) -> Result<()> {
         let mut given = Self::default();
         for text in texts {
             let axis = Axis::parse(text)?;
-            if let Some(name) = axis.names.iter().find(|name| given.names().any(|known| known == name.as_str())) {
-                return Err(Error::usage(format!("--sweep gives `{name}` twice")).hint(format!("write all its values at once: --sweep {name}=V1,V2")));
+            if let Some(name) = axis
+                .names
+                .iter()
+                .find(|name| given.names().any(|known| known == name.as_str()))
+            {
+                return Err(
+                    Error::usage(format!("--sweep gives `{name}` twice")).hint(format!(
+                        "write all its values at once: --sweep {name}=V1,V2"
+                    )),
+                );
             }
             given.0.push(axis);
         }
         texts.iter().try_for_each(|text| self.set(text))
     }
 
-    /// Adds or replaces an axis from the command line: `lr=0.1,0.01`, `seed=1-3`, `(bs,acc)=(8,4),(16,2)`.
+    /// Adds or replaces an axis from the command line: `lr=0.1,0.01`, `seed=1-3`,
+    /// `(bs,acc)=(8,4),(16,2)`.
     pub fn set(&mut self, text: &str) -> Result<()> {
         let axis = Axis::parse(text)?;
-        self.0.retain(|old| !old.names.iter().any(|name| axis.names.contains(name)));
+        self.0
+            .retain(|old| !old.names.iter().any(|name| axis.names.contains(name)));
         self.0.push(axis);
         Ok(())
     }
@@ -108,21 +142,39 @@ impl Axis {
     }
 
     fn named(label: &str) -> Vec<String> {
-        match label.trim().strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-            Some(inner) => inner.split(',').map(|name| name.trim().to_owned()).collect(),
+        match label
+            .trim()
+            .strip_prefix('(')
+            .and_then(|inner| inner.strip_suffix(')'))
+        {
+            Some(inner) => inner
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .collect(),
             None => vec![label.trim().to_owned()],
         }
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::usage(format!("--sweep `{text}`: {why}")).hint("write `lr=0.1,0.01`, `seed=1-3` or `(bs,acc)=(8,4),(16,2)`");
-        let (label, values) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
+        let wrong = |why: &str| {
+            Error::usage(format!("--sweep `{text}`: {why}"))
+                .hint("write `lr=0.1,0.01`, `seed=1-3` or `(bs,acc)=(8,4),(16,2)`")
+        };
+        let (label, values) = text
+            .split_once('=')
+            .ok_or_else(|| wrong("there is no `=`"))?;
         let names = Self::named(label);
         let mut choices = Vec::new();
-        for item in split_outside(values, ',').ok_or_else(|| wrong("a quote or bracket is not closed"))? {
+        for item in
+            split_outside(values, ',').ok_or_else(|| wrong("a quote or bracket is not closed"))?
+        {
             let item = item.trim();
-            if let Some(inner) = item.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-                let parts = split_outside(inner, ',').ok_or_else(|| wrong("a quote is not closed"))?;
+            if let Some(inner) = item
+                .strip_prefix('(')
+                .and_then(|inner| inner.strip_suffix(')'))
+            {
+                let parts =
+                    split_outside(inner, ',').ok_or_else(|| wrong("a quote is not closed"))?;
                 choices.push(parts.into_iter().map(|part| unquote(part.trim())).collect());
             } else if item.is_empty() {
                 return Err(wrong("a value is missing"));
@@ -133,7 +185,9 @@ impl Axis {
             }
         }
         let axis = Self { names, choices };
-        Sweep(vec![axis.clone()]).check().map_err(|error| wrong(error.message()))?;
+        Sweep(vec![axis.clone()])
+            .check()
+            .map_err(|error| wrong(error.message()))?;
         Ok(axis)
     }
 }
@@ -145,21 +199,40 @@ fn range(text: &str) -> Option<Result<impl Iterator<Item = String> + use<>>> {
     if !digits(from) || !digits(to) {
         return None;
     }
-    let too_large = || Error::refused(format!("the range `{text}` has more than {MOST_RUNS} values")).hint("quote it in a list, `[\"1-9\"]`, to mean the word");
-    let (Ok(first), Ok(last)) = (from.parse::<u128>(), to.parse::<u128>()) else { return Some(Err(too_large())) };
+    let too_large = || {
+        Error::refused(format!(
+            "the range `{text}` has more than {MOST_RUNS} values"
+        ))
+        .hint("quote it in a list, `[\"1-9\"]`, to mean the word")
+    };
+    let (Ok(first), Ok(last)) = (from.parse::<u128>(), to.parse::<u128>()) else {
+        return Some(Err(too_large()));
+    };
     if last >= first && last - first >= MOST_RUNS as u128 {
         return Some(Err(too_large()));
     }
     if first > last {
-        return Some(Err(Error::config(format!("`{text}` is not a range from small to large")).hint("quote it in a list, `[\"3-1\"]`, to mean the word")));
+        return Some(Err(Error::config(format!(
+            "`{text}` is not a range from small to large"
+        ))
+        .hint("quote it in a list, `[\"3-1\"]`, to mean the word")));
     }
-    let width = if from.starts_with('0') && from.len() == to.len() { from.len() } else { 0 };
-    Some(Ok((first..=last).map(move |value| format!("{value:0width$}"))))
+    let width = if from.starts_with('0') && from.len() == to.len() {
+        from.len()
+    } else {
+        0
+    };
+    Some(Ok(
+        (first..=last).map(move |value| format!("{value:0width$}"))
+    ))
 }
 
 fn unquote(text: &str) -> String {
     for quote in ['"', '\''] {
-        if let Some(inner) = text.strip_prefix(quote).and_then(|inner| inner.strip_suffix(quote)) {
+        if let Some(inner) = text
+            .strip_prefix(quote)
+            .and_then(|inner| inner.strip_suffix(quote))
+        {
             return inner.to_owned();
         }
     }
@@ -191,7 +264,10 @@ impl Serialize for Sweep {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for axis in &self.0 {
             if axis.names.len() == 1 {
-                map.serialize_entry(&axis.label(), &axis.choices.iter().flatten().collect::<Vec<_>>())?;
+                map.serialize_entry(
+                    &axis.label(),
+                    &axis.choices.iter().flatten().collect::<Vec<_>>(),
+                )?;
             } else {
                 map.serialize_entry(&axis.label(), &axis.choices)?;
             }
@@ -221,7 +297,9 @@ impl<'de> Deserialize<'de> for Choices {
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Choices, E> {
                 match range(text) {
-                    Some(range) => Ok(Choices(range.map_err(E::custom)?.map(|value| vec![value]).collect())),
+                    Some(range) => Ok(Choices(
+                        range.map_err(E::custom)?.map(|value| vec![value]).collect(),
+                    )),
                     None => Ok(Choices(vec![vec![text.to_owned()]])),
                 }
             }
@@ -247,8 +325,13 @@ impl<'de> Deserialize<'de> for Sweep {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Sweep, A::Error> {
                 let mut axes = Vec::new();
-                while let Some((label, Choices(choices))) = entries.next_entry::<String, Choices>()? {
-                    axes.push(Axis { names: Axis::named(&label), choices });
+                while let Some((label, Choices(choices))) =
+                    entries.next_entry::<String, Choices>()?
+                {
+                    axes.push(Axis {
+                        names: Axis::named(&label),
+                        choices,
+                    });
                 }
                 let sweep = Sweep(axes);
                 sweep.check().map_err(de::Error::custom)?;
@@ -278,13 +361,27 @@ mod tests {
     use crate::yaml;
 
     fn rows(sweep: &Sweep) -> Vec<String> {
-        let show = |row: Parameters| row.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
-        sweep.combinations().expect("expands").into_iter().map(show).collect()
+        let show = |row: Parameters| {
+            row.iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        sweep
+            .combinations()
+            .expect("expands")
+            .into_iter()
+            .map(show)
+            .collect()
     }
 
     #[test]
     fn the_grid_is_the_product_and_tuples_move_together() {
-        let node = yaml::parse("job", r#"{lr: [0.10, 1e-4], "(bs, acc)": [[8, 4], [16, 2]], seed: 1-2, word: ["1-3"]}"#).expect("YAML");
+        let node = yaml::parse(
+            "job",
+            r#"{lr: [0.10, 1e-4], "(bs, acc)": [[8, 4], [16, 2]], seed: 1-2, word: ["1-3"]}"#,
+        )
+        .expect("YAML");
         let sweep: Sweep = yaml::decode(&node).expect("decodes");
         let rows = rows(&sweep);
         assert_eq!(rows.len(), 8);
@@ -295,38 +392,75 @@ mod tests {
     #[test]
     fn the_command_line_says_the_same() {
         let mut sweep = Sweep::default();
-        for text in ["lr=0.1,0.01", "(bs,acc)=(8,4),(16,2)", "seed=01-03", r#"w="1-3","a,b""#] {
+        for text in [
+            "lr=0.1,0.01",
+            "(bs,acc)=(8,4),(16,2)",
+            "seed=01-03",
+            r#"w="1-3","a,b""#,
+        ] {
             sweep.set(text).expect(text);
         }
         assert_eq!(rows(&sweep).len(), 24);
         assert_eq!(rows(&sweep)[0], "lr=0.1 bs=8 acc=4 seed=01 w=1-3");
         sweep.set("lr=5").expect("replaces");
         assert_eq!(rows(&sweep).len(), 12);
-        for text in ["lr", "lr=", "lr=1,,2", "(a,b)=1,2", "(a,b)=(1,2,3)", "a b=1", "s=3-1", "x=(1", "(a,a)=(1,2)", "=1"] {
+        for text in [
+            "lr",
+            "lr=",
+            "lr=1,,2",
+            "(a,b)=1,2",
+            "(a,b)=(1,2,3)",
+            "a b=1",
+            "s=3-1",
+            "x=(1",
+            "(a,a)=(1,2)",
+            "=1",
+        ] {
             assert!(Sweep::default().set(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_range_that_is_too_large_is_refused_and_never_a_word() {
-        for text in ["a=1-99999999999999999999", "a=0-1000000", "a=1-999999999999999999999999999999999999999999999"] {
+        for text in [
+            "a=1-99999999999999999999",
+            "a=0-1000000",
+            "a=1-999999999999999999999999999999999999999999999",
+        ] {
             let error = Sweep::default().set(text).expect_err(text);
-            assert!(error.to_string().contains("more than 100000 values"), "{error}");
+            assert!(
+                error.to_string().contains("more than 100000 values"),
+                "{error}"
+            );
         }
         let mut sweep = Sweep::default();
-        sweep.set("seed=1700000000-1700000002").expect("a range of large numbers");
-        assert_eq!(rows(&sweep), ["seed=1700000000", "seed=1700000001", "seed=1700000002"]);
+        sweep
+            .set("seed=1700000000-1700000002")
+            .expect("a range of large numbers");
+        assert_eq!(
+            rows(&sweep),
+            ["seed=1700000000", "seed=1700000001", "seed=1700000002"]
+        );
     }
 
     #[test]
     fn a_name_that_is_given_twice_is_refused() {
-        let words = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let words = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
         let mut sweep = Sweep::default();
-        let error = sweep.set_all(&words(&["a=1", "b=3", "a=2"])).expect_err("twice");
+        let error = sweep
+            .set_all(&words(&["a=1", "b=3", "a=2"]))
+            .expect_err("twice");
         assert_eq!(error.to_string(), "--sweep gives `a` twice");
         assert!(sweep.is_empty() && error.hints()[0].contains("--sweep a=V1,V2"));
         sweep.set_all(&words(&["a=1,2", "b=3"])).expect("once each");
-        sweep.set_all(&words(&["a=5"])).expect("what a file says is replaced");
+        sweep
+            .set_all(&words(&["a=5"]))
+            .expect("what a file says is replaced");
         assert_eq!(rows(&sweep), ["b=3 a=5"]);
     }
 

@@ -4,7 +4,11 @@ use crate::suggest::did_you_mean;
 use crate::{Error, Result};
 
 /// Puts values in place of `${{name}}`. An unknown name is an error that names the known ones.
-pub fn fill<'v>(text: &str, value_of: impl Fn(&str) -> Option<&'v str>, known: &[&str]) -> Result<String> {
+pub fn fill<'v>(
+    text: &str,
+    value_of: impl Fn(&str) -> Option<&'v str>,
+    known: &[&str],
+) -> Result<String> {
     let mut filled = String::with_capacity(text.len());
     walk(text, |piece| {
         match piece {
@@ -49,7 +53,8 @@ fn walk<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>) -> Result<()>) -> Res
         let inner = &rest[at + 3..];
         let Some(end) = inner.find("}}") else {
             let start: String = rest[at..].chars().take(20).collect();
-            return Err(Error::config(format!("`{start}` has no closing `}}}}`")).hint("write `$${{` for a literal `${{`"));
+            return Err(Error::config(format!("`{start}` has no closing `}}}}`"))
+                .hint("write `$${{` for a literal `${{`"));
         };
         each(Piece::Name(inner[..end].trim()))?;
         rest = &inner[end + 2..];
@@ -61,7 +66,8 @@ fn unknown(name: &str, known: &[&str]) -> Error {
     let error = Error::config(format!("`${{{{{name}}}}}` names nothing"));
     match did_you_mean(name, known.iter().copied()) {
         Some(hint) => error.hint(hint),
-        None if known.is_empty() => error.hint("a sweep or an io entry would give it a value; write `$${{` for a literal `${{`"),
+        None if known.is_empty() => error
+            .hint("a sweep or an io entry would give it a value; write `$${{` for a literal `${{`"),
         None => error.hint(format!("known here: {}", known.join(", "))),
     }
 }
@@ -76,8 +82,14 @@ mod tests {
 
     #[test]
     fn values_are_put_in_place() {
-        assert_eq!(with_lr("--lr ${{lr}} ${{ lr }}$").expect("known"), "--lr 0.10 0.10$");
-        assert_eq!(with_lr("$${{lr}} $HOME ${x}").expect("literal"), "${{lr}} $HOME ${x}");
+        assert_eq!(
+            with_lr("--lr ${{lr}} ${{ lr }}$").expect("known"),
+            "--lr 0.10 0.10$"
+        );
+        assert_eq!(
+            with_lr("$${{lr}} $HOME ${x}").expect("literal"),
+            "${{lr}} $HOME ${x}"
+        );
     }
 
     #[test]

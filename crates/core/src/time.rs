@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A moment in UTC, in milliseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment(pub i64);
 
@@ -26,8 +28,12 @@ impl Moment {
 impl fmt::Display for Moment {
     /// `2026-11-15T06:48:00.123Z`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
-        let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).ok().and_then(|moment| moment.format(&format).ok());
+        let format = time::macros::format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
+        );
+        let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .ok()
+            .and_then(|moment| moment.format(&format).ok());
         match text {
             Some(text) => f.write_str(&text),
             None => write!(f, "{}ms", self.0),
@@ -54,7 +60,10 @@ mod tests {
     #[test]
     fn moments_and_spans_read_well() {
         assert_eq!(Moment(0).to_string(), "1970-01-01T00:00:00.000Z");
-        assert_eq!(Moment(1_763_189_280_123).to_string(), "2025-11-15T06:48:00.123Z");
+        assert_eq!(
+            Moment(1_763_189_280_123).to_string(),
+            "2025-11-15T06:48:00.123Z"
+        );
         assert_eq!(human_millis(420), "0.4s");
         assert_eq!(human_millis(192_000), "3m12s");
         assert_eq!(human_millis(14_820_000), "4h07m");

@@ -1,12 +1,14 @@
-//! Tokens that somebody wrote into a command, a script or a variable. They are found by their shape or by the name
-//! beside them, taken out before anything is written, travel as secrets of the run, and are put back on the node.
+//! Tokens that somebody wrote into a command, a script or a variable. They are found by their shape
+//! or by the name beside them, taken out before anything is written, travel as secrets of the run,
+//! and are put back on the node.
 
 use crate::job::{Job, Words};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// What the name of a token among the secrets of a run begins with; a number follows. No variable can be called so.
+/// What the name of a token among the secrets of a run begins with; a number follows. No variable
+/// can be called so.
 pub const TOKEN_NAME: &str = "***";
 
 /// Beginnings that give a token away, and the name its variable gets when it has none.
@@ -29,32 +31,54 @@ pub const LABELS: [&str; 2] = ["sig=", "AccountKey="];
 /// Characters of tokens, beside letters and digits.
 pub const TOKEN_CHARACTERS: &str = "_-%+/=.…";
 /// The last words of options whose value is a credential.
-const OPTIONS: [&str; 9] = ["token", "password", "passwd", "secret", "api-key", "api_key", "access-key", "account-key", "pat"];
+const OPTIONS: [&str; 9] = [
+    "token",
+    "password",
+    "passwd",
+    "secret",
+    "api-key",
+    "api_key",
+    "access-key",
+    "account-key",
+    "pat",
+];
 
 /// The usual name of a token that `text` begins with.
 pub fn begins_like_secret(text: &str) -> Option<&'static str> {
-    let (beginning, name) = BEGINNINGS.iter().find(|(beginning, _)| text.starts_with(beginning))?;
+    let (beginning, name) = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| text.starts_with(beginning))?;
     let rest = &text[beginning.len()..];
     let dots = rest.chars().all(|c| c == '.' || c == '…') && !rest.is_empty();
-    let token: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "_-%+/=.".contains(*c)).collect();
+    let token: String = rest
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || "_-%+/=.".contains(*c))
+        .collect();
     let long = token.len() >= 12 && token.contains(|c: char| c.is_ascii_digit());
     (long || dots && beginning.len() > 3).then_some(*name)
 }
 
-/// Whether `NAME=VALUE` holds a secret: by its name or by its value. A use of another variable does not,
-/// nor does a number, a switch or the path of a file.
+/// Whether `NAME=VALUE` holds a secret: by its name or by its value. A use of another variable does
+/// not, nor does a number, a switch or the path of a file.
 pub fn is_secret(name: &str, value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
     let is_use = value.starts_with('$') || value.starts_with('`') || value.starts_with("<(");
-    let is_setting = value.parse::<f64>().is_ok() && value.len() < 10 || matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null");
-    let is_path = ["/", "./", "~/", "../"].iter().any(|start| value.starts_with(start));
+    let is_setting = value.parse::<f64>().is_ok() && value.len() < 10
+        || matches!(
+            value.to_ascii_lowercase().as_str(),
+            "true" | "false" | "none" | "null"
+        );
+    let is_path = ["/", "./", "~/", "../"]
+        .iter()
+        .any(|start| value.starts_with(start));
     if value.len() <= 3 || is_use || is_setting || is_path || value.contains("${{") {
         return false;
     }
     looks_like_credential(name) || begins_like_secret(value).is_some()
 }
 
-/// The name and the value as it is written, quotes included, of an assignment that `text` begins with.
+/// The name and the value as it is written, quotes included, of an assignment that `text` begins
+/// with.
 pub fn assignment(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
     let name = &text[..end];
@@ -83,10 +107,14 @@ fn spans(text: &str) -> Vec<Range<usize>> {
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
         let at_word = before.is_whitespace() || ";&|({\"'".contains(before);
-        let inner = (at_word).then(|| assigned(rest)).flatten().or_else(|| password_in_address(rest)).or_else(|| {
-            let begins = !before.is_ascii_alphanumeric() && before != '_';
-            begins.then(|| by_shape(rest)).flatten()
-        });
+        let inner = (at_word)
+            .then(|| assigned(rest))
+            .flatten()
+            .or_else(|| password_in_address(rest))
+            .or_else(|| {
+                let begins = !before.is_ascii_alphanumeric() && before != '_';
+                begins.then(|| by_shape(rest)).flatten()
+            });
         if let Some(Range { start, end }) = inner {
             found.push(at + start..at + end);
             at += end;
@@ -107,7 +135,11 @@ fn assigned(text: &str) -> Option<Range<usize>> {
         let name = text[dashes..end].to_ascii_lowercase();
         let value = &text[end + 1..];
         let value = &value[..value.find(char::is_whitespace).unwrap_or(value.len())];
-        (end, value, is_credential_option(&name) && is_secret("token", value))
+        (
+            end,
+            value,
+            is_credential_option(&name) && is_secret("token", value),
+        )
     } else {
         let (name, value) = assignment(text)?;
         (name.len(), value, is_secret(name, value))
@@ -120,13 +152,19 @@ fn assigned(text: &str) -> Option<Range<usize>> {
 }
 
 fn is_credential_option(name: &str) -> bool {
-    OPTIONS.iter().any(|option| name == *option || name.ends_with(&format!("-{option}")) || name.ends_with(&format!("_{option}")))
+    OPTIONS.iter().any(|option| {
+        name == *option
+            || name.ends_with(&format!("-{option}"))
+            || name.ends_with(&format!("_{option}"))
+    })
 }
 
 /// `PASSWORD` of `://USER:PASSWORD@`.
 fn password_in_address(text: &str) -> Option<Range<usize>> {
     let inner = text.strip_prefix("://")?;
-    let end = inner.find(|c: char| c.is_whitespace() || "/\"'?#".contains(c)).unwrap_or(inner.len());
+    let end = inner
+        .find(|c: char| c.is_whitespace() || "/\"'?#".contains(c))
+        .unwrap_or(inner.len());
     let (user, _) = inner[..end].rsplit_once('@')?;
     let (name, password) = user.split_once(':')?;
     let is_use = password.contains('$') || password.is_empty();
@@ -137,22 +175,36 @@ fn password_in_address(text: &str) -> Option<Range<usize>> {
 /// A token by its shape alone.
 fn by_shape(text: &str) -> Option<Range<usize>> {
     if let Some(bearer) = text.strip_prefix("Bearer ") {
-        let length = bearer.find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c)).unwrap_or(bearer.len());
+        let length = bearer
+            .find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c))
+            .unwrap_or(bearer.len());
         return (length >= 16).then_some(7..7 + length);
     }
     begins_like_secret(text)?;
-    let label = LABELS.into_iter().find(|label| text.starts_with(label)).unwrap_or_default().len();
+    let label = LABELS
+        .into_iter()
+        .find(|label| text.starts_with(label))
+        .unwrap_or_default()
+        .len();
     let value = &text[label..];
-    let length = value.find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c)).unwrap_or(value.len());
+    let length = value
+        .find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c))
+        .unwrap_or(value.len());
     Some(label..label + length)
 }
 
-/// Takes the tokens out of a job: `${{***1}}` stands in their place. A job that was stored so before has lost their
-/// values, and is refused.
+/// Takes the tokens out of a job: `${{***1}}` stands in their place. A job that was stored so
+/// before has lost their values, and is refused.
 pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     let mut tokens = SecretSet::default();
     let kept = |text: &str| text.contains(&format!("${{{{{TOKEN_NAME}"));
-    let texts = || job.script.iter().chain(job.command.as_slice()).chain(&job.environment.setup).chain(job.environment.env.values());
+    let texts = || {
+        job.script
+            .iter()
+            .chain(job.command.as_slice())
+            .chain(&job.environment.setup)
+            .chain(job.environment.env.values())
+    };
     if texts().any(|text| kept(text)) {
         return Err(not_kept());
     }
@@ -164,7 +216,11 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
         Words::One(line) => std::slice::from_mut(line),
         Words::Many(words) => words,
     };
-    for text in command.iter_mut().chain(&mut job.script).chain(&mut job.environment.setup) {
+    for text in command
+        .iter_mut()
+        .chain(&mut job.script)
+        .chain(&mut job.environment.setup)
+    {
         replace(text, &spans(text), &mut tokens);
     }
     for (name, value) in &mut job.environment.env {
@@ -180,8 +236,10 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
 
 /// The value of a token that was taken out is gone with its run.
 pub fn not_kept() -> Error {
-    Error::refused("its command held a token, which is not kept after a run")
-        .hint("submit it anew, and name the token as a secret: `--secret NAME` takes it from your shell or the keyring")
+    Error::refused("its command held a token, which is not kept after a run").hint(
+        "submit it anew, and name the token as a secret: `--secret NAME` takes it from your \
+            shell or the keyring",
+    )
 }
 
 /// `--token VALUE`, as two words.
@@ -203,7 +261,11 @@ fn replace_whole(text: &mut String, tokens: &mut SecretSet) {
 fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
     for span in spans.iter().rev().filter(|span| !span.is_empty()) {
         let value = text[span.clone()].to_owned();
-        let known = tokens.0.iter().find(|(_, secret)| secret.expose() == value).map(|(name, _)| name.clone());
+        let known = tokens
+            .0
+            .iter()
+            .find(|(_, secret)| secret.expose() == value)
+            .map(|(name, _)| name.clone());
         let name = known.unwrap_or_else(|| {
             let name = format!("{TOKEN_NAME}{}", tokens.0.len() + 1);
             tokens.0.insert(name.clone(), Secret::new(value));
@@ -216,7 +278,10 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
 /// The first variable that a token was taken out of.
 pub fn variable_with_token(variables: &std::collections::BTreeMap<String, String>) -> Option<&str> {
     let begin = format!("${{{{{TOKEN_NAME}");
-    variables.iter().find(|(_, value)| value.contains(&begin)).map(|(name, _)| name.as_str())
+    variables
+        .iter()
+        .find(|(_, value)| value.contains(&begin))
+        .map(|(name, _)| name.as_str())
 }
 
 /// A text that tokens were taken out of, for people: `***` in their place.
@@ -227,7 +292,9 @@ pub fn hidden(text: &str) -> String {
     while let Some(at) = rest.find(&begin) {
         shown.push_str(&rest[..at]);
         shown.push_str(TOKEN_NAME);
-        rest = rest[at..].find("}}").map_or("", |end| &rest[at + end + 2..]);
+        rest = rest[at..]
+            .find("}}")
+            .map_or("", |end| &rest[at + end + 2..]);
     }
     shown + rest
 }
@@ -238,7 +305,10 @@ mod tests {
     use crate::template;
 
     fn job(script: &str) -> Job {
-        Job { script: Some(script.to_owned()), ..Job::default() }
+        Job {
+            script: Some(script.to_owned()),
+            ..Job::default()
+        }
     }
 
     /// Looks like a token and is none.
@@ -251,21 +321,49 @@ mod tests {
         let token = token();
         for (script, shown) in [
             (format!("PAT={token}\necho hello"), "PAT=***\necho hello"),
-            (format!("git clone https://{token}@github.com/x/y"), "git clone https://***@github.com/x/y"),
-            (format!("git clone https://ann:{token}@github.com/x"), "git clone https://ann:***@github.com/x"),
-            ("psql postgres://ann:hunter2@db/x".to_owned(), "psql postgres://ann:***@db/x"),
-            (format!("curl -H 'Authorization: Bearer {token}' x"), "curl -H 'Authorization: Bearer ***' x"),
-            ("export WANDB_API_KEY='0123456789abcdef'; x".to_owned(), "export WANDB_API_KEY='***'; x"),
-            ("azcopy cp 'https://a/b?sv=1&sig=abcdefghijklm0p%3D' .".to_owned(), "azcopy cp 'https://a/b?sv=1&sig=***' ."),
-            ("python x.py --hf-token=abcdefgh12".to_owned(), "python x.py --hf-token=***"),
+            (
+                format!("git clone https://{token}@github.com/x/y"),
+                "git clone https://***@github.com/x/y",
+            ),
+            (
+                format!("git clone https://ann:{token}@github.com/x"),
+                "git clone https://ann:***@github.com/x",
+            ),
+            (
+                "psql postgres://ann:hunter2@db/x".to_owned(),
+                "psql postgres://ann:***@db/x",
+            ),
+            (
+                format!("curl -H 'Authorization: Bearer {token}' x"),
+                "curl -H 'Authorization: Bearer ***' x",
+            ),
+            (
+                "export WANDB_API_KEY='0123456789abcdef'; x".to_owned(),
+                "export WANDB_API_KEY='***'; x",
+            ),
+            (
+                "azcopy cp 'https://a/b?sv=1&sig=abcdefghijklm0p%3D' .".to_owned(),
+                "azcopy cp 'https://a/b?sv=1&sig=***' .",
+            ),
+            (
+                "python x.py --hf-token=abcdefgh12".to_owned(),
+                "python x.py --hf-token=***",
+            ),
             (format!("A={token}; B={token}"), "A=***; B=***"),
         ] {
             let mut job = job(&script);
             let tokens = take_out(&mut job).expect("taken out");
             let stored = job.script.clone().expect("a script");
             assert_eq!(hidden(&stored), shown, "{stored}");
-            assert!(tokens.0.values().all(|secret| !stored.contains(secret.expose())), "{stored}");
-            let back = template::fill(&stored, |name| tokens.0.get(name).map(Secret::expose), &[]).expect("filled");
+            assert!(
+                tokens
+                    .0
+                    .values()
+                    .all(|secret| !stored.contains(secret.expose())),
+                "{stored}"
+            );
+            let back = template::fill(&stored, |name| tokens.0.get(name).map(Secret::expose), &[])
+                .expect("filled");
             assert_eq!(back, script);
             assert!(take_out(&mut job).is_err(), "its values are gone");
         }
@@ -275,25 +373,48 @@ mod tests {
     fn what_is_no_token_stays() {
         for script in [
             "MAX_TOKENS=512 NUM_TOKENS=1000000 TOKENIZER=meta/llama-7b",
-            "PRIMARY_KEY_COLUMN=identifier API_KEY_FILE=/run/key PASSWORD_FILE=secrets.txt SECRETARY=alice",
+            "PRIMARY_KEY_COLUMN=identifier API_KEY_FILE=/run/key PASSWORD_FILE=secrets.txt \
+                SECRETARY=alice",
             "git clone https://$PAT@github.com/x; export TOKEN=$OTHER KEY=\"${K}\"",
-            "python train.py --max-tokens 512 --tokenizer bert-base-uncased --token-dropout 0.1 --lr=0.1",
+            "python train.py --max-tokens 512 --tokenizer bert-base-uncased --token-dropout 0.1 \
+                --lr=0.1",
             "curl https://example.com:8080/a@b; echo sk-ip hf_ eyJ",
         ] {
             let mut job = job(script);
-            assert!(take_out(&mut job).expect("nothing to do").is_empty(), "{script} → {:?}", job.script);
+            assert!(
+                take_out(&mut job).expect("nothing to do").is_empty(),
+                "{script} → {:?}",
+                job.script
+            );
             assert_eq!(job.script.as_deref(), Some(script));
         }
     }
 
     #[test]
     fn words_and_variables_are_looked_at_too() {
-        let mut job = Job { command: Words::Many(["python", "x.py", "--password", "hunter22"].map(str::to_owned).to_vec()), ..Job::default() };
-        job.environment.env.insert("HF_TOKEN".to_owned(), "some-value-1".to_owned());
-        job.environment.env.insert("MAX_TOKENS".to_owned(), "512".to_owned());
+        let mut job = Job {
+            command: Words::Many(
+                ["python", "x.py", "--password", "hunter22"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            ),
+            ..Job::default()
+        };
+        job.environment
+            .env
+            .insert("HF_TOKEN".to_owned(), "some-value-1".to_owned());
+        job.environment
+            .env
+            .insert("MAX_TOKENS".to_owned(), "512".to_owned());
         let tokens = take_out(&mut job).expect("taken out");
         assert_eq!(tokens.0.len(), 2);
         assert_eq!(job.command.as_slice()[3], "${{***1}}");
-        assert_eq!((job.environment.env["HF_TOKEN"].as_str(), job.environment.env["MAX_TOKENS"].as_str()), ("${{***2}}", "512"));
+        assert_eq!(
+            (
+                job.environment.env["HF_TOKEN"].as_str(),
+                job.environment.env["MAX_TOKENS"].as_str()
+            ),
+            ("${{***2}}", "512")
+        );
     }
 }

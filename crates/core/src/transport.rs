@@ -27,7 +27,12 @@ impl Ran {
     /// The last line it wrote on stderr, for messages.
     pub fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.err);
-        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+        text.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("it said nothing")
+            .trim()
+            .to_owned()
     }
 }
 

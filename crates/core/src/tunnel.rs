@@ -33,10 +33,10 @@ impl Probe {
             "ssh" => Ok(Self::Ssh),
             "http" => Ok(Self::Http),
             "tcp" => Ok(Self::Tcp),
-            _ => {
-                Err(Error::usage(format!("`{word}` is no probe"))
-                    .hint(did_you_mean(word, Self::ALL).unwrap_or_else(|| format!("known: {}", Self::ALL.join(", ")))))
-            }
+            _ => Err(Error::usage(format!("`{word}` is no probe")).hint(
+                did_you_mean(word, Self::ALL)
+                    .unwrap_or_else(|| format!("known: {}", Self::ALL.join(", "))),
+            )),
         }
     }
 
@@ -58,28 +58,44 @@ pub struct Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.port == 22 { f.write_str(&self.host) } else { write!(f, "{}:{}", self.host, self.port) }
+        if self.port == 22 {
+            f.write_str(&self.host)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
     }
 }
 
 impl Target {
     /// `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || Error::config(format!("`{text}` is not HOST or HOST:PORT")).hint("for instance gcrazgdl1234, or box:8888");
+        let wrong = || {
+            Error::config(format!("`{text}` is not HOST or HOST:PORT"))
+                .hint("for instance gcrazgdl1234, or box:8888")
+        };
         let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, rest)) => (host, Some(rest.strip_prefix(':').ok_or_else(wrong)?)),
             None if text.matches(':').count() > 1 => (text, None),
-            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+            None => text
+                .split_once(':')
+                .map_or((text, None), |(host, port)| (host, Some(port))),
         };
         let port = match port {
             None => 22,
-            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?,
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(wrong)?,
         };
         if !is_host(host) {
             return Err(wrong());
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 
     pub fn is_loopback(&self) -> bool {
@@ -101,7 +117,8 @@ pub enum Way {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     pub to: Target,
-    /// Where the connection goes from the end of the way: not `to` itself where that is the last hop.
+    /// Where the connection goes from the end of the way: not `to` itself where that is the last
+    /// hop.
     pub dial: Target,
     pub way: Way,
     pub port: u16,
@@ -121,31 +138,59 @@ impl Definition {
         }
         let (way, dial) = match (&tunnel.via, &tunnel.command) {
             (Some(_), Some(_)) => {
-                return Err(Error::config(format!("tunnel `{name}` has both `via` and `command`")).hint("hops for ssh, or a program of its own: one of them"));
+                return Err(
+                    Error::config(format!("tunnel `{name}` has both `via` and `command`"))
+                        .hint("hops for ssh, or a program of its own: one of them"),
+                );
             }
             (Some(via), None) => (Way::Hops(hops(via)?), to.clone()),
             (None, Some(words)) => {
                 if tunnel.ssh_config.is_some() {
-                    return Err(
-                        Error::config(format!("tunnel `{name}` has both `ssh_config` and `command`")).hint("no ssh is on the way, so none is configured")
-                    );
+                    return Err(Error::config(format!(
+                        "tunnel `{name}` has both `ssh_config` and `command`"
+                    ))
+                    .hint("no ssh is on the way, so none is configured"));
                 }
                 (Way::Command(command(words)?), to.clone())
             }
             (None, None) if to.port == 22 => {
-                let error = Error::refused(format!("tunnel `{name}` goes to `{to}` by ssh, which needs no tunnel: ssh {to}"));
-                return Err(error.hint("behind a bastion: --via BASTION").hint(format!("another port of it: --to {}:8888", to.host)));
+                let error = Error::refused(format!(
+                    "tunnel `{name}` goes to `{to}` by ssh, which needs no tunnel: ssh {to}"
+                ));
+                return Err(error
+                    .hint("behind a bastion: --via BASTION")
+                    .hint(format!("another port of it: --to {}:8888", to.host)));
             }
             (None, None) => {
-                let hop = tunnel.user.as_ref().map_or_else(|| to.host.clone(), |user| format!("{user}@{}", to.host));
-                (Way::Hops(vec![hop]), Target { host: "127.0.0.1".to_owned(), port: to.port })
+                let hop = tunnel
+                    .user
+                    .as_ref()
+                    .map_or_else(|| to.host.clone(), |user| format!("{user}@{}", to.host));
+                (
+                    Way::Hops(vec![hop]),
+                    Target {
+                        host: "127.0.0.1".to_owned(),
+                        port: to.port,
+                    },
+                )
             }
         };
         let port = tunnel.port.unwrap_or(port);
         if port < 1024 {
-            return Err(Error::config(format!("port {port} of this machine is not for users")).hint("take one from 1024 on, such as 22222"));
+            return Err(
+                Error::config(format!("port {port} of this machine is not for users"))
+                    .hint("take one from 1024 on, such as 22222"),
+            );
         }
-        Ok(Self { to, dial, way, port, user: tunnel.user.clone(), probe, ssh_config: tunnel.ssh_config.clone() })
+        Ok(Self {
+            to,
+            dial,
+            way,
+            port,
+            user: tunnel.user.clone(),
+            probe,
+            ssh_config: tunnel.ssh_config.clone(),
+        })
     }
 
     /// Whether `ssh` is what is behind it, so that an alias makes sense.
@@ -153,10 +198,13 @@ impl Definition {
         self.probe == Probe::Ssh
     }
 
-    /// The name that the target's host key is kept under. What is called `localhost` is many machines.
+    /// The name that the target's host key is kept under. What is called `localhost` is many
+    /// machines.
     pub fn key_name(&self) -> String {
         match (&self.way, self.dial.is_loopback()) {
-            (Way::Hops(hops), true) => hops.last().map_or_else(|| self.to.host.clone(), |hop| host_of(hop).to_owned()),
+            (Way::Hops(hops), true) => hops
+                .last()
+                .map_or_else(|| self.to.host.clone(), |hop| host_of(hop).to_owned()),
             _ => self.to.host.clone(),
         }
     }
@@ -173,12 +221,20 @@ impl Definition {
 /// Names are those of files and of hosts in an ssh configuration.
 pub fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) || !name.bytes().all(is_good) || name.len() > LONGEST_NAME {
-        return Err(Error::usage(format!("`{name}` cannot be the name of a tunnel"))
-            .hint(format!("letters, digits, `.`, `_` and `-`, a letter or digit first, at most {LONGEST_NAME}")));
+    if !name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        || !name.bytes().all(is_good)
+        || name.len() > LONGEST_NAME
+    {
+        return Err(
+            Error::usage(format!("`{name}` cannot be the name of a tunnel")).hint(format!(
+                "letters, digits, `.`, `_` and `-`, a letter or digit first, at most {LONGEST_NAME}"
+            )),
+        );
     }
     if name == "node" {
-        return Err(Error::usage("`node` cannot be the name of a tunnel: `tow-node` is the newest allocation"));
+        return Err(Error::usage(
+            "`node` cannot be the name of a tunnel: `tow-node` is the newest allocation",
+        ));
     }
     Ok(())
 }
@@ -204,15 +260,26 @@ fn check_user(user: &str) -> Result<()> {
 fn hops(via: &str) -> Result<Vec<String>> {
     let hops: Vec<String> = via.split(',').map(|hop| hop.trim().to_owned()).collect();
     for hop in &hops {
-        let user = hop.rsplit_once('@').map_or(Ok(()), |(user, _)| check_user(user));
+        let user = hop
+            .rsplit_once('@')
+            .map_or(Ok(()), |(user, _)| check_user(user));
         if user.is_err() || !is_host(host_of(hop)) || host_of(hop).contains(':') {
-            return Err(Error::config(format!("`{hop}` is no hop"))
-                .hint("HOST or USER@HOST, as ssh knows it, separated by commas; a port belongs into your ssh configuration"));
+            return Err(Error::config(format!("`{hop}` is no hop")).hint(
+                "HOST or USER@HOST, as ssh knows it, separated by commas; a port belongs \
+                    into your ssh configuration",
+            ));
         }
     }
-    let is_again = |at: usize| hops[..at].iter().any(|hop| host_of(hop) == host_of(&hops[at]));
+    let is_again = |at: usize| {
+        hops[..at]
+            .iter()
+            .any(|hop| host_of(hop) == host_of(&hops[at]))
+    };
     if let Some(at) = (0..hops.len()).find(|at| is_again(*at)) {
-        return Err(Error::config(format!("`{}` is on the way twice", host_of(&hops[at]))));
+        return Err(Error::config(format!(
+            "`{}` is on the way twice",
+            host_of(&hops[at])
+        )));
     }
     Ok(hops)
 }
@@ -222,15 +289,24 @@ fn command(words: &[String]) -> Result<Vec<String>> {
         return Err(Error::config("the command of the tunnel has no words"));
     }
     if !words.iter().any(|word| word.contains(INNER_PORT)) {
-        return Err(Error::config(format!("the command of the tunnel has no `{INNER_PORT}`"))
-            .hint(format!("it has to listen on a port that tow chooses: write {INNER_PORT} in its place, as in `--port {INNER_PORT}`")));
+        return Err(
+            Error::config(format!("the command of the tunnel has no `{INNER_PORT}`")).hint(
+                format!(
+                    "it has to listen on a port that tow chooses: write {INNER_PORT} in its \
+                place, as in `--port {INNER_PORT}`"
+                ),
+            ),
+        );
     }
     Ok(words.to_vec())
 }
 
 /// The words of a command with its port filled in.
 pub fn filled(words: &[String], port: u16) -> Vec<String> {
-    words.iter().map(|word| word.replace(INNER_PORT, &port.to_string())).collect()
+    words
+        .iter()
+        .map(|word| word.replace(INNER_PORT, &port.to_string()))
+        .collect()
 }
 
 /// A tunnel through Azure Bastion.
@@ -247,10 +323,34 @@ impl AzureBastion {
     /// What the Azure CLI is asked for.
     pub fn words(&self, port: u16) -> Vec<String> {
         let port = port.to_string();
-        let fixed = ["az", "network", "bastion", "tunnel", "--name", &self.name, "--resource-group", &self.resource_group];
-        let rest = ["--target-resource-id", &self.target, "--resource-port", &port, "--port", INNER_PORT];
-        let subscription = self.subscription.iter().flat_map(|id| ["--subscription", id]);
-        fixed.into_iter().chain(rest).chain(subscription).map(str::to_owned).collect()
+        let fixed = [
+            "az",
+            "network",
+            "bastion",
+            "tunnel",
+            "--name",
+            &self.name,
+            "--resource-group",
+            &self.resource_group,
+        ];
+        let rest = [
+            "--target-resource-id",
+            &self.target,
+            "--resource-port",
+            &port,
+            "--port",
+            INNER_PORT,
+        ];
+        let subscription = self
+            .subscription
+            .iter()
+            .flat_map(|id| ["--subscription", id]);
+        fixed
+            .into_iter()
+            .chain(rest)
+            .chain(subscription)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The machine's own name: the last part of its id.
@@ -269,50 +369,114 @@ mod tests {
     use super::*;
 
     fn tunnel(to: &str, via: Option<&str>) -> Tunnel {
-        Tunnel { to: to.to_owned(), via: via.map(str::to_owned), ..Tunnel::default() }
+        Tunnel {
+            to: to.to_owned(),
+            via: via.map(str::to_owned),
+            ..Tunnel::default()
+        }
     }
 
     #[test]
     fn targets_read_as_people_write_them() {
-        for (text, host, port) in
-            [("box", "box", 22), ("box:8888", "box", 8888), ("[::1]:80", "::1", 80), ("fe80::1", "fe80::1", 22), ("10.0.0.1:1", "10.0.0.1", 1)]
-        {
-            assert_eq!(Target::parse(text).expect(text), Target { host: host.into(), port }, "{text}");
+        for (text, host, port) in [
+            ("box", "box", 22),
+            ("box:8888", "box", 8888),
+            ("[::1]:80", "::1", 80),
+            ("fe80::1", "fe80::1", 22),
+            ("10.0.0.1:1", "10.0.0.1", 1),
+        ] {
+            assert_eq!(
+                Target::parse(text).expect(text),
+                Target {
+                    host: host.into(),
+                    port
+                },
+                "{text}"
+            );
         }
-        for text in ["", ":22", "box:", "box:0", "box:99999", "-oX", "a b", "[::1]x", "a;b:22"] {
+        for text in [
+            "",
+            ":22",
+            "box:",
+            "box:0",
+            "box:99999",
+            "-oX",
+            "a b",
+            "[::1]x",
+            "a;b:22",
+        ] {
             assert!(Target::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn the_shortest_definition_has_all_it_needs() {
-        let box_ = Definition::new("box", &tunnel("gcrazgdl1234", Some("bastion")), FIRST_PORT).expect("fine");
-        assert_eq!((box_.port, box_.probe, box_.dial.to_string()), (22222, Probe::Ssh, "gcrazgdl1234".to_owned()));
+        let box_ = Definition::new("box", &tunnel("gcrazgdl1234", Some("bastion")), FIRST_PORT)
+            .expect("fine");
+        assert_eq!(
+            (box_.port, box_.probe, box_.dial.to_string()),
+            (22222, Probe::Ssh, "gcrazgdl1234".to_owned())
+        );
         assert_eq!(box_.way, Way::Hops(vec!["bastion".into()]));
-        let two = Definition::new("box", &tunnel("c1:8888", Some("me@bastion, login")), 22223).expect("fine");
-        assert_eq!((two.way, two.probe), (Way::Hops(vec!["me@bastion".into(), "login".into()]), Probe::Tcp));
+        let two = Definition::new("box", &tunnel("c1:8888", Some("me@bastion, login")), 22223)
+            .expect("fine");
+        assert_eq!(
+            (two.way, two.probe),
+            (
+                Way::Hops(vec!["me@bastion".into(), "login".into()]),
+                Probe::Tcp
+            )
+        );
     }
 
     #[test]
     fn without_a_hop_the_host_is_the_hop() {
-        let page = Definition::new("page", &Tunnel { user: Some("me".into()), ..tunnel("box:8888", None) }, FIRST_PORT).expect("fine");
-        assert_eq!((page.way, page.dial.host.as_str(), page.dial.port), (Way::Hops(vec!["me@box".into()]), "127.0.0.1", 8888));
-        let error = Definition::new("page", &tunnel("box", None), FIRST_PORT).expect_err("nothing to tunnel");
-        assert!(error.to_string().contains("needs no tunnel") && error.hints()[0].contains("--via"), "{error}");
+        let page = Definition::new(
+            "page",
+            &Tunnel {
+                user: Some("me".into()),
+                ..tunnel("box:8888", None)
+            },
+            FIRST_PORT,
+        )
+        .expect("fine");
+        assert_eq!(
+            (page.way, page.dial.host.as_str(), page.dial.port),
+            (Way::Hops(vec!["me@box".into()]), "127.0.0.1", 8888)
+        );
+        let error = Definition::new("page", &tunnel("box", None), FIRST_PORT)
+            .expect_err("nothing to tunnel");
+        assert!(
+            error.to_string().contains("needs no tunnel") && error.hints()[0].contains("--via"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_key_of_localhost_is_that_of_the_last_hop() {
-        let key = |to: &str, via: &str| Definition::new("x", &tunnel(to, Some(via)), FIRST_PORT).expect("fine").key_name();
+        let key = |to: &str, via: &str| {
+            Definition::new("x", &tunnel(to, Some(via)), FIRST_PORT)
+                .expect("fine")
+                .key_name()
+        };
         assert_eq!(key("box", "a,me@b"), "box");
         assert_eq!(key("localhost", "a,me@b"), "b");
     }
 
     #[test]
     fn what_makes_no_sense_is_told() {
-        let both = Tunnel { command: Some(vec!["az".into(), "{port}".into()]), ..tunnel("box", Some("bastion")) };
-        let portless = Tunnel { command: Some(vec!["az".into()]), ..tunnel("box", None) };
-        let low = Tunnel { port: Some(80), ..tunnel("box", Some("bastion")) };
+        let both = Tunnel {
+            command: Some(vec!["az".into(), "{port}".into()]),
+            ..tunnel("box", Some("bastion"))
+        };
+        let portless = Tunnel {
+            command: Some(vec!["az".into()]),
+            ..tunnel("box", None)
+        };
+        let low = Tunnel {
+            port: Some(80),
+            ..tunnel("box", Some("bastion"))
+        };
         for (wrong, words) in [
             (both, "both"),
             (portless, "{port}"),
@@ -324,7 +488,17 @@ mod tests {
             let error = Definition::new("box", &wrong, FIRST_PORT).expect_err(words);
             assert!(error.to_string().contains(words), "{error}");
         }
-        for name in ["", "-x", "a b", "a/b", "..", ".x", "node", "a\nb", &"x".repeat(41)] {
+        for name in [
+            "",
+            "-x",
+            "a b",
+            "a/b",
+            "..",
+            ".x",
+            "node",
+            "a\nb",
+            &"x".repeat(41),
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }
@@ -332,11 +506,19 @@ mod tests {
     #[test]
     fn words_for_azure_bastion() {
         let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/GCRAZGDL1234";
-        let mut preset = AzureBastion { name: "b".into(), resource_group: "g".into(), target: id.into(), subscription: Some("s".into()) };
+        let mut preset = AzureBastion {
+            name: "b".into(),
+            resource_group: "g".into(),
+            target: id.into(),
+            subscription: Some("s".into()),
+        };
         let words = filled(&preset.words(22), 4711).join(" ");
         assert_eq!(
             words,
-            format!("az network bastion tunnel --name b --resource-group g --target-resource-id {id} --resource-port 22 --port 4711 --subscription s")
+            format!(
+                "az network bastion tunnel --name b --resource-group g --target-resource-id {id} \
+                    --resource-port 22 --port 4711 --subscription s"
+            )
         );
         assert_eq!(preset.machine().expect("its name"), "GCRAZGDL1234");
         preset.target = "GCRAZGDL1234".into();

@@ -1,9 +1,10 @@
-//! What others named is shown, never obeyed: characters that command a terminal, or turn the order of what is read, become
-//! text such as `\x1b`.
+//! What others named is shown, never obeyed: characters that command a terminal, or turn the order
+//! of what is read, become text such as `\x1b`.
 
 use std::borrow::Cow;
 
-/// Control characters but the end of a line and the tab, and those that set the direction of writing or break lines unseen.
+/// Control characters but the end of a line and the tab, and those that set the direction of
+/// writing or break lines unseen.
 pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f'..='\u{9f}'
@@ -19,9 +20,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON with the same characters escaped as JSON does it. In JSON they stand nowhere but in strings.
+/// JSON with the same characters escaped as JSON does it. In JSON they stand nowhere but in
+/// strings.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
-    written_out(text, |c, shown| *shown += &format!("\\u{:04x}", u32::from(c)))
+    written_out(text, |c, shown| {
+        *shown += &format!("\\u{:04x}", u32::from(c))
+    })
 }
 
 fn written_out(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
@@ -30,7 +34,11 @@ fn written_out(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_hidden(c) { write(c, &mut shown) } else { shown.push(c) }
+        if is_hidden(c) {
+            write(c, &mut shown)
+        } else {
+            shown.push(c)
+        }
     }
     Cow::Owned(shown)
 }
@@ -42,7 +50,10 @@ mod tests {
 
     #[test]
     fn what_commands_a_terminal_is_written_out_and_the_rest_stays() {
-        assert_eq!(visible("\x1b]0;T\x07\x1b[31mX\r\u{9b}2J\u{202e}txt"), r"\x1b]0;T\x07\x1b[31mX\r\u{9b}2J\u{202e}txt");
+        assert_eq!(
+            visible("\x1b]0;T\x07\x1b[31mX\r\u{9b}2J\u{202e}txt"),
+            r"\x1b]0;T\x07\x1b[31mX\r\u{9b}2J\u{202e}txt"
+        );
         for plain in ["", "two\nlines\tand a tab", "çé 模型 👩‍🔬 עברית"] {
             assert!(matches!(visible(plain), Cow::Borrowed(text) if text == plain));
         }

@@ -51,7 +51,12 @@ pub struct Keep {
 
 impl Default for Keep {
     fn default() -> Self {
-        Self { last: 10, hourly: 24, daily: 14, weekly: 8 }
+        Self {
+            last: 10,
+            hourly: 24,
+            daily: 14,
+            weekly: 8,
+        }
     }
 }
 
@@ -81,7 +86,14 @@ impl Keep {
 
 impl std::fmt::Display for Keep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the last {}, then one for each of {} hours, {} days, {} weeks", self.last.max(1), self.hourly, self.daily, self.weekly)
+        write!(
+            f,
+            "the last {}, then one for each of {} hours, {} days, {} weeks",
+            self.last.max(1),
+            self.hourly,
+            self.daily,
+            self.weekly
+        )
     }
 }
 
@@ -101,12 +113,22 @@ mod tests {
     fn stay(keep: Keep, moments: &[i64]) -> Vec<i64> {
         let moments: Vec<Moment> = moments.iter().map(|moment| Moment(*moment)).collect();
         let stay = keep.stay(&moments);
-        moments.iter().zip(stay).filter(|(_, stay)| *stay).map(|(moment, _)| moment.0).collect()
+        moments
+            .iter()
+            .zip(stay)
+            .filter(|(_, stay)| *stay)
+            .map(|(moment, _)| moment.0)
+            .collect()
     }
 
     #[test]
     fn the_newest_stays_whatever_the_policy() {
-        let none = Keep { last: 0, hourly: 0, daily: 0, weekly: 0 };
+        let none = Keep {
+            last: 0,
+            hourly: 0,
+            daily: 0,
+            weekly: 0,
+        };
         assert_eq!(stay(none, &[5, 9, 1]), [9]);
         assert!(stay(none, &[]).is_empty());
     }
@@ -114,17 +136,39 @@ mod tests {
     #[test]
     fn one_of_each_hour_day_and_week_stays() {
         let every_half_hour: Vec<i64> = (0..40 * 48).map(|number| number * HOUR / 2).collect();
-        let keep = Keep { last: 3, hourly: 4, daily: 3, weekly: 2 };
+        let keep = Keep {
+            last: 3,
+            hourly: 4,
+            daily: 3,
+            weekly: 2,
+        };
         let kept = stay(keep, &every_half_hour);
-        // In half hours before midnight of day 40: the last three; the ends of the three hours before; of the two days
-        // before; of the week before, which ended with day 35.
+        // In half hours before midnight of day 40: the last three; the ends of the three hours
+        // before; of the two days before; of the week before, which ended with day 35.
         let before = |halves: i64| 40 * DAY - halves * HOUR / 2;
-        assert_eq!(kept, [before(1 + 5 * 48), before(1 + 2 * 48), before(1 + 48), before(7), before(5), before(3), before(2), before(1)]);
+        assert_eq!(
+            kept,
+            [
+                before(1 + 5 * 48),
+                before(1 + 2 * 48),
+                before(1 + 48),
+                before(7),
+                before(5),
+                before(3),
+                before(2),
+                before(1)
+            ]
+        );
     }
 
     #[test]
     fn backups_long_ago_stay_while_there_are_no_others() {
-        let keep = Keep { last: 1, hourly: 0, daily: 2, weekly: 0 };
+        let keep = Keep {
+            last: 1,
+            hourly: 0,
+            daily: 2,
+            weekly: 0,
+        };
         assert_eq!(stay(keep, &[0, HOUR, 400 * DAY]), [HOUR, 400 * DAY]);
     }
 
@@ -132,7 +176,13 @@ mod tests {
     fn a_backup_is_due_after_its_time_and_at_once_when_the_clock_was_set_back() {
         let every = Span(60);
         assert_eq!(due(Moment(1_000_000), every, None), Moment(1_000_000));
-        assert_eq!(due(Moment(1_000_000), every, Some(Moment(990_000))), Moment(1_050_000));
-        assert_eq!(due(Moment(1_000_000), every, Some(Moment(9_000_000))), Moment(1_000_000));
+        assert_eq!(
+            due(Moment(1_000_000), every, Some(Moment(990_000))),
+            Moment(1_050_000)
+        );
+        assert_eq!(
+            due(Moment(1_000_000), every, Some(Moment(9_000_000))),
+            Moment(1_000_000)
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! ACT's own files, used where they lie: every `aux_data/aml/NAME.yaml` is a cluster `NAME`, by the same
-//! conversion as `tow import act`. They are a layer of the configuration, between the user's file and
-//! `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
+//! ACT's own files, used where they lie: every `aux_data/aml/NAME.yaml` is a cluster `NAME`, by the
+//! same conversion as `tow import act`. They are a layer of the configuration, between the user's
+//! file and `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
 
 use crate::import::act::{Accounts, in_place, keep_folders_apart, lift_folders};
 use crate::import::{Reader, read_plain};
@@ -47,7 +47,8 @@ impl ActLayer {
     }
 }
 
-/// The nearest folder upward that ACT was used in. What lies above a `towline.yaml` is another project's.
+/// The nearest folder upward that ACT was used in. What lies above a `towline.yaml` is another
+/// project's.
 pub fn root(folder: &Path) -> Option<&Path> {
     for folder in folder.ancestors() {
         if folder.join(CLUSTERS).is_dir() {
@@ -62,9 +63,15 @@ pub fn root(folder: &Path) -> Option<&Path> {
 
 impl ActLayout {
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Option<Self> {
-        let chosen = environment.iter().find(|(name, value)| name == CHOSEN && !value.is_empty()).map(|(_, path)| folder.join(path));
+        let chosen = environment
+            .iter()
+            .find(|(name, value)| name == CHOSEN && !value.is_empty())
+            .map(|(_, path)| folder.join(path));
         let root = root(folder);
-        (root.is_some() || chosen.is_some()).then(|| Self { root: root.unwrap_or(folder).to_owned(), chosen })
+        (root.is_some() || chosen.is_some()).then(|| Self {
+            root: root.unwrap_or(folder).to_owned(),
+            chosen,
+        })
     }
 
     /// The folder that relative paths begin at.
@@ -81,12 +88,16 @@ impl ActLayout {
         }
     }
 
-    /// What the files say, and the digest of all that was read for it: account files and what they build on too.
+    /// What the files say, and the digest of all that was read for it: account files and what they
+    /// build on too.
     pub(crate) fn layer(&self) -> (ActLayer, String) {
         let seen = RefCell::new(BTreeMap::new());
         let read = |file: &Path| {
             if let Some(why) = towline_host::owner::distrust(file)? {
-                return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, format!("it {why}, so it is not obeyed")));
+                return Err(std::io::Error::new(
+                    std::io::ErrorKind::PermissionDenied,
+                    format!("it {why}, so it is not obeyed"),
+                ));
             }
             let text = read_plain(file)?;
             seen.borrow_mut().insert(file.to_owned(), text.clone());
@@ -94,7 +105,10 @@ impl ActLayout {
         };
         let layer = self.layer_with(&read);
         let seen = seen.into_inner();
-        let digest = crate::trust::digest(seen.iter().map(|(file, text)| (file.as_path(), text.as_bytes())));
+        let digest = crate::trust::digest(
+            seen.iter()
+                .map(|(file, text)| (file.as_path(), text.as_bytes())),
+        );
         (layer, digest)
     }
 
@@ -104,7 +118,11 @@ impl ActLayout {
         if let Some((name, file, _)) = &default {
             files.insert(name.clone(), file.clone());
         }
-        let mut layer = ActLayer { tree: Node::empty_mapping(CLUSTERS), broken: BTreeMap::new(), warnings: Vec::new() };
+        let mut layer = ActLayer {
+            tree: Node::empty_mapping(CLUSTERS),
+            broken: BTreeMap::new(),
+            warnings: Vec::new(),
+        };
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
             match in_place(&name, &file, &self.root, read, &mut accounts) {
@@ -118,27 +136,51 @@ impl ActLayout {
         if let Some((name, _, origin)) = default {
             lift_folders(&mut layer.tree, &name);
             keep_folders_apart(&mut layer.tree);
-            layer.tree.put(&["default_cluster"], Node::scalar(name, Position { source: origin.as_str().into(), line: 0, column: 0 }));
+            layer.tree.put(
+                &["default_cluster"],
+                Node::scalar(
+                    name,
+                    Position {
+                        source: origin.as_str().into(),
+                        line: 0,
+                        column: 0,
+                    },
+                ),
+            );
         }
         layer
     }
 
     fn files(&self) -> BTreeMap<String, PathBuf> {
-        let entries = fs::read_dir(self.root.join(CLUSTERS)).into_iter().flatten().flatten();
-        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
-        files.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path))).filter(|(name, _)| !name.starts_with('.')).collect()
+        let entries = fs::read_dir(self.root.join(CLUSTERS))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let files = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        files
+            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+            .filter(|(name, _)| !name.starts_with('.'))
+            .collect()
     }
 
-    /// Name and file of the default cluster, and what made it so. Behind a link its name is that of the
-    /// file it leads to, as ACT shows it.
+    /// Name and file of the default cluster, and what made it so. Behind a link its name is that of
+    /// the file it leads to, as ACT shows it.
     fn default_file(&self, files: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf, String)> {
         let (file, origin) = match &self.chosen {
             Some(file) => (file.clone(), CHOSEN.to_owned()),
-            None => files.get(USUAL).map(|file| (file.clone(), file.display().to_string()))?,
+            None => files
+                .get(USUAL)
+                .map(|file| (file.clone(), file.display().to_string()))?,
         };
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-        let name = real.file_stem().map(|stem| stem.to_string_lossy().into_owned())?;
-        let known = files.get(&name).filter(|known| known.canonicalize().is_ok_and(|known| known == real));
+        let name = real
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())?;
+        let known = files
+            .get(&name)
+            .filter(|known| known.canonicalize().is_ok_and(|known| known == real));
         Some((name, known.cloned().unwrap_or(file), origin))
     }
 }

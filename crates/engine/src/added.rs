@@ -25,11 +25,13 @@ pub struct AddedFiles(PathBuf);
 
 impl AddedFiles {
     pub fn new(environment: &[(String, String)], kind: &str) -> Result<Self> {
-        let folder = user_folder(environment).ok_or_else(|| Error::config("neither HOME nor XDG_CONFIG_HOME is set"))?;
+        let folder = user_folder(environment)
+            .ok_or_else(|| Error::config("neither HOME nor XDG_CONFIG_HOME is set"))?;
         Ok(Self(folder.join(kind)))
     }
 
-    /// Where the one of that name stands, or would. The name is checked by whoever knows what names are.
+    /// Where the one of that name stands, or would. The name is checked by whoever knows what names
+    /// are.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.yaml"))
     }
@@ -37,13 +39,25 @@ impl AddedFiles {
     /// All that can be read, by name, and what is wrong with the others.
     pub fn load<T: DeserializeOwned>(&self) -> (Vec<Added<T>>, Vec<Error>) {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".yaml").map(str::to_owned)).collect();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                entry
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".yaml")
+                    .map(str::to_owned)
+            })
+            .collect();
         names.retain(|name| !name.starts_with('.'));
         names.sort();
         let (mut all, mut wrong) = (Vec::new(), Vec::new());
         for name in names {
             match self.read(&name) {
-                Ok(value) => all.push(Added { file: self.file(&name), name, value }),
+                Ok(value) => all.push(Added {
+                    file: self.file(&name),
+                    name,
+                    value,
+                }),
                 Err(error) => wrong.push(error),
             }
         }
@@ -66,11 +80,24 @@ impl AddedFiles {
         Ok(self.file(name))
     }
 
-    fn written<T>(&self, name: &str, value: &impl Serialize, write: impl FnOnce(&std::path::Path, &[u8]) -> io::Result<T>) -> Result<T> {
+    fn written<T>(
+        &self,
+        name: &str,
+        value: &impl Serialize,
+        write: impl FnOnce(&std::path::Path, &[u8]) -> io::Result<T>,
+    ) -> Result<T> {
         let file = self.file(name);
-        let failed = |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
-        let value = serde_json::to_value(value).map_err(io::Error::other).map_err(failed)?;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(failed)?;
+        let failed = |error| {
+            Error::refused(format!("{} cannot be written", file.display())).source_error(error)
+        };
+        let value = serde_json::to_value(value)
+            .map_err(io::Error::other)
+            .map_err(failed)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .map_err(failed)?;
         write(&file, yaml::write(&value).as_bytes()).map_err(failed)
     }
 }

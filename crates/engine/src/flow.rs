@@ -10,10 +10,19 @@ use towline_core::{Error, Result, RunId, yaml};
 
 /// Reads a job file; `-` is standard input.
 pub fn read_job(file: &Path) -> Result<Job> {
-    let node = if file == Path::new("-") { crate::layers::read_yaml_from(std::io::stdin().lock(), "standard input")? } else { crate::layers::read_yaml(file)? };
+    let node = if file == Path::new("-") {
+        crate::layers::read_yaml_from(std::io::stdin().lock(), "standard input")?
+    } else {
+        crate::layers::read_yaml(file)?
+    };
     yaml::decode(&node).map_err(|problem| {
         let is_of_amlt = node.get("target").is_some() && node.get("jobs").is_some();
-        let hint = is_of_amlt.then(|| format!("this looks like a file of amlt: `tow import amlt {}` makes job files of it", file.display()));
+        let hint = is_of_amlt.then(|| {
+            format!(
+                "this looks like a file of amlt: `tow import amlt {}` makes job files of it",
+                file.display()
+            )
+        });
         Error::from(problem).maybe_hint(hint)
     })
 }
@@ -34,8 +43,20 @@ pub struct Request {
 }
 
 /// The job resolved against one cluster: everything that will be sent, and nothing sent yet.
-pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Result<(Plan, SecretSet)> {
-    let Request { mut job, total_gpus, gpus_per_node, around, epoch_seconds, random, resubmits } = request;
+pub fn make_plan(
+    request: Request,
+    backend: &dyn Backend,
+    facts: &Facts,
+) -> Result<(Plan, SecretSet)> {
+    let Request {
+        mut job,
+        total_gpus,
+        gpus_per_node,
+        around,
+        epoch_seconds,
+        random,
+        resubmits,
+    } = request;
     check_caps(&job, backend)?;
     let tokens = towline_core::token::take_out(&mut job)?;
     let gpus_per_node = gpus_per_node.unwrap_or_else(|| facts.gpus_per_node());
@@ -51,16 +72,38 @@ pub fn make_plan(request: Request, backend: &dyn Backend, facts: &Facts) -> Resu
     if job.cluster.is_empty() {
         job.cluster = Words::One(backend.name().to_owned());
     }
-    let name = job.name.clone().unwrap_or_else(|| resolved.program.default_name());
+    let name = job
+        .name
+        .clone()
+        .unwrap_or_else(|| resolved.program.default_name());
     let id = RunId::new(&name_without_values(&name), epoch_seconds, random);
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
-    let request = backend.render(&Asked { id: &id, runs: &runs, job: &job, resolved: &resolved }, facts)?;
+    let request = backend.render(
+        &Asked {
+            id: &id,
+            runs: &runs,
+            job: &job,
+            resolved: &resolved,
+        },
+        facts,
+    )?;
     let mut notes = Vec::new();
     if has_tokens {
-        notes.push("what looks like a token in its command or variables travels as a secret, and is shown as `***`".to_owned());
+        notes.push(
+            "what looks like a token in its command or variables travels as a secret, and \
+            is shown as `***`"
+                .to_owned(),
+        );
     }
-    if resolved.shape.gpus_per_node == 0 && gpus_per_node > 0 && total_gpus.is_none() && !backend.caps().whole_nodes {
-        notes.push(format!("no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, `-n 0` says that none is wanted"));
+    if resolved.shape.gpus_per_node == 0
+        && gpus_per_node > 0
+        && total_gpus.is_none()
+        && !backend.caps().whole_nodes
+    {
+        notes.push(format!(
+            "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n \
+            1` asks for one, `-n 0` says that none is wanted"
+        ));
     }
     notes.extend(unused_words(&job, backend));
     let plan = Plan {
@@ -85,21 +128,48 @@ fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
     let resources = &job.resources;
     let caps = backend.caps();
     let given = [
-        ("instance_type", resources.instance_type.is_some(), caps.native_words),
+        (
+            "instance_type",
+            resources.instance_type.is_some(),
+            caps.native_words,
+        ),
         ("location", !resources.location.is_empty(), caps.locations),
         ("account", resources.account.is_some(), caps.native_words),
         // With an image they are the container runtime's.
-        ("native", !resources.native.is_empty() && job.environment.image.is_none(), caps.native_words),
+        (
+            "native",
+            !resources.native.is_empty() && job.environment.image.is_none(),
+            caps.native_words,
+        ),
     ];
-    let unused: Vec<&str> = given.into_iter().filter(|(_, is_given, is_used)| *is_given && !is_used).map(|(word, ..)| word).collect();
+    let unused: Vec<&str> = given
+        .into_iter()
+        .filter(|(_, is_given, is_used)| *is_given && !is_used)
+        .map(|(word, ..)| word)
+        .collect();
     let mut notes = Vec::new();
     if !unused.is_empty() {
-        notes.push(format!("cluster `{}` has no use for `resources.{}`", backend.name(), unused.join("`, `resources.")));
+        notes.push(format!(
+            "cluster `{}` has no use for `resources.{}`",
+            backend.name(),
+            unused.join("`, `resources.")
+        ));
     }
-    let texts = || job.script.iter().chain(job.command.as_slice()).chain(&job.name).chain(&job.environment.setup).chain(job.environment.env.values());
+    let texts = || {
+        job.script
+            .iter()
+            .chain(job.command.as_slice())
+            .chain(&job.name)
+            .chain(&job.environment.setup)
+            .chain(job.environment.env.values())
+    };
     for name in job.sweep.names() {
-        if !texts().any(|text| towline_core::template::names(text).is_ok_and(|names| names.contains(&name))) {
-            notes.push(format!("nothing uses the sweep value `{name}`: write ${{{{{name}}}}} where it belongs"));
+        if !texts().any(|text| {
+            towline_core::template::names(text).is_ok_and(|names| names.contains(&name))
+        }) {
+            notes.push(format!(
+                "nothing uses the sweep value `{name}`: write ${{{{{name}}}}} where it belongs"
+            ));
         }
     }
     notes
@@ -112,7 +182,9 @@ fn name_without_values(name: &str) -> String {
     while let Some(at) = rest.find("${{") {
         plain.push_str(&rest[..at]);
         plain.push('-');
-        rest = rest[at..].find("}}").map_or("", |end| &rest[at + end + 2..]);
+        rest = rest[at..]
+            .find("}}")
+            .map_or("", |end| &rest[at + end + 2..]);
     }
     plain + rest
 }
@@ -120,7 +192,12 @@ fn name_without_values(name: &str) -> String {
 /// What the cluster cannot do is refused here, with the reason, before anything is made.
 fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
     let caps = backend.caps();
-    let refuse = |what: &str| Err(Error::refused(format!("cluster `{}` cannot give a run {what}", backend.name())));
+    let refuse = |what: &str| {
+        Err(Error::refused(format!(
+            "cluster `{}` cannot give a run {what}",
+            backend.name()
+        )))
+    };
     if !job.io.is_empty() && !caps.io {
         return refuse("`io`: datastores are not supported there yet");
     }
@@ -130,7 +207,12 @@ fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
     if job.environment.image.is_some() && !caps.containers {
         return refuse("an `image`: containers are not supported there yet");
     }
-    if job.identity.as_deref().is_some_and(|identity| identity != "none") && !caps.identity {
+    if job
+        .identity
+        .as_deref()
+        .is_some_and(|identity| identity != "none")
+        && !caps.identity
+    {
         return refuse("an `identity`");
     }
     Ok(())
@@ -153,22 +235,36 @@ pub fn code_place(job: &Job, current: &Path) -> Result<CodePlace> {
     let workdir = match &job.code.workdir {
         Some(workdir) => {
             let below = Path::new(workdir);
-            if below.is_absolute() || below.components().any(|part| part == std::path::Component::ParentDir) {
-                return Err(Error::config(format!("`code.workdir` is a folder below the code root, not `{workdir}`")));
+            if below.is_absolute()
+                || below
+                    .components()
+                    .any(|part| part == std::path::Component::ParentDir)
+            {
+                return Err(Error::config(format!(
+                    "`code.workdir` is a folder below the code root, not `{workdir}`"
+                )));
             }
             root.join(below)
         }
         None if job.code.root.is_some() => root.clone(),
         None => current.to_owned(),
     };
-    Ok(CodePlace { root: real_folder(&root)?, workdir: real_folder(&workdir)? })
+    Ok(CodePlace {
+        root: real_folder(&root)?,
+        workdir: real_folder(&workdir)?,
+    })
 }
 
 fn real_folder(folder: &Path) -> Result<PathBuf> {
     if !folder.is_dir() {
-        return Err(Error::config(format!("the folder {} does not exist", folder.display())).hint("see `code.root` and `code.workdir` in the job file"));
+        return Err(
+            Error::config(format!("the folder {} does not exist", folder.display()))
+                .hint("see `code.root` and `code.workdir` in the job file"),
+        );
     }
-    folder.canonicalize().map_err(|error| Error::config(format!("the folder {} cannot be used", folder.display())).source_error(error))
+    folder.canonicalize().map_err(|error| {
+        Error::config(format!("the folder {} cannot be used", folder.display())).source_error(error)
+    })
 }
 
 /// Why no code travels from here: it is everything the user has, or everything there is.

@@ -1,5 +1,5 @@
-//! Configuration layers: defaults < user file < ACT's files < `towline.yaml` < `TOW_*` < flags. They are laid
-//! over each other as trees, so that every value still knows where it was written.
+//! Configuration layers: defaults < user file < ACT's files < `towline.yaml` < `TOW_*` < flags.
+//! They are laid over each other as trees, so that every value still knows where it was written.
 
 use crate::act_layout::{ActLayer, ActLayout};
 use crate::privilege::{self, Privilege};
@@ -30,7 +30,8 @@ pub struct Layers {
     pub described_folders: Vec<String>,
 }
 
-/// Configuration of a project that does more than describe jobs, and whose content the user has not agreed to.
+/// Configuration of a project that does more than describe jobs, and whose content the user has not
+/// agreed to.
 #[derive(Debug, Clone)]
 pub struct Untrusted {
     pub folder: PathBuf,
@@ -62,11 +63,13 @@ pub(crate) const REPOSITORY: &str = ".git";
 impl Sources {
     /// The configuration that a stranger could have written; a repository is none.
     pub fn strange_files(&self) -> impl Iterator<Item = &(PathBuf, String)> {
-        self.strangers.iter().filter(|(file, _)| !file.ends_with(REPOSITORY))
+        self.strangers
+            .iter()
+            .filter(|(file, _)| !file.ends_with(REPOSITORY))
     }
 
-    /// The files and variables of this user in this folder. A file of the project that another user owns, or that
-    /// anybody can write, is passed over; the next one upward counts.
+    /// The files and variables of this user in this folder. A file of the project that another user
+    /// owns, or that anybody can write, is passed over; the next one upward counts.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
         let mut strangers = Vec::new();
         let mut is_ours = |file: &PathBuf| match towline_host::owner::distrust(file) {
@@ -78,11 +81,17 @@ impl Sources {
             // Not there, or not to be read: reading it says so.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
-        let project_file = folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.symlink_metadata().is_ok() && is_ours(file));
+        let project_file = folder
+            .ancestors()
+            .map(|folder| folder.join(PROJECT_FILE))
+            .find(|file| file.symlink_metadata().is_ok() && is_ours(file));
         let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
         if project_file.is_none() && act.is_none() {
             // The next thing that could make a folder above the code's root.
-            let _ = folder.ancestors().map(|folder| folder.join(REPOSITORY)).find(|git| git.symlink_metadata().is_ok() && is_ours(git));
+            let _ = folder
+                .ancestors()
+                .map(|folder| folder.join(REPOSITORY))
+                .find(|git| git.symlink_metadata().is_ok() && is_ours(git));
         }
         Self {
             user_file: user_folder(environment)
@@ -90,7 +99,11 @@ impl Sources {
                 .filter(|file| !matches!(towline_host::filesystem::look(file), Ok(None))),
             act,
             project_file,
-            variables: environment.iter().filter(|(name, _)| name.starts_with("TOW_")).cloned().collect(),
+            variables: environment
+                .iter()
+                .filter(|(name, _)| name.starts_with("TOW_"))
+                .cloned()
+                .collect(),
             user_folder: user_folder(environment),
             strangers,
         }
@@ -99,8 +112,16 @@ impl Sources {
 
 /// Where this user's configuration lies.
 pub fn user_folder(environment: &[(String, String)]) -> Option<PathBuf> {
-    let value = |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty());
-    let config_home = value("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| value("HOME").map(|home| Path::new(home).join(".config")));
+    let value = |name: &str| {
+        environment
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    };
+    let config_home = value("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| value("HOME").map(|home| Path::new(home).join(".config")));
     config_home.map(|home| home.join("towline"))
 }
 
@@ -109,7 +130,10 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     let mut tree = Node::empty_mapping("default");
     if let Some(file) = &sources.user_file {
         if let Some(why) = towline_host::owner::distrust(file).ok().flatten() {
-            let error = Error::refused(format!("your configuration {} {why}, so it is not obeyed", file.display()));
+            let error = Error::refused(format!(
+                "your configuration {} {why}, so it is not obeyed",
+                file.display()
+            ));
             return Err(error.hint("make it yours alone: chown, chmod go-w"));
         }
         tree.overlay(read_yaml(file)?);
@@ -130,7 +154,11 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     if let Some(file) = &sources.project_file {
         let (project, asked) = project_layer(file, &trusted)?;
         described_folders = privilege::described_folders(&project);
-        tree.overlay(if asked.is_some() { privilege::without_privileges(&project) } else { project });
+        tree.overlay(if asked.is_some() {
+            privilege::without_privileges(&project)
+        } else {
+            project
+        });
         untrusted.extend(asked);
     }
     for (name, value) in &sources.variables {
@@ -144,10 +172,18 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     check_gpus(&tree, &config)?;
     warnings.splice(0..0, unknown);
     let broken = judge(unreadable, &config, &mut warnings)?;
-    Ok(Layers { config, tree, warnings, broken, untrusted, described_folders })
+    Ok(Layers {
+        config,
+        tree,
+        warnings,
+        broken,
+        untrusted,
+        described_folders,
+    })
 }
 
-/// What of the project's configuration the user has not agreed to, whether or not the rest can be read without it.
+/// What of the project's configuration the user has not agreed to, whether or not the rest can be
+/// read without it.
 pub fn untrusted(sources: &Sources) -> Result<Vec<Untrusted>> {
     let trusted = Trusted::of(sources.user_folder.as_deref());
     let mut found = Vec::new();
@@ -162,8 +198,15 @@ pub fn untrusted(sources: &Sources) -> Result<Vec<Untrusted>> {
 
 fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
     let warn = |(file, why): &(PathBuf, String)| {
-        let at = Position { source: file.display().to_string().into(), line: 0, column: 0 };
-        Warning { at, message: format!("it {why}, so it is not obeyed") }
+        let at = Position {
+            source: file.display().to_string().into(),
+            line: 0,
+            column: 0,
+        };
+        Warning {
+            at,
+            message: format!("it {why}, so it is not obeyed"),
+        }
     };
     sources.strangers.iter().map(warn).collect()
 }
@@ -172,7 +215,10 @@ fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
 fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrusted>)> {
     // A named pipe would be waited for without end; a folder says by itself that it cannot be read.
     if std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-        return Err(Error::config(format!("{} is not a plain file", file.display())));
+        return Err(Error::config(format!(
+            "{} is not a plain file",
+            file.display()
+        )));
     }
     let text = read_text(open(file)?, &file.display().to_string())?;
     let tree = parse_yaml(&text, &file.display().to_string())?;
@@ -182,10 +228,20 @@ fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrust
     if privileges.is_empty() || trusted.is(&folder, Holding::Project, &digest)? {
         return Ok((tree, None));
     }
-    Ok((tree, Some(Untrusted { folder, shown: file.display().to_string(), holding: Holding::Project, digest, privileges })))
+    Ok((
+        tree,
+        Some(Untrusted {
+            folder,
+            shown: file.display().to_string(),
+            holding: Holding::Project,
+            digest,
+            privileges,
+        }),
+    ))
 }
 
-/// What ACT's files say; nothing, where they are not agreed to: all of it says where jobs, code and data go.
+/// What ACT's files say; nothing, where they are not agreed to: all of it says where jobs, code and
+/// data go.
 fn act_layer(act: &ActLayout, trusted: &Trusted) -> Result<(Option<ActLayer>, Option<Untrusted>)> {
     let (layer, digest) = act.layer();
     if trusted.is(act.root(), Holding::Act, &digest)? {
@@ -196,19 +252,44 @@ fn act_layer(act: &ActLayout, trusted: &Trusted) -> Result<(Option<ActLayer>, Op
         return Ok((Some(layer), None));
     }
     let shown = act.clusters().display().to_string();
-    Ok((None, Some(Untrusted { folder: act.root().to_owned(), shown, holding: Holding::Act, digest, privileges })))
+    Ok((
+        None,
+        Some(Untrusted {
+            folder: act.root().to_owned(),
+            shown,
+            holding: Holding::Act,
+            digest,
+            privileges,
+        }),
+    ))
 }
 
 /// A file of ACT that cannot be read is an error where its cluster is the default, else a warning
 /// until somebody names the cluster.
-fn judge(unreadable: BTreeMap<String, (PathBuf, Error)>, config: &Config, warnings: &mut Vec<Warning>) -> Result<BTreeMap<String, String>> {
+fn judge(
+    unreadable: BTreeMap<String, (PathBuf, Error)>,
+    config: &Config,
+    warnings: &mut Vec<Warning>,
+) -> Result<BTreeMap<String, String>> {
     let mut broken = BTreeMap::new();
-    for (name, (file, error)) in unreadable.into_iter().filter(|(name, _)| !config.clusters.contains_key(name)) {
+    for (name, (file, error)) in unreadable
+        .into_iter()
+        .filter(|(name, _)| !config.clusters.contains_key(name))
+    {
         if config.default_cluster.as_ref() == Some(&name) {
-            return Err(error.while_doing(format!("cluster `{name}`")).hint("it is the default cluster here; another one: export TOW_DEFAULT_CLUSTER=local"));
+            return Err(error.while_doing(format!("cluster `{name}`")).hint(
+                "it is the default cluster here; another one: export TOW_DEFAULT_CLUSTER=local",
+            ));
         }
-        let at = Position { source: file.display().to_string().into(), line: 0, column: 0 };
-        warnings.push(Warning { at, message: format!("cluster `{name}` cannot be used: {error}") });
+        let at = Position {
+            source: file.display().to_string().into(),
+            line: 0,
+            column: 0,
+        };
+        warnings.push(Warning {
+            at,
+            message: format!("cluster `{name}` cannot be used: {error}"),
+        });
         broken.insert(name, error.to_string());
     }
     Ok(broken)
@@ -239,7 +320,10 @@ fn read_text(reader: impl io::Read, source: &str) -> Result<String> {
     let read = io::Read::read_to_end(&mut reader.take(MOST_YAML_BYTES + 1), &mut bytes);
     read.map_err(|error| Error::config(format!("{source} cannot be read")).source_error(error))?;
     if bytes.len() as u64 > MOST_YAML_BYTES {
-        return Err(Error::config(format!("{source} is larger than {} MiB, and so no file of tow's", MOST_YAML_BYTES >> 20)));
+        return Err(Error::config(format!(
+            "{source} is larger than {} MiB, and so no file of tow's",
+            MOST_YAML_BYTES >> 20
+        )));
     }
     String::from_utf8(bytes).map_err(|_| Error::config(format!("{source} is not UTF-8 text")))
 }
@@ -247,29 +331,55 @@ fn read_text(reader: impl io::Read, source: &str) -> Result<String> {
 fn parse_yaml(text: &str, source: &str) -> Result<Node> {
     let node = yaml::parse(source, text)?;
     if !matches!(node.content, Content::Mapping(_)) {
-        return Err(Error::config(format!("{}: expected a mapping of keys to values", node.at)));
+        return Err(Error::config(format!(
+            "{}: expected a mapping of keys to values",
+            node.at
+        )));
     }
     Ok(node)
 }
 
 /// `local` exists without being named, so its kind need not be either.
 fn complete_local(tree: &mut Node) {
-    let local = tree.get("clusters").and_then(|clusters| clusters.get("local"));
-    if local.is_some_and(|local| matches!(local.content, Content::Mapping(_)) && local.get("kind").is_none()) {
-        let at = Position { source: "default".into(), line: 0, column: 0 };
-        tree.put(&["clusters", "local", "kind"], Node::scalar(ClusterKind::Local.word(), at));
+    let local = tree
+        .get("clusters")
+        .and_then(|clusters| clusters.get("local"));
+    if local.is_some_and(|local| {
+        matches!(local.content, Content::Mapping(_)) && local.get("kind").is_none()
+    }) {
+        let at = Position {
+            source: "default".into(),
+            line: 0,
+            column: 0,
+        };
+        tree.put(
+            &["clusters", "local", "kind"],
+            Node::scalar(ClusterKind::Local.word(), at),
+        );
     }
 }
 
-/// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a place in memory.
+/// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a
+/// place in memory.
 fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
-    let Some((name, cluster)) = config.clusters.iter().find(|(_, cluster)| cluster.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS)) else { return Ok(()) };
+    let Some((name, cluster)) = config
+        .clusters
+        .iter()
+        .find(|(_, cluster)| cluster.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS))
+    else {
+        return Ok(());
+    };
     let mut entries = Vec::new();
     leaves(tree, String::new(), &mut entries);
     let key = format!("clusters.{name}.gpus");
-    let origin = entries.into_iter().find(|entry| entry.key == key).map_or_else(|| key.clone(), |entry| entry.origin);
+    let origin = entries
+        .into_iter()
+        .find(|entry| entry.key == key)
+        .map_or_else(|| key.clone(), |entry| entry.origin);
     let gpus = cluster.gpus.unwrap_or_default();
-    Err(Error::config(format!("{origin}: `{key}` is {gpus}; a machine has at most {MOST_LOCAL_GPUS} GPUs")))
+    Err(Error::config(format!(
+        "{origin}: `{key}` is {gpus}; a machine has at most {MOST_LOCAL_GPUS} GPUs"
+    )))
 }
 
 /// One configured value with its place.
@@ -283,13 +393,25 @@ pub struct Entry {
 impl Layers {
     /// Variables of the environment that the configuration names as credentials.
     pub fn credential_variables(&self) -> BTreeSet<String> {
-        let of_stores = self.config.datastores.values().filter_map(|store| store.credential.as_ref());
-        let of_clusters = self.config.clusters.values().filter_map(|cluster| cluster.credential.as_ref());
-        let references = of_stores.chain(of_clusters).flat_map(|credential| match credential {
-            Credential::Word(word) => vec![word.as_str()],
-            Credential::Map(map) => map.values().map(String::as_str).collect(),
-        });
-        references.filter_map(|reference| reference.strip_prefix("env:").map(str::to_owned)).collect()
+        let of_stores = self
+            .config
+            .datastores
+            .values()
+            .filter_map(|store| store.credential.as_ref());
+        let of_clusters = self
+            .config
+            .clusters
+            .values()
+            .filter_map(|cluster| cluster.credential.as_ref());
+        let references = of_stores
+            .chain(of_clusters)
+            .flat_map(|credential| match credential {
+                Credential::Word(word) => vec![word.as_str()],
+                Credential::Map(map) => map.values().map(String::as_str).collect(),
+            });
+        references
+            .filter_map(|reference| reference.strip_prefix("env:").map(str::to_owned))
+            .collect()
     }
 
     /// Every leaf, with where it was written. Credentials are references, so they may be shown.
@@ -311,8 +433,14 @@ impl Layers {
             return Ok(Cluster::local());
         }
         let known: Vec<&str> = self.cluster_names();
-        let error = Error::new(towline_core::ErrorKind::NotFound, format!("no cluster is called `{name}`"));
-        Err(error.hint(did_you_mean(name, known.iter().copied()).unwrap_or_else(|| format!("known: {}", known.join(", ")))))
+        let error = Error::new(
+            towline_core::ErrorKind::NotFound,
+            format!("no cluster is called `{name}`"),
+        );
+        Err(error.hint(
+            did_you_mean(name, known.iter().copied())
+                .unwrap_or_else(|| format!("known: {}", known.join(", "))),
+        ))
     }
 
     /// Whether a cluster is called so, be its file readable or not.
@@ -332,15 +460,32 @@ impl Layers {
         self.config.default_cluster.as_deref().unwrap_or("local")
     }
 
-    /// What the configuration says about this machine: the entry called `local`, else the first of that kind.
+    /// What the configuration says about this machine: the entry called `local`, else the first of
+    /// that kind.
     pub fn this_machine(&self) -> Cluster {
-        let of_kind = || self.config.clusters.values().find(|cluster| cluster.kind == ClusterKind::Local);
-        self.config.clusters.get("local").or_else(of_kind).cloned().unwrap_or_else(Cluster::local)
+        let of_kind = || {
+            self.config
+                .clusters
+                .values()
+                .find(|cluster| cluster.kind == ClusterKind::Local)
+        };
+        self.config
+            .clusters
+            .get("local")
+            .or_else(of_kind)
+            .cloned()
+            .unwrap_or_else(Cluster::local)
     }
 }
 
 fn leaves(node: &Node, path: String, entries: &mut Vec<Entry>) {
-    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let join = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
     match &node.content {
         Content::Mapping(children) => {
             for (key, value) in children {
@@ -348,10 +493,22 @@ fn leaves(node: &Node, path: String, entries: &mut Vec<Entry>) {
             }
         }
         Content::Sequence(items) => {
-            let value = items.iter().map(|item| item.text().unwrap_or("…")).collect::<Vec<_>>().join(", ");
-            entries.push(Entry { key: path, value: format!("[{value}]"), origin: node.at.to_string() });
+            let value = items
+                .iter()
+                .map(|item| item.text().unwrap_or("…"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            entries.push(Entry {
+                key: path,
+                value: format!("[{value}]"),
+                origin: node.at.to_string(),
+            });
         }
-        Content::Scalar { text, .. } => entries.push(Entry { key: path, value: text.clone(), origin: node.at.to_string() }),
+        Content::Scalar { text, .. } => entries.push(Entry {
+            key: path,
+            value: text.clone(),
+            origin: node.at.to_string(),
+        }),
     }
 }
 
@@ -364,15 +521,46 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let user = folder.path().join("config.yaml");
         let project = folder.path().join(PROJECT_FILE);
-        std::fs::write(&user, "default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: login}\n").expect("written");
-        std::fs::write(&project, "clusters:\n  lab: {partition: dev}\n  here: {kind: local, gpus: 1}\ncolour: red\n").expect("written");
-        let variables = vec![("TOW_CLUSTERS__HERE__GPUS".to_owned(), "4".to_owned()), ("TOW_RUN_ID".to_owned(), "x".to_owned())];
-        let layers = load(&Sources { user_file: Some(user), project_file: Some(project), variables, ..Sources::default() }).expect("loads");
+        std::fs::write(
+            &user,
+            "default_cluster: lab\nclusters:\n  lab: {kind: slurm, host: login}\n",
+        )
+        .expect("written");
+        std::fs::write(
+            &project,
+            "clusters:\n  lab: {partition: dev}\n  here: {kind: local, gpus: 1}\ncolour: red\n",
+        )
+        .expect("written");
+        let variables = vec![
+            ("TOW_CLUSTERS__HERE__GPUS".to_owned(), "4".to_owned()),
+            ("TOW_RUN_ID".to_owned(), "x".to_owned()),
+        ];
+        let layers = load(&Sources {
+            user_file: Some(user),
+            project_file: Some(project),
+            variables,
+            ..Sources::default()
+        })
+        .expect("loads");
         assert_eq!(layers.default_cluster(), "lab");
         assert_eq!(layers.cluster("here").expect("known").gpus, Some(4));
-        assert_eq!(layers.cluster("lab").expect("known").partition.as_deref(), Some("dev"));
-        let origin = |key: &str| layers.entries().into_iter().find(|entry| entry.key == key).expect("there").origin;
-        assert!(origin("clusters.lab.host").ends_with("config.yaml:3:28"), "{}", origin("clusters.lab.host"));
+        assert_eq!(
+            layers.cluster("lab").expect("known").partition.as_deref(),
+            Some("dev")
+        );
+        let origin = |key: &str| {
+            layers
+                .entries()
+                .into_iter()
+                .find(|entry| entry.key == key)
+                .expect("there")
+                .origin
+        };
+        assert!(
+            origin("clusters.lab.host").ends_with("config.yaml:3:28"),
+            "{}",
+            origin("clusters.lab.host")
+        );
         assert_eq!(origin("clusters.here.gpus"), "TOW_CLUSTERS__HERE__GPUS");
         assert_eq!(layers.warnings.len(), 1);
         assert!(layers.untrusted.is_empty(), "it only describes jobs");
@@ -384,18 +572,48 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let clusters = folder.path().join(crate::act_layout::CLUSTERS);
         std::fs::create_dir_all(&clusters).expect("a folder");
-        std::fs::write(clusters.join("base.yaml"), "compute_target: x\ngpu_per_nodes: 8\n").expect("written");
-        std::fs::write(clusters.join("aml.yaml"), "_base_: base.yaml\naml_config: {workspace_name: w}\n").expect("written");
-        let mut sources = Sources { act: ActLayout::find(folder.path(), &[]), user_folder: Some(folder.path().to_owned()), ..Sources::default() };
+        std::fs::write(
+            clusters.join("base.yaml"),
+            "compute_target: x\ngpu_per_nodes: 8\n",
+        )
+        .expect("written");
+        std::fs::write(
+            clusters.join("aml.yaml"),
+            "_base_: base.yaml\naml_config: {workspace_name: w}\n",
+        )
+        .expect("written");
+        let mut sources = Sources {
+            act: ActLayout::find(folder.path(), &[]),
+            user_folder: Some(folder.path().to_owned()),
+            ..Sources::default()
+        };
         let asked = load(&sources).expect("loads").untrusted;
-        assert!(asked.len() == 1 && asked[0].privileges.iter().any(|found| found.key.starts_with("clusters.aml")), "{asked:?}");
-        Trusted::of(sources.user_folder.as_deref()).add(&asked[0].folder, Holding::Act, &asked[0].digest).expect("agreed to");
+        assert!(
+            asked.len() == 1
+                && asked[0]
+                    .privileges
+                    .iter()
+                    .any(|found| found.key.starts_with("clusters.aml")),
+            "{asked:?}"
+        );
+        Trusted::of(sources.user_folder.as_deref())
+            .add(&asked[0].folder, Holding::Act, &asked[0].digest)
+            .expect("agreed to");
         sources.variables.clear();
         let layers = load(&sources).expect("loads");
         assert!(layers.untrusted.is_empty());
-        let told: Vec<String> = layers.warnings.iter().map(|warning| format!("{}: {}", warning.at, warning.message)).collect();
+        let told: Vec<String> = layers
+            .warnings
+            .iter()
+            .map(|warning| format!("{}: {}", warning.at, warning.message))
+            .collect();
         // Both clusters have it from the one file.
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].ends_with("base.yaml:2:1: unknown key `gpu_per_nodes`: did you mean `gpu_per_node`?"), "{told:?}");
+        assert!(
+            told[0].ends_with(
+                "base.yaml:2:1: unknown key `gpu_per_nodes`: did you mean `gpu_per_node`?"
+            ),
+            "{told:?}"
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! What a project's configuration may say without being trusted. It describes jobs and no more: sizes, names, what is
-//! not code. Whatever else it holds is privileged: it could make `tow` run, send, read or write what its user did not
-//! ask for. The list below is of what is allowed; a key that is not on it is privileged.
+//! What a project's configuration may say without being trusted. It describes jobs and no more:
+//! sizes, names, what is not code. Whatever else it holds is privileged: it could make `tow` run,
+//! send, read or write what its user did not ask for. The list below is of what is allowed; a key
+//! that is not on it is privileged.
 
 use towline_core::yaml::{Content, Node};
 
@@ -34,18 +35,39 @@ const ALLOWED: [&str; 22] = [
 const MEANINGS: [(&str, &str); 18] = [
     ("clusters.*.job.command", "is run as your job"),
     ("clusters.*.job.script", "is run as your job"),
-    ("clusters.*.job.environment.setup", "runs before each of your jobs"),
-    ("clusters.*.job.environment.secrets", "reads secrets of yours by name"),
-    ("clusters.*.job.environment", "changes what your jobs run in"),
-    ("clusters.*.job.resources.native", "is passed to the cluster as it is"),
-    ("clusters.*.job.io", "reads and writes datastores in your jobs"),
+    (
+        "clusters.*.job.environment.setup",
+        "runs before each of your jobs",
+    ),
+    (
+        "clusters.*.job.environment.secrets",
+        "reads secrets of yours by name",
+    ),
+    (
+        "clusters.*.job.environment",
+        "changes what your jobs run in",
+    ),
+    (
+        "clusters.*.job.resources.native",
+        "is passed to the cluster as it is",
+    ),
+    (
+        "clusters.*.job.io",
+        "reads and writes datastores in your jobs",
+    ),
     ("clusters.*.job.copy", "reads a datastore in your jobs"),
     ("clusters.*.job", "changes what your jobs do"),
-    ("clusters.*.credential", "signs in with credentials of yours"),
+    (
+        "clusters.*.credential",
+        "signs in with credentials of yours",
+    ),
     ("clusters", "says where your jobs and their code go"),
     ("datastores.*.credential", "uses credentials of yours"),
     ("datastores", "says where your data goes"),
-    ("folders", "reads and writes datastores with `tow up`, `tow down` and in jobs"),
+    (
+        "folders",
+        "reads and writes datastores with `tow up`, `tow down` and in jobs",
+    ),
     ("sync", "sends your code there with `tow sync`"),
     ("tunnels", "connects there, or runs a program"),
     ("bastions", "says through which hosts tunnels go"),
@@ -75,9 +97,15 @@ fn search(node: &Node, path: &mut Vec<String>, found: &mut Vec<Privilege>) {
             path.push(key.text().unwrap_or_default().to_owned());
             match standing(path) {
                 Standing::Allowed => {}
-                Standing::Between if matches!(value.content, Content::Mapping(_)) => search(value, path, found),
+                Standing::Between if matches!(value.content, Content::Mapping(_)) => {
+                    search(value, path, found)
+                }
                 Standing::Between | Standing::Privileged => {
-                    found.push(Privilege { key: plain(&path.join(".")), value: in_short(value), meaning: meaning(path) });
+                    found.push(Privilege {
+                        key: plain(&path.join(".")),
+                        value: in_short(value),
+                        meaning: meaning(path),
+                    });
                 }
             }
             path.pop();
@@ -88,27 +116,46 @@ fn search(node: &Node, path: &mut Vec<String>, found: &mut Vec<Privilege>) {
 /// The configuration without its privileged keys.
 pub fn without_privileges(tree: &Node) -> Node {
     fn kept(node: &Node, path: &mut Vec<String>) -> Node {
-        let Content::Mapping(entries) = &node.content else { return node.clone() };
+        let Content::Mapping(entries) = &node.content else {
+            return node.clone();
+        };
         let mut left = Vec::new();
         for (key, value) in entries {
             path.push(key.text().unwrap_or_default().to_owned());
             match standing(path) {
                 Standing::Allowed => left.push((key.clone(), value.clone())),
-                Standing::Between if matches!(value.content, Content::Mapping(_)) => left.push((key.clone(), kept(value, path))),
+                Standing::Between if matches!(value.content, Content::Mapping(_)) => {
+                    left.push((key.clone(), kept(value, path)))
+                }
                 Standing::Between | Standing::Privileged => {}
             }
             path.pop();
         }
-        Node { content: Content::Mapping(left), at: node.at.clone() }
+        Node {
+            content: Content::Mapping(left),
+            at: node.at.clone(),
+        }
     }
     kept(tree, &mut Vec::new())
 }
 
 /// The names of its folders that lie inside the project: they are no code, wherever they lead.
 pub fn described_folders(tree: &Node) -> Vec<String> {
-    let Some(Content::Mapping(entries)) = tree.get("folders").map(|folders| &folders.content) else { return Vec::new() };
-    let inside = |name: &&str| !name.is_empty() && !name.starts_with('/') && name.split('/').all(|part| part != ".." && part != ".");
-    entries.iter().filter_map(|(key, _)| key.text()).filter(inside).map(str::to_owned).collect()
+    let Some(Content::Mapping(entries)) = tree.get("folders").map(|folders| &folders.content)
+    else {
+        return Vec::new();
+    };
+    let inside = |name: &&str| {
+        !name.is_empty()
+            && !name.starts_with('/')
+            && name.split('/').all(|part| part != ".." && part != ".")
+    };
+    entries
+        .iter()
+        .filter_map(|(key, _)| key.text())
+        .filter(inside)
+        .map(str::to_owned)
+        .collect()
 }
 
 enum Standing {
@@ -120,28 +167,46 @@ enum Standing {
 
 fn standing(path: &[String]) -> Standing {
     // What no version up to this one knows has no effect; it is warned of elsewhere.
-    if path.first().is_some_and(|key| !crate::variables::TOP_LEVEL.contains(&key.as_str())) {
+    if path
+        .first()
+        .is_some_and(|key| !crate::variables::TOP_LEVEL.contains(&key.as_str()))
+    {
         return Standing::Allowed;
     }
     let mut between = false;
     for allowed in ALLOWED {
         let mut parts = allowed.split('.');
-        if path.iter().all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == part)) {
+        if path.iter().all(|part| {
+            parts
+                .next()
+                .is_some_and(|wanted| wanted == "*" || wanted == part)
+        }) {
             match parts.next() {
                 None => return Standing::Allowed,
                 Some(_) => between = true,
             }
         }
     }
-    if between { Standing::Between } else { Standing::Privileged }
+    if between {
+        Standing::Between
+    } else {
+        Standing::Privileged
+    }
 }
 
 fn meaning(path: &[String]) -> &'static str {
     let fits = |pattern: &str| {
         let mut parts = path.iter();
-        pattern.split('.').all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
+        pattern.split('.').all(|wanted| {
+            parts
+                .next()
+                .is_some_and(|part| wanted == "*" || wanted == part)
+        })
     };
-    MEANINGS.iter().find(|(pattern, _)| fits(pattern)).map_or("is not known to this version", |(_, meaning)| meaning)
+    MEANINGS
+        .iter()
+        .find(|(pattern, _)| fits(pattern))
+        .map_or("is not known to this version", |(_, meaning)| meaning)
 }
 
 /// At most this much of a value is shown.
@@ -150,9 +215,14 @@ const SHOWN_CHARACTERS: usize = 60;
 fn in_short(value: &Node) -> String {
     let text = match &value.content {
         Content::Scalar { text, .. } => text.clone(),
-        Content::Sequence(items) => format!("[{}]", items.iter().map(in_short).collect::<Vec<_>>().join(", ")),
+        Content::Sequence(items) => format!(
+            "[{}]",
+            items.iter().map(in_short).collect::<Vec<_>>().join(", ")
+        ),
         Content::Mapping(entries) => {
-            let shown = entries.iter().map(|(key, value)| format!("{}: {}", key.text().unwrap_or_default(), in_short(value)));
+            let shown = entries.iter().map(|(key, value)| {
+                format!("{}: {}", key.text().unwrap_or_default(), in_short(value))
+            });
             format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
         }
     };
@@ -165,7 +235,15 @@ fn in_short(value: &Node) -> String {
 
 /// Text of a stranger, with control characters and such spelled out.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c == ' ' || c.is_alphanumeric() || c.is_ascii_graphic() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+    text.chars()
+        .map(|c| {
+            if c == ' ' || c.is_alphanumeric() || c.is_ascii_graphic() {
+                c.to_string()
+            } else {
+                c.escape_unicode().to_string()
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -174,23 +252,46 @@ mod tests {
     use towline_core::yaml::parse;
 
     fn keys(text: &str) -> Vec<String> {
-        privileged(&parse("towline.yaml", text).expect("YAML")).into_iter().map(|found| found.key).collect()
+        privileged(&parse("towline.yaml", text).expect("YAML"))
+            .into_iter()
+            .map(|found| found.key)
+            .collect()
     }
 
     #[test]
     fn what_describes_jobs_is_allowed_and_all_else_is_privileged() {
-        let harmless = "default_cluster: lab\nin_place: true\nclusters: {lab: {kind: slurm, partition: dev, gpus_per_node: 8, job: {resources: {nodes: 2, time: 1h}, tags: [a], code: {ignore: [data]}}}}\n";
+        let harmless = "default_cluster: lab\nin_place: true\nclusters: {lab: {kind: slurm, \
+            partition: dev, gpus_per_node: 8, job: {resources: {nodes: 2, time: \
+                1h}, tags: [a], code: {ignore: [data]}}}}\n";
         assert_eq!(keys(harmless), Vec::<String>::new());
         for (text, expected) in [
-            ("clusters: {local: {kind: local, job: {environment: {setup: [touch x]}}}}", "clusters.local.job.environment"),
-            ("clusters: {local: {job: {command: evil}}}", "clusters.local.job.command"),
-            ("clusters: {local: {job: {resources: {native: [--uid=0]}}}}", "clusters.local.job.resources.native"),
+            (
+                "clusters: {local: {kind: local, job: {environment: {setup: [touch x]}}}}",
+                "clusters.local.job.environment",
+            ),
+            (
+                "clusters: {local: {job: {command: evil}}}",
+                "clusters.local.job.command",
+            ),
+            (
+                "clusters: {local: {job: {resources: {native: [--uid=0]}}}}",
+                "clusters.local.job.resources.native",
+            ),
             ("clusters: {lab: {host: evil.example}}", "clusters.lab.host"),
-            ("clusters: {lab: {ssh_config: x}}", "clusters.lab.ssh_config"),
+            (
+                "clusters: {lab: {ssh_config: x}}",
+                "clusters.lab.ssh_config",
+            ),
             ("clusters: {lab: evil}", "clusters.lab"),
             ("clusters: [evil]", "clusters"),
-            ("clusters: {lab: {job: {code: {root: /home/ann}}}}", "clusters.lab.job.code.root"),
-            ("datastores: {s: {kind: s3, endpoint: http://x}}", "datastores"),
+            (
+                "clusters: {lab: {job: {code: {root: /home/ann}}}}",
+                "clusters.lab.job.code.root",
+            ),
+            (
+                "datastores: {s: {kind: s3, endpoint: http://x}}",
+                "datastores",
+            ),
             ("folders: {data: {datastore: nas, path: x}}", "folders"),
             ("tunnels: {t: {to: x}}", "tunnels"),
             ("clusters: {<<: {local: {host: x}}}", "clusters.local.host"),
@@ -203,15 +304,31 @@ mod tests {
 
     #[test]
     fn nothing_that_is_shown_acts_on_a_terminal() {
-        let found = privileged(&parse("towline.yaml", "datastores: \"\\e[2J\\u202e\"\nclusters: {\"a\\u0007\": 1}\n").expect("YAML"));
+        let found = privileged(
+            &parse(
+                "towline.yaml",
+                "datastores: \"\\e[2J\\u202e\"\nclusters: {\"a\\u0007\": 1}\n",
+            )
+            .expect("YAML"),
+        );
         for privilege in found {
-            assert!(format!("{}{}", privilege.key, privilege.value).chars().all(|c| c.is_ascii_graphic()), "{privilege:?}");
+            assert!(
+                format!("{}{}", privilege.key, privilege.value)
+                    .chars()
+                    .all(|c| c.is_ascii_graphic()),
+                "{privilege:?}"
+            );
         }
     }
 
     #[test]
     fn names_of_folders_stay_inside() {
-        let tree = parse("towline.yaml", "folders: {data: {datastore: x}, ../up: {datastore: x}, /etc: {datastore: x}, a/b: {datastore: x}}").expect("YAML");
+        let tree = parse(
+            "towline.yaml",
+            "folders: {data: {datastore: x}, ../up: {datastore: \
+            x}, /etc: {datastore: x}, a/b: {datastore: x}}",
+        )
+        .expect("YAML");
         assert_eq!(described_folders(&tree), ["data", "a/b"]);
     }
 }

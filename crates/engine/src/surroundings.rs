@@ -21,7 +21,11 @@ pub struct Environment {
 pub fn environment() -> Environment {
     let mut found = Environment::default();
     for (name, value) in std::env::vars_os() {
-        match name.to_str().map(str::to_owned).zip(value.into_string().ok()) {
+        match name
+            .to_str()
+            .map(str::to_owned)
+            .zip(value.into_string().ok())
+        {
             Some(pair) => found.variables.push(pair),
             None => found.odd.push(name.to_string_lossy().into_owned()),
         }
@@ -31,35 +35,73 @@ pub fn environment() -> Environment {
 
 /// `$XDG_STATE_HOME/towline/<host>`, or `~/.local/state/towline/<host>`.
 pub fn state_folder() -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state_home = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
-    let state_home = state_home.ok_or_else(|| Error::config("neither HOME nor XDG_STATE_HOME is set").hint("set HOME to your home folder"))?;
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state_home =
+        absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
+    let state_home = state_home.ok_or_else(|| {
+        Error::config("neither HOME nor XDG_STATE_HOME is set").hint("set HOME to your home folder")
+    })?;
     Ok(state_home.join("towline").join(host_name()))
 }
 
 /// The home folder: `$HOME`, else what `/etc/passwd` says. The program is static and asks no NSS.
 pub fn home() -> Option<PathBuf> {
-    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
+    if let Some(home) = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+    {
         return Some(home);
     }
     let own = rustix::process::getuid().as_raw().to_string();
     let text = fs::read_to_string("/etc/passwd").ok()?;
-    let fields = text.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields.get(2) == Some(&own.as_str()))?;
+    let fields = text
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields.get(2) == Some(&own.as_str()))?;
     fields.get(5).map(PathBuf::from)
 }
 
 pub fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '-' }).collect();
-    if safe.trim_matches('.').is_empty() { "localhost".to_owned() } else { safe }
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let safe: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    if safe.trim_matches('.').is_empty() {
+        "localhost".to_owned()
+    } else {
+        safe
+    }
 }
 
-/// The nearest folder upward with `towline.yaml` or ACT's `aux_data/aml`, else the git root, else `folder` itself.
-/// One that another user owns, or that anybody can write, is no root of ours.
+/// The nearest folder upward with `towline.yaml` or ACT's `aux_data/aml`, else the git root, else
+/// `folder` itself. One that another user owns, or that anybody can write, is no root of ours.
 pub fn code_root(folder: &Path) -> PathBuf {
-    let upward = |name: &str| folder.ancestors().find(|folder| is_ours(&folder.join(name))).map(Path::to_owned);
-    let act = crate::act_layout::root(folder).filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS))).map(Path::to_owned);
-    act.or_else(|| upward(crate::layers::PROJECT_FILE)).or_else(|| upward(crate::layers::REPOSITORY)).unwrap_or_else(|| folder.to_owned())
+    let upward = |name: &str| {
+        folder
+            .ancestors()
+            .find(|folder| is_ours(&folder.join(name)))
+            .map(Path::to_owned)
+    };
+    let act = crate::act_layout::root(folder)
+        .filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS)))
+        .map(Path::to_owned);
+    act.or_else(|| upward(crate::layers::PROJECT_FILE))
+        .or_else(|| upward(crate::layers::REPOSITORY))
+        .unwrap_or_else(|| folder.to_owned())
 }
 
 /// Whether something is there and no stranger could have put it there.
@@ -74,29 +116,46 @@ pub fn git_around(folder: &Path) -> Option<GitState> {
 
 /// The nearest folder upward with a repository of ours.
 fn repository_around(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))
+    folder
+        .ancestors()
+        .find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))
 }
 
-/// The commit that is checked out, read from git's own files: no program is started. Only plain files of a sane size are
-/// read, because whoever made the repository chose what they are.
+/// The commit that is checked out, read from git's own files: no program is started. Only plain
+/// files of a sane size are read, because whoever made the repository chose what they are.
 pub fn git_state(root: &Path) -> Option<GitState> {
     let git = git_folder(root)?;
     let head = read_plain(&git.join("HEAD")).ok()?;
     let Some(reference) = head.trim().strip_prefix("ref: ") else {
-        return Some(GitState { commit: head.trim().to_owned(), branch: None, dirty: None });
+        return Some(GitState {
+            commit: head.trim().to_owned(),
+            branch: None,
+            dirty: None,
+        });
     };
     let branch = reference.strip_prefix("refs/heads/").map(str::to_owned);
-    let common = read_plain(&git.join("commondir")).map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
-    let loose = read_plain(&common.join(reference)).ok().map(|text| text.trim().to_owned());
+    let common = read_plain(&git.join("commondir"))
+        .map_or_else(|_| git.clone(), |folder| git.join(folder.trim()));
+    let loose = read_plain(&common.join(reference))
+        .ok()
+        .map(|text| text.trim().to_owned());
     let packed = || {
         let text = read_plain(&common.join("packed-refs")).ok()?;
-        text.lines().find_map(|line| line.strip_suffix(reference).map(|commit| commit.trim().to_owned()))
+        text.lines().find_map(|line| {
+            line.strip_suffix(reference)
+                .map(|commit| commit.trim().to_owned())
+        })
     };
-    loose.or_else(packed).map(|commit| GitState { commit, branch, dirty: None })
+    loose.or_else(packed).map(|commit| GitState {
+        commit,
+        branch,
+        dirty: None,
+    })
 }
 
-/// Whether tracked files of the repository around a folder differ from the commit, as git itself tells; `None` where it
-/// cannot. A repository's own configuration can name programs that `git status` starts: it is not asked where it names any.
+/// Whether tracked files of the repository around a folder differ from the commit, as git itself
+/// tells; `None` where it cannot. A repository's own configuration can name programs that `git
+/// status` starts: it is not asked where it names any.
 pub fn is_dirty(folder: &Path) -> Option<bool> {
     let root = repository_around(folder)?;
     let git = git_folder(root).filter(|git| is_ours(git))?;
@@ -105,29 +164,56 @@ pub fn is_dirty(folder: &Path) -> Option<bool> {
     }
     let mut command = Command::new("git");
     // Looking must not write: other programs may hold the index.
-    command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
-    // Git must not search for a repository: it could find another one than the one whose configuration was read.
-    command.arg("-C").arg(root).arg("--git-dir").arg(&git).arg("--work-tree").arg(root);
-    command.args(["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"]);
+    command.env("GIT_OPTIONAL_LOCKS", "0").args([
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+    ]);
+    // Git must not search for a repository: it could find another one than the one whose
+    // configuration was read.
+    command
+        .arg("-C")
+        .arg(root)
+        .arg("--git-dir")
+        .arg(&git)
+        .arg("--work-tree")
+        .arg(root);
+    command.args([
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--ignore-submodules=all",
+    ]);
     let output = command.output().ok()?;
     output.status.success().then_some(!output.stdout.is_empty())
 }
 
-/// Words of git's configuration, in lower case, by which a repository may name programs for `git status`: filters, further
-/// files, and a remote that is asked for objects that are missing.
+/// Words of git's configuration, in lower case, by which a repository may name programs for `git
+/// status`: filters, further files, and a remote that is asked for objects that are missing.
 const NAMING_PROGRAMS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
 
-/// Whether the configuration inside a repository names programs. Two sections can begin in one line of it.
+/// Whether the configuration inside a repository names programs. Two sections can begin in one line
+/// of it.
 fn names_programs(git: &Path) -> bool {
-    let common = read_plain(&git.join("commondir")).ok().map(|folder| git.join(folder.trim()).join("config"));
-    let files = [Some(git.join("config")), Some(git.join("config.worktree")), common];
-    files.into_iter().flatten().any(|file| match read_plain(&file) {
-        Ok(text) => {
-            let text = text.to_lowercase();
-            NAMING_PROGRAMS.iter().any(|word| text.contains(word))
-        }
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    })
+    let common = read_plain(&git.join("commondir"))
+        .ok()
+        .map(|folder| git.join(folder.trim()).join("config"));
+    let files = [
+        Some(git.join("config")),
+        Some(git.join("config.worktree")),
+        common,
+    ];
+    files
+        .into_iter()
+        .flatten()
+        .any(|file| match read_plain(&file) {
+            Ok(text) => {
+                let text = text.to_lowercase();
+                NAMING_PROGRAMS.iter().any(|word| text.contains(word))
+            }
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        })
 }
 
 /// Where git keeps what it knows of a repository or of a worktree of it.
@@ -143,7 +229,10 @@ fn git_folder(root: &Path) -> Option<PathBuf> {
 /// The umask of this process, without changing it.
 pub fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let text = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap_or("0022");
+    let text = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Umask:"))
+        .unwrap_or("0022");
     u32::from_str_radix(text.trim(), 8).unwrap_or(0o022)
 }
 
@@ -158,12 +247,18 @@ pub fn has_keyring() -> bool {
 
 /// Values the keyring has for `names`, asked through `secret-tool` where it is installed.
 pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<String, Secret> {
-    let missing = names.iter().filter(|name| !environment.iter().any(|(known, _)| known == *name));
+    let missing = names
+        .iter()
+        .filter(|name| !environment.iter().any(|(known, _)| known == *name));
     missing
         .filter_map(|name| {
-            let output = Command::new(KEYRING_PROGRAM).args(["lookup", "towline", name]).output().ok()?;
+            let output = Command::new(KEYRING_PROGRAM)
+                .args(["lookup", "towline", name])
+                .output()
+                .ok()?;
             let value = String::from_utf8(output.stdout).ok()?;
-            (output.status.success() && !value.is_empty()).then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
+            (output.status.success() && !value.is_empty())
+                .then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
         })
         .collect()
 }

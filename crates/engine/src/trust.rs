@@ -1,5 +1,5 @@
-//! Which contents of project configurations the user has agreed to. A folder is trusted with the content its files had
-//! when the user looked: once they change, they are asked about again.
+//! Which contents of project configurations the user has agreed to. A folder is trusted with the
+//! content its files had when the user looked: once they change, they are asked about again.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,17 +57,27 @@ pub fn digest<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Stri
 impl Trusted {
     /// That of the user with this configuration folder; without one nothing is trusted.
     pub fn of(user_folder: Option<&Path>) -> Self {
-        Self { file: user_folder.map(|folder| folder.join(TRUSTED_FILE)) }
+        Self {
+            file: user_folder.map(|folder| folder.join(TRUSTED_FILE)),
+        }
     }
 
     pub fn is(&self, folder: &Path, holding: Holding, digest: &str) -> Result<bool> {
         let record = self.read()?;
-        Ok(record.folders.get(&name_of(folder)).and_then(|held| held.get(holding.word())).is_some_and(|known| known == digest))
+        Ok(record
+            .folders
+            .get(&name_of(folder))
+            .and_then(|held| held.get(holding.word()))
+            .is_some_and(|known| known == digest))
     }
 
     pub fn add(&self, folder: &Path, holding: Holding, digest: &str) -> Result<()> {
         let mut record = self.read()?;
-        record.folders.entry(name_of(folder)).or_default().insert(holding.word().to_owned(), digest.to_owned());
+        record
+            .folders
+            .entry(name_of(folder))
+            .or_default()
+            .insert(holding.word().to_owned(), digest.to_owned());
         self.write(&record)
     }
 
@@ -82,9 +92,17 @@ impl Trusted {
     }
 
     fn read(&self) -> Result<Record> {
-        let none = Record { version: VERSION, folders: BTreeMap::new() };
-        let Some(file) = &self.file else { return Ok(none) };
-        let failed = |what: &str| Error::refused(format!("{} {what}", file.display())).hint("it says which folders are trusted; remove it to begin anew");
+        let none = Record {
+            version: VERSION,
+            folders: BTreeMap::new(),
+        };
+        let Some(file) = &self.file else {
+            return Ok(none);
+        };
+        let failed = |what: &str| {
+            Error::refused(format!("{} {what}", file.display()))
+                .hint("it says which folders are trusted; remove it to begin anew")
+        };
         match std::fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(none),
             Err(error) => Err(failed("cannot be read").source_error(error)),
@@ -92,25 +110,40 @@ impl Trusted {
                 if let Some(why) = towline_host::owner::distrust(file).ok().flatten() {
                     return Err(failed(&why));
                 }
-                let record: Record = serde_json::from_slice(&bytes).map_err(|error| failed("is damaged").source_error(error))?;
-                if record.version == VERSION { Ok(record) } else { Err(failed("was written by another version of tow")) }
+                let record: Record = serde_json::from_slice(&bytes)
+                    .map_err(|error| failed("is damaged").source_error(error))?;
+                if record.version == VERSION {
+                    Ok(record)
+                } else {
+                    Err(failed("was written by another version of tow"))
+                }
             }
         }
     }
 
     fn write(&self, record: &Record) -> Result<()> {
-        let file = self.file.as_ref().ok_or_else(|| Error::config("neither HOME nor XDG_CONFIG_HOME is set").hint("set HOME to your home folder"))?;
-        let failed = |error: io::Error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+        let file = self.file.as_ref().ok_or_else(|| {
+            Error::config("neither HOME nor XDG_CONFIG_HOME is set")
+                .hint("set HOME to your home folder")
+        })?;
+        let failed = |error: io::Error| {
+            Error::refused(format!("{} cannot be written", file.display())).source_error(error)
+        };
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let bytes = serde_json::to_vec_pretty(record).map_err(|error| Error::bug("it cannot be written").source_error(error))?;
+        let bytes = serde_json::to_vec_pretty(record)
+            .map_err(|error| Error::bug("it cannot be written").source_error(error))?;
         towline_host::once::replace(file, &bytes).map_err(failed)
     }
 }
 
 fn name_of(folder: &Path) -> String {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).to_string_lossy().into_owned()
+    folder
+        .canonicalize()
+        .unwrap_or_else(|_| folder.to_owned())
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -121,24 +154,67 @@ mod tests {
     fn only_the_very_content_is_trusted_and_only_there() {
         let home = tempfile::tempdir().expect("a folder");
         let (one, other) = (home.path().join("one"), home.path().join("other"));
-        std::fs::create_dir_all(&one).and_then(|()| std::fs::create_dir_all(&other)).expect("folders");
+        std::fs::create_dir_all(&one)
+            .and_then(|()| std::fs::create_dir_all(&other))
+            .expect("folders");
         let trusted = Trusted::of(Some(home.path()));
         let of = |text: &str| digest([(Path::new("towline.yaml"), text.as_bytes())]);
-        assert!(!trusted.is(&one, Holding::Project, &of("a")).expect("it can be asked"));
-        trusted.add(&one, Holding::Project, &of("a")).expect("it can be written");
-        assert!(trusted.is(&one, Holding::Project, &of("a")).expect("it can be asked"));
-        assert!(!trusted.is(&one, Holding::Project, &of("b")).expect("it can be asked"), "changed");
-        assert!(!trusted.is(&other, Holding::Project, &of("a")).expect("it can be asked"), "elsewhere");
-        assert!(!trusted.is(&one, Holding::Act, &of("a")).expect("it can be asked"), "another file");
-        assert!(trusted.remove(&one).expect("it can be written") && !trusted.remove(&one).expect("it can be written"));
-        assert!(!trusted.is(&one, Holding::Project, &of("a")).expect("it can be asked"));
+        assert!(
+            !trusted
+                .is(&one, Holding::Project, &of("a"))
+                .expect("it can be asked")
+        );
+        trusted
+            .add(&one, Holding::Project, &of("a"))
+            .expect("it can be written");
+        assert!(
+            trusted
+                .is(&one, Holding::Project, &of("a"))
+                .expect("it can be asked")
+        );
+        assert!(
+            !trusted
+                .is(&one, Holding::Project, &of("b"))
+                .expect("it can be asked"),
+            "changed"
+        );
+        assert!(
+            !trusted
+                .is(&other, Holding::Project, &of("a"))
+                .expect("it can be asked"),
+            "elsewhere"
+        );
+        assert!(
+            !trusted
+                .is(&one, Holding::Act, &of("a"))
+                .expect("it can be asked"),
+            "another file"
+        );
+        assert!(
+            trusted.remove(&one).expect("it can be written")
+                && !trusted.remove(&one).expect("it can be written")
+        );
+        assert!(
+            !trusted
+                .is(&one, Holding::Project, &of("a"))
+                .expect("it can be asked")
+        );
         std::fs::write(home.path().join(TRUSTED_FILE), "{").expect("written");
-        assert!(trusted.is(&one, Holding::Project, &of("a")).is_err(), "damage is no agreement");
+        assert!(
+            trusted.is(&one, Holding::Project, &of("a")).is_err(),
+            "damage is no agreement"
+        );
     }
 
     #[test]
     fn digests_tell_names_from_contents() {
-        let of = |files: &[(&str, &str)]| digest(files.iter().map(|(name, text)| (Path::new(*name), text.as_bytes())));
+        let of = |files: &[(&str, &str)]| {
+            digest(
+                files
+                    .iter()
+                    .map(|(name, text)| (Path::new(*name), text.as_bytes())),
+            )
+        };
         assert_ne!(of(&[("a", "bc")]), of(&[("ab", "c")]));
         assert_ne!(of(&[("a", "b"), ("c", "d")]), of(&[("a", "bcd")]));
     }

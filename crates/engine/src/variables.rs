@@ -1,11 +1,26 @@
-//! The variables that begin with `TOW_`: configuration, settings of the daemon and the runner, and what a run is given.
+//! The variables that begin with `TOW_`: configuration, settings of the daemon and the runner, and
+//! what a run is given.
 
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{Content, Node, Position, Warning};
 
-pub(crate) const TOP_LEVEL: [&str; 9] = ["default_cluster", "in_place", "clusters", "datastores", "folders", "sync", "tunnels", "bastions", "workspaces"];
+pub(crate) const TOP_LEVEL: [&str; 9] = [
+    "default_cluster",
+    "in_place",
+    "clusters",
+    "datastores",
+    "folders",
+    "sync",
+    "tunnels",
+    "bastions",
+    "workspaces",
+];
 /// Whole numbers, 0 or more.
-const NUMBERS: [&str; 3] = ["TOW_DAEMON_IDLE_SECONDS", "TOW_GRACE_MILLIS", "TOW_COLLECT_SECONDS"];
+const NUMBERS: [&str; 3] = [
+    "TOW_DAEMON_IDLE_SECONDS",
+    "TOW_GRACE_MILLIS",
+    "TOW_COLLECT_SECONDS",
+];
 const JOURNAL: &str = "TOW_HISTORY_JOURNAL";
 /// Others that somebody reads: this program, its tests, or a run.
 const OTHERS: [&str; 13] = [
@@ -25,35 +40,68 @@ const OTHERS: [&str; 13] = [
 ];
 const OTHER_BEGINNINGS: [&str; 4] = ["TOW_IO_", "TOW_FAR_", "TOW_TEST_", "TOW_WRITE_"];
 
-/// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`: a layer of the configuration. Other variables are none.
+/// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`: a layer of the configuration. Other
+/// variables are none.
 pub(crate) fn layer(name: &str, value: &str) -> Option<Node> {
-    let path: Vec<String> = name.strip_prefix("TOW_")?.split("__").map(str::to_ascii_lowercase).collect();
+    let path: Vec<String> = name
+        .strip_prefix("TOW_")?
+        .split("__")
+        .map(str::to_ascii_lowercase)
+        .collect();
     if !TOP_LEVEL.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
         return None;
     }
     let at = at(name);
     let leaf = Node::scalar(value, at.clone());
-    Some(path.iter().rev().fold(leaf, |node, key| Node { content: Content::Mapping(vec![(Node::scalar(key, at.clone()), node)]), at: at.clone() }))
+    Some(path.iter().rev().fold(leaf, |node, key| Node {
+        content: Content::Mapping(vec![(Node::scalar(key, at.clone()), node)]),
+        at: at.clone(),
+    }))
 }
 
 fn at(name: &str) -> Position {
-    Position { source: name.into(), line: 0, column: 0 }
+    Position {
+        source: name.into(),
+        line: 0,
+        column: 0,
+    }
 }
 
 /// What is wrong with a variable that is no part of the configuration.
 pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
     let message = if NUMBERS.contains(&name) {
-        value.parse::<u64>().err().map(|_| format!("`{value}` is not a whole number, 0 or more: the default counts"))
+        value
+            .parse::<u64>()
+            .err()
+            .map(|_| format!("`{value}` is not a whole number, 0 or more: the default counts"))
     } else if name == JOURNAL {
-        (value != "rollback").then(|| format!("`{value}` is not `rollback`, the one word it takes: the file system decides"))
-    } else if OTHERS.contains(&name) || OTHER_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) {
+        (value != "rollback").then(|| {
+            format!("`{value}` is not `rollback`, the one word it takes: the file system decides")
+        })
+    } else if OTHERS.contains(&name)
+        || OTHER_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+    {
         None
     } else {
-        let known = NUMBERS.into_iter().chain([JOURNAL, "TOW_DEFAULT_CLUSTER", "TOW_IN_PLACE", "TOW_AZURE_BLOB_ENDPOINT"]);
-        let hint = did_you_mean(name, known).unwrap_or_else(|| "keys of the configuration are written like TOW_CLUSTERS__LOCAL__GPUS".to_owned());
-        Some(format!("no variable of tow is called so, and it is not used: {hint}"))
+        let known = NUMBERS.into_iter().chain([
+            JOURNAL,
+            "TOW_DEFAULT_CLUSTER",
+            "TOW_IN_PLACE",
+            "TOW_AZURE_BLOB_ENDPOINT",
+        ]);
+        let hint = did_you_mean(name, known).unwrap_or_else(|| {
+            "keys of the configuration are written like TOW_CLUSTERS__LOCAL__GPUS".to_owned()
+        });
+        Some(format!(
+            "no variable of tow is called so, and it is not used: {hint}"
+        ))
     };
-    message.map(|message| Warning { at: at(name), message })
+    message.map(|message| Warning {
+        at: at(name),
+        message,
+    })
 }
 
 #[cfg(test)]
@@ -61,17 +109,27 @@ mod tests {
     use super::*;
 
     fn said(name: &str, value: &str) -> String {
-        check(name, value).map(|warning| format!("{}: {}", warning.at, warning.message)).unwrap_or_default()
+        check(name, value)
+            .map(|warning| format!("{}: {}", warning.at, warning.message))
+            .unwrap_or_default()
     }
 
     #[test]
     fn a_name_or_a_value_that_means_nothing_is_told() {
-        assert_eq!(said("TOW_GRACE_MILLIS", "-1"), "TOW_GRACE_MILLIS: `-1` is not a whole number, 0 or more: the default counts");
+        assert_eq!(
+            said("TOW_GRACE_MILLIS", "-1"),
+            "TOW_GRACE_MILLIS: `-1` is not a whole number, 0 or more: the default counts"
+        );
         assert!(said("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
         assert!(said("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
         assert!(said("TOW_FOO", "1").contains("not used"));
         assert!(said("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
-        for (name, value) in [("TOW_GRACE_MILLIS", "0"), ("TOW_HISTORY_JOURNAL", "rollback"), ("TOW_RUN_ID", "x"), ("TOW_IO_OUT", "/x")] {
+        for (name, value) in [
+            ("TOW_GRACE_MILLIS", "0"),
+            ("TOW_HISTORY_JOURNAL", "rollback"),
+            ("TOW_RUN_ID", "x"),
+            ("TOW_IO_OUT", "/x"),
+        ] {
             assert_eq!(said(name, value), "");
         }
     }
@@ -82,11 +140,19 @@ mod tests {
     impl<'de> serde::Deserializer<'de> for Keys<'_> {
         type Error = serde::de::value::Error;
 
-        fn deserialize_struct<V: serde::de::Visitor<'de>>(self, _: &'static str, keys: &'static [&'static str], visitor: V) -> Result<V::Value, Self::Error> {
+        fn deserialize_struct<V: serde::de::Visitor<'de>>(
+            self,
+            _: &'static str,
+            keys: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, Self::Error> {
             self.0.extend(keys);
             self.deserialize_any(visitor)
         }
-        fn deserialize_any<V: serde::de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        fn deserialize_any<V: serde::de::Visitor<'de>>(
+            self,
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
             Err(serde::de::Error::custom("nothing is read"))
         }
         serde::forward_to_deserialize_any! {
@@ -95,12 +161,17 @@ mod tests {
         }
     }
 
-    /// A key that is missing from the list would count without the user's agreement: what no version knows has no effect.
+    /// A key that is missing from the list would count without the user's agreement: what no
+    /// version knows has no effect.
     #[test]
     fn every_key_of_the_configuration_is_on_the_list() {
         let mut keys = Vec::new();
-        let read = <towline_core::config::Config as serde::Deserialize>::deserialize(Keys(&mut keys));
+        let read =
+            <towline_core::config::Config as serde::Deserialize>::deserialize(Keys(&mut keys));
         assert!(read.is_err());
-        assert_eq!(keys.iter().collect::<std::collections::BTreeSet<_>>(), TOP_LEVEL.iter().collect());
+        assert_eq!(
+            keys.iter().collect::<std::collections::BTreeSet<_>>(),
+            TOP_LEVEL.iter().collect()
+        );
     }
 }

@@ -7,11 +7,18 @@ use std::path::{Path, PathBuf};
 /// Where version 2 is mounted: alone, or beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Makes the group `name` below our own and moves this process into it. `None` where that is not ours to do.
+/// Makes the group `name` below our own and moves this process into it. `None` where that is not
+/// ours to do.
 pub fn enter(name: &str) -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
-    let parent = MOUNTS.iter().map(|mount| Path::new(mount).join(path)).find(|folder| folder.join("cgroup.procs").exists())?;
+    let path = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))?
+        .trim_start_matches('/');
+    let parent = MOUNTS
+        .iter()
+        .map(|mount| Path::new(mount).join(path))
+        .find(|folder| folder.join("cgroup.procs").exists())?;
     let group = parent.join(format!("towline-{name}"));
     fs::create_dir(&group).ok()?;
     // Only a net that can be pulled is one.
@@ -36,7 +43,8 @@ pub fn kill(group: &Path) {
 
 /// Whether nothing is alive in it.
 pub fn is_empty(group: &Path) -> bool {
-    fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.trim().is_empty()) || !group.exists()
+    fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.trim().is_empty())
+        || !group.exists()
 }
 
 /// Removes an empty group.

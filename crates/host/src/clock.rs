@@ -6,7 +6,9 @@ use towline_core::time::Moment;
 /// Now, in UTC.
 #[expect(clippy::disallowed_methods, reason = "this is the clock's owner")]
 pub fn now() -> Moment {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -100,20 +100,33 @@ fn target() -> Option<&'static Target> {
             let text = std::env::var("TOW_CRASH_AT").ok()?;
             let (point, count) = text.split_once('@').unwrap_or((&text, "1"));
             let left = AtomicU32::new(count.parse().unwrap_or(1));
-            Some(Target { point: point.to_owned(), left, token: std::env::var("TOW_CRASH_ONCE").ok() })
+            Some(Target {
+                point: point.to_owned(),
+                left,
+                token: std::env::var("TOW_CRASH_ONCE").ok(),
+            })
         })
         .as_ref()
 }
 
 /// Dies here, by SIGKILL, if this is the moment that was asked for.
 pub fn pass(point: &str) {
-    debug_assert!([POINTS, FAR_POINTS, AZUREML_POINTS, WORKSPACE_POINTS].iter().any(|points| points.contains(&point)), "unlisted crash point {point}");
+    debug_assert!(
+        [POINTS, FAR_POINTS, AZUREML_POINTS, WORKSPACE_POINTS]
+            .iter()
+            .any(|points| points.contains(&point)),
+        "unlisted crash point {point}"
+    );
     let Some(target) = target() else { return };
     if target.point != point || target.left.fetch_sub(1, Ordering::Relaxed) != 1 {
         return;
     }
-    let mine = target.token.as_ref().is_none_or(|token| std::fs::remove_file(token).is_ok());
+    let mine = target
+        .token
+        .as_ref()
+        .is_none_or(|token| std::fs::remove_file(token).is_ok());
     if mine {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 
 /// The name of a network file system, when `path` is on one: SQLite's WAL must not be used there.
 pub fn network_kind(path: &Path) -> Option<&'static str> {
-    rustix::fs::statfs(path).ok().and_then(|stat| name_of(u64::try_from(stat.f_type).unwrap_or(0)))
+    rustix::fs::statfs(path)
+        .ok()
+        .and_then(|stat| name_of(u64::try_from(stat.f_type).unwrap_or(0)))
 }
 
 fn name_of(magic: u64) -> Option<&'static str> {
@@ -41,13 +43,20 @@ impl Room {
     }
 }
 
-/// Less free than this counts as a full disk: one transaction of the history and one journal would not fit.
+/// Less free than this counts as a full disk: one transaction of the history and one journal would
+/// not fit.
 const FULL_BYTES: u64 = 1 << 20;
 const FULL_FILES: u64 = 16;
 
-/// Whether an error says that the disk, or the user's share of it, is full, or that it cannot be written at present.
+/// Whether an error says that the disk, or the user's share of it, is full, or that it cannot be
+/// written at present.
 pub fn is_no_room(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 pub fn room(path: &Path) -> io::Result<Room> {
@@ -69,7 +78,10 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     }
     let metadata = fs::metadata(path)?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to somebody else", path.display())));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} belongs to somebody else", path.display()),
+        ));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
@@ -77,8 +89,9 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is at `path`; `None` where it is certain that nothing is. A link on the way that leads nowhere, a file where a folder should
-/// be and a folder that cannot be searched leave that open, and are errors.
+/// What is at `path`; `None` where it is certain that nothing is. A link on the way that leads
+/// nowhere, a file where a folder should be and a folder that cannot be searched leave that open,
+/// and are errors.
 pub fn look(path: &Path) -> io::Result<Option<fs::Metadata>> {
     if_there(path, || fs::metadata(path))
 }
@@ -106,10 +119,17 @@ fn if_there<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<Opti
 
 /// The link on the way to `path` that leads nowhere, in words.
 fn dead_link(path: &Path) -> io::Result<Option<String>> {
-    for place in path.ancestors().filter(|place| !place.as_os_str().is_empty()) {
+    for place in path
+        .ancestors()
+        .filter(|place| !place.as_os_str().is_empty())
+    {
         match fs::symlink_metadata(place) {
             Ok(found) if found.is_symlink() && fs::metadata(place).is_err() => {
-                return Ok(Some(format!("{} is a link to {}, which is not there", place.display(), fs::read_link(place)?.display())));
+                return Ok(Some(format!(
+                    "{} is a link to {}, which is not there",
+                    place.display(),
+                    fs::read_link(place)?.display()
+                )));
             }
             Ok(_) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -122,10 +142,14 @@ fn dead_link(path: &Path) -> io::Result<Option<String>> {
 /// Whose folder a state folder is, where there is one: another's is neither read nor written.
 pub fn check_own(folder: &Path) -> io::Result<()> {
     match look(folder)? {
-        Some(found) if !found.is_dir() => Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", folder.display()))),
-        Some(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to somebody else", folder.display())))
-        }
+        Some(found) if !found.is_dir() => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} is not a folder", folder.display()),
+        )),
+        Some(found) if found.uid() != rustix::process::geteuid().as_raw() => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} belongs to somebody else", folder.display()),
+        )),
         _ => Ok(()),
     }
 }
@@ -134,7 +158,10 @@ pub fn check_own(folder: &Path) -> io::Result<()> {
 /// and what is mounted below is let go of first: its content is somebody else's.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
     if folder.symlink_metadata().is_ok() && !crate::mounts::release_below(folder).is_empty() {
-        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "something is mounted below it"));
+        return Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "something is mounted below it",
+        ));
     }
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -167,16 +194,27 @@ mod tests {
         let own = folder.path().join("above/own");
         private_folder(&own).expect("made");
         for made in [own.as_path(), own.parent().expect("a parent")] {
-            assert_eq!(fs::metadata(made).expect("there").permissions().mode() & 0o777, 0o700);
+            assert_eq!(
+                fs::metadata(made).expect("there").permissions().mode() & 0o777,
+                0o700
+            );
         }
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("opened");
         private_folder(&own).expect("closed again");
-        assert_eq!(fs::metadata(&own).expect("there").permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&own).expect("there").permissions().mode() & 0o777,
+            0o700
+        );
         check_own(&own).expect("ours");
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&own, Some(65_534), None).expect("root gives it away");
             for refused in [private_folder(&own), check_own(&own)] {
-                assert!(refused.expect_err("not ours").to_string().contains("belongs to somebody else"));
+                assert!(
+                    refused
+                        .expect_err("not ours")
+                        .to_string()
+                        .contains("belongs to somebody else")
+                );
             }
         }
     }
@@ -185,20 +223,58 @@ mod tests {
     fn only_what_is_certainly_not_there_is_absent() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        assert!(look(&at("none/at/all")).expect("nothing, for certain").is_none());
-        assert!(entries(&at("none")).expect("nothing, for certain").is_empty());
-        assert_eq!(read_if_there(&at("none")).expect("nothing, for certain"), None);
+        assert!(
+            look(&at("none/at/all"))
+                .expect("nothing, for certain")
+                .is_none()
+        );
+        assert!(
+            entries(&at("none"))
+                .expect("nothing, for certain")
+                .is_empty()
+        );
+        assert_eq!(
+            read_if_there(&at("none")).expect("nothing, for certain"),
+            None
+        );
         fs::write(at("file"), "x").expect("written");
-        assert_eq!(read_if_there(&at("file")).expect("read").as_deref(), Some(b"x".as_slice()));
+        assert_eq!(
+            read_if_there(&at("file")).expect("read").as_deref(),
+            Some(b"x".as_slice())
+        );
         std::os::unix::fs::symlink(at("unmounted"), at("dead")).expect("a link");
         std::os::unix::fs::symlink(at("circle"), at("circle")).expect("a link");
-        for odd in ["dead", "dead/below/it", "circle", "circle/below", "file/below"] {
-            assert!(look(&at(odd)).is_err() && entries(&at(odd)).is_err() && read_if_there(&at(odd)).is_err(), "{odd}");
+        for odd in [
+            "dead",
+            "dead/below/it",
+            "circle",
+            "circle/below",
+            "file/below",
+        ] {
+            assert!(
+                look(&at(odd)).is_err()
+                    && entries(&at(odd)).is_err()
+                    && read_if_there(&at(odd)).is_err(),
+                "{odd}"
+            );
         }
-        assert!(look(&at("dead/below")).expect_err("a dead link").to_string().contains("unmounted"));
+        assert!(
+            look(&at("dead/below"))
+                .expect_err("a dead link")
+                .to_string()
+                .contains("unmounted")
+        );
         std::os::unix::fs::symlink(at("file"), at("good")).expect("a link");
-        assert!(look(&at("good")).expect("followed").is_some_and(|found| found.is_file()));
-        assert!(check_own(folder.path()).is_ok() && check_own(&at("none")).is_ok() && check_own(&at("file")).is_err());
+        assert!(
+            look(&at("good"))
+                .expect("followed")
+                .is_some_and(|found| found.is_file())
+        );
+        assert!(
+            check_own(folder.path()).is_ok()
+                && check_own(&at("none")).is_ok()
+                && check_own(&at("file")).is_err()
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Priority, limits and CPU affinity of processes. A process inherits them from its parent, so a daemon would hand on those of
-//! whichever shell started it.
+//! Priority, limits and CPU affinity of processes. A process inherits them from its parent, so a
+//! daemon would hand on those of whichever shell started it.
 
-use rustix::process::{Pid, Resource, Rlimit, getpriority_process, getrlimit, prlimit, setpriority_process, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, getpriority_process, getrlimit, prlimit, setpriority_process, setrlimit,
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use towline_core::process_limits::ProcessLimits;
@@ -17,12 +19,17 @@ struct Limit {
 enum Moment {
     /// The child is born with it: its parent has it while it starts the child.
     AtBirth,
-    /// Set on the child once it runs. The parent itself would be hurt by it: killed for the CPU time it has used, or without memory.
+    /// Set on the child once it runs. The parent itself would be hurt by it: killed for the CPU
+    /// time it has used, or without memory.
     AfterBirth,
 }
 
 const fn limit(name: &'static str, resource: Resource, moment: Moment) -> Limit {
-    Limit { name, resource, moment }
+    Limit {
+        name,
+        resource,
+        moment,
+    }
 }
 
 const LIMITS: [Limit; 15] = [
@@ -45,16 +52,23 @@ const LIMITS: [Limit; 15] = [
 
 /// The nice value and the soft limits of this process.
 pub fn own() -> ProcessLimits {
-    let soft = LIMITS.iter().map(|limit| (limit.name.to_owned(), getrlimit(limit.resource).current)).collect();
-    ProcessLimits { nice: own_nice(), soft }
+    let soft = LIMITS
+        .iter()
+        .map(|limit| (limit.name.to_owned(), getrlimit(limit.resource).current))
+        .collect();
+    ProcessLimits {
+        nice: own_nice(),
+        soft,
+    }
 }
 
 fn own_nice() -> i32 {
     getpriority_process(None).unwrap_or(0)
 }
 
-/// Undoes what the starting shell narrowed, as far as the system allows it: all CPUs, no raised nice value, soft limits as high as
-/// the hard ones. The stack and core limits say what children are born with and do not narrow this process.
+/// Undoes what the starting shell narrowed, as far as the system allows it: all CPUs, no raised
+/// nice value, soft limits as high as the hard ones. The stack and core limits say what children
+/// are born with and do not narrow this process.
 pub fn widen_own() {
     let mut all = CpuSet::new();
     for cpu in 0..CpuSet::MAX_CPU {
@@ -65,9 +79,18 @@ pub fn widen_own() {
     if own_nice() > 0 {
         let _ = setpriority_process(None, 0);
     }
-    for limit in LIMITS.iter().filter(|limit| !matches!(limit.resource, Resource::Stack | Resource::Core)) {
+    for limit in LIMITS
+        .iter()
+        .filter(|limit| !matches!(limit.resource, Resource::Stack | Resource::Core))
+    {
         let Rlimit { maximum, .. } = getrlimit(limit.resource);
-        let _ = setrlimit(limit.resource, Rlimit { current: maximum, maximum });
+        let _ = setrlimit(
+            limit.resource,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        );
     }
 }
 
@@ -77,13 +100,28 @@ pub fn can_give(wanted: &ProcessLimits) -> bool {
     // Going back up is always allowed.
     let nice_is_fine = wanted.nice >= nice || setpriority_process(None, wanted.nice).is_ok();
     let _ = setpriority_process(None, nice);
-    nice_is_fine && LIMITS.iter().all(|limit| wanted.soft.get(limit.name).is_none_or(|soft| may_be(limit.resource, *soft)))
+    nice_is_fine
+        && LIMITS.iter().all(|limit| {
+            wanted
+                .soft
+                .get(limit.name)
+                .is_none_or(|soft| may_be(limit.resource, *soft))
+        })
 }
 
-/// Whether the soft limit may be raised to `soft`; raises the hard one where this process has the right to.
+/// Whether the soft limit may be raised to `soft`; raises the hard one where this process has the
+/// right to.
 fn may_be(resource: Resource, soft: Option<u64>) -> bool {
     let Rlimit { current, maximum } = getrlimit(resource);
-    at_most(soft, maximum) || setrlimit(resource, Rlimit { current, maximum: soft }).is_ok()
+    at_most(soft, maximum)
+        || setrlimit(
+            resource,
+            Rlimit {
+                current,
+                maximum: soft,
+            },
+        )
+        .is_ok()
 }
 
 const fn at_most(soft: Option<u64>, hard: Option<u64>) -> bool {
@@ -98,10 +136,16 @@ fn lower(soft: Option<u64>, hard: Option<u64>) -> Option<u64> {
     if at_most(soft, hard) { soft } else { hard }
 }
 
-/// Starts a process that has the `wanted` limits, or what comes nearest. This process has its own again afterwards.
+/// Starts a process that has the `wanted` limits, or what comes nearest. This process has its own
+/// again afterwards.
 ///
-/// A nice value belongs to a thread, and it cannot be lowered again without a privilege: so a thread that lives for this one call raises its own.
-pub fn start_with<T: Send>(wanted: Option<&ProcessLimits>, start: impl FnOnce() -> io::Result<T> + Send, pid: impl FnOnce(&T) -> Option<Pid>) -> io::Result<T> {
+/// A nice value belongs to a thread, and it cannot be lowered again without a privilege: so a
+/// thread that lives for this one call raises its own.
+pub fn start_with<T: Send>(
+    wanted: Option<&ProcessLimits>,
+    start: impl FnOnce() -> io::Result<T> + Send,
+    pid: impl FnOnce(&T) -> Option<Pid>,
+) -> io::Result<T> {
     let Some(wanted) = wanted else { return start() };
     let started = if wanted.nice == own_nice() {
         at_birth(wanted, start)
@@ -111,16 +155,30 @@ pub fn start_with<T: Send>(wanted: Option<&ProcessLimits>, start: impl FnOnce() 
             at_birth(wanted, start)
         };
         std::thread::scope(|scope| {
-            std::thread::Builder::new().name("start".into()).spawn_scoped(scope, start)?.join().map_err(|_| io::Error::other("the start failed"))?
+            std::thread::Builder::new()
+                .name("start".into())
+                .spawn_scoped(scope, start)?
+                .join()
+                .map_err(|_| io::Error::other("the start failed"))?
         })
     }?;
     if let Some(pid) = pid(&started) {
-        for limit in LIMITS.iter().filter(|limit| limit.moment == Moment::AfterBirth) {
+        for limit in LIMITS
+            .iter()
+            .filter(|limit| limit.moment == Moment::AfterBirth)
+        {
             if let Some(soft) = wanted.soft.get(limit.name) {
                 let Rlimit { current, maximum } = getrlimit(limit.resource);
                 let soft = lower(*soft, maximum);
                 if soft != current {
-                    let _ = prlimit(Some(pid), limit.resource, Rlimit { current: soft, maximum });
+                    let _ = prlimit(
+                        Some(pid),
+                        limit.resource,
+                        Rlimit {
+                            current: soft,
+                            maximum,
+                        },
+                    );
                 }
             }
         }
@@ -130,17 +188,41 @@ pub fn start_with<T: Send>(wanted: Option<&ProcessLimits>, start: impl FnOnce() 
 
 fn at_birth<T>(wanted: &ProcessLimits, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut changed = Vec::new();
-    for limit in LIMITS.iter().filter(|limit| limit.moment == Moment::AtBirth) {
-        let Some(soft) = wanted.soft.get(limit.name) else { continue };
+    for limit in LIMITS
+        .iter()
+        .filter(|limit| limit.moment == Moment::AtBirth)
+    {
+        let Some(soft) = wanted.soft.get(limit.name) else {
+            continue;
+        };
         let before = getrlimit(limit.resource);
-        let soft = if may_be(limit.resource, *soft) { *soft } else { before.maximum };
-        if soft != before.current && setrlimit(limit.resource, Rlimit { current: soft, maximum: getrlimit(limit.resource).maximum }).is_ok() {
+        let soft = if may_be(limit.resource, *soft) {
+            *soft
+        } else {
+            before.maximum
+        };
+        if soft != before.current
+            && setrlimit(
+                limit.resource,
+                Rlimit {
+                    current: soft,
+                    maximum: getrlimit(limit.resource).maximum,
+                },
+            )
+            .is_ok()
+        {
             changed.push((limit.resource, before.current));
         }
     }
     let started = start();
     for (resource, current) in changed {
-        let _ = setrlimit(resource, Rlimit { current, maximum: getrlimit(resource).maximum });
+        let _ = setrlimit(
+            resource,
+            Rlimit {
+                current,
+                maximum: getrlimit(resource).maximum,
+            },
+        );
     }
     started
 }
@@ -151,8 +233,14 @@ mod tests {
     use std::process::Command;
 
     fn shown_by(wanted: &ProcessLimits, script: &str) -> String {
-        let start = || Command::new("sh").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn();
-        let child = start_with(Some(wanted), start, |child| Some(Pid::from_child(child))).expect("a shell");
+        let start = || {
+            Command::new("sh")
+                .args(["-c", script])
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+        };
+        let child =
+            start_with(Some(wanted), start, |child| Some(Pid::from_child(child))).expect("a shell");
         String::from_utf8(child.wait_with_output().expect("its output").stdout).expect("text")
     }
 
@@ -164,7 +252,10 @@ mod tests {
         wanted.soft.insert("nofile".into(), Some(77));
         wanted.soft.insert("core".into(), Some(0));
         let shown = shown_by(&wanted, "ulimit -S -n; ulimit -S -c; ps -o ni= -p $$");
-        assert_eq!(shown.split_whitespace().collect::<Vec<_>>(), ["77".to_owned(), "0".to_owned(), wanted.nice.to_string()]);
+        assert_eq!(
+            shown.split_whitespace().collect::<Vec<_>>(),
+            ["77".to_owned(), "0".to_owned(), wanted.nice.to_string()]
+        );
         assert_eq!(own(), before);
     }
 

@@ -16,7 +16,8 @@ pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// Like [`try_lock`], but not put off by somebody who only looks: [`is_held`] takes it for an instant.
+/// Like [`try_lock`], but not put off by somebody who only looks: [`is_held`] takes it for an
+/// instant.
 pub fn try_lock_patiently(file: impl AsFd) -> io::Result<bool> {
     for _ in 0..10 {
         if try_lock(file.as_fd())? {
@@ -41,27 +42,38 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The process that holds the lock on `path` alone, as the kernel tells of its open files. `None` where nobody does, or where
-/// whoever does cannot be seen from here: another user, another host.
+/// The process that holds the lock on `path` alone, as the kernel tells of its open files. `None`
+/// where nobody does, or where whoever does cannot be seen from here: another user, another host.
 pub fn holder(path: &Path) -> io::Result<Option<i32>> {
     let wanted = std::fs::metadata(path)?;
     let is_it = |pid: i32| -> io::Result<bool> {
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
             let entry = entry?;
-            let same = std::fs::metadata(entry.path()).is_ok_and(|open| (open.dev(), open.ino()) == (wanted.dev(), wanted.ino()));
-            if same && holds(&std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().display()))?) {
+            let same = std::fs::metadata(entry.path())
+                .is_ok_and(|open| (open.dev(), open.ino()) == (wanted.dev(), wanted.ino()));
+            if same
+                && holds(&std::fs::read_to_string(format!(
+                    "/proc/{pid}/fdinfo/{}",
+                    entry.file_name().display()
+                ))?)
+            {
                 return Ok(true);
             }
         }
         Ok(false)
     };
     // A process that goes away while it is looked at, or is another user's, is not the one.
-    Ok(crate::process::all().into_keys().find(|pid| is_it(*pid).unwrap_or(false)))
+    Ok(crate::process::all()
+        .into_keys()
+        .find(|pid| is_it(*pid).unwrap_or(false)))
 }
 
 /// Whether what the kernel says of a descriptor names a lock that shuts out others.
 fn holds(descriptor: &str) -> bool {
-    descriptor.lines().filter(|line| line.starts_with("lock:")).any(|line| line.split_ascii_whitespace().any(|word| word == "WRITE"))
+    descriptor
+        .lines()
+        .filter(|line| line.starts_with("lock:"))
+        .any(|line| line.split_ascii_whitespace().any(|word| word == "WRITE"))
 }
 
 /// Waits for the lock that many may hold at once, and that keeps [`lock_alone`] out.
@@ -93,9 +105,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("lock");
         let file = File::create(&path).expect("a file");
-        assert_eq!(holder(&path).expect("it can be looked at"), None, "open, and not locked");
+        assert_eq!(
+            holder(&path).expect("it can be looked at"),
+            None,
+            "open, and not locked"
+        );
         assert!(try_lock(&file).expect("it can be locked"));
-        assert_eq!(holder(&path).expect("it can be looked at"), i32::try_from(std::process::id()).ok());
+        assert_eq!(
+            holder(&path).expect("it can be looked at"),
+            i32::try_from(std::process::id()).ok()
+        );
         drop(file);
         assert_eq!(holder(&path).expect("it can be looked at"), None);
         assert!(holder(&folder.path().join("none")).is_err());

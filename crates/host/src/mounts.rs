@@ -25,9 +25,18 @@ pub fn below(folder: &Path) -> Vec<PathBuf> {
 pub fn release_below(folder: &Path) -> Vec<PathBuf> {
     for point in below(folder) {
         // A user may let go of a FUSE mount through its helper; root may of any.
-        for words in [&["fusermount3", "-u", "-z"][..], &["fusermount", "-u", "-z"], &["umount", "-l"]] {
+        for words in [
+            &["fusermount3", "-u", "-z"][..],
+            &["fusermount", "-u", "-z"],
+            &["umount", "-l"],
+        ] {
             let mut command = Command::new(words[0]);
-            command.args(&words[1..]).arg(&point).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .args(&words[1..])
+                .arg(&point)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             if command.status().is_ok_and(|status| status.success()) {
                 break;
             }
@@ -41,8 +50,12 @@ fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|digits| *first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
-        let number = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).unwrap_or_default(), 8).ok());
+        let octal = after.get(..3).filter(|digits| {
+            *first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit))
+        });
+        let number = octal.and_then(|digits| {
+            u8::from_str_radix(std::str::from_utf8(digits).unwrap_or_default(), 8).ok()
+        });
         bytes.push(number.unwrap_or(*first));
         rest = if number.is_some() { &after[3..] } else { after };
     }
@@ -53,7 +66,8 @@ fn unescape(text: &[u8]) -> PathBuf {
 pub fn is_mounted(point: &Path) -> bool {
     let point = &point.canonicalize().unwrap_or_else(|_| point.to_owned());
     let list = below(point);
-    list.iter().any(|found| found.as_os_str().as_bytes() == point.as_os_str().as_bytes())
+    list.iter()
+        .any(|found| found.as_os_str().as_bytes() == point.as_os_str().as_bytes())
 }
 
 #[cfg(test)]
@@ -62,13 +76,20 @@ mod tests {
 
     #[test]
     fn odd_names_are_read_as_they_are() {
-        assert_eq!(unescape(br"/a\040b\011c\134d\012e"), PathBuf::from("/a b\tc\\d\ne"));
+        assert_eq!(
+            unescape(br"/a\040b\011c\134d\012e"),
+            PathBuf::from("/a b\tc\\d\ne")
+        );
         assert_eq!(unescape(br"/plain\9"), PathBuf::from(r"/plain\9"));
     }
 
     #[test]
     fn the_root_is_a_mount_and_a_fresh_folder_is_none() {
-        assert!(below(Path::new("/")).iter().any(|point| point == Path::new("/")));
+        assert!(
+            below(Path::new("/"))
+                .iter()
+                .any(|point| point == Path::new("/"))
+        );
         assert!(release_below(Path::new("/nowhere/at/all")).is_empty());
     }
 }

@@ -12,13 +12,26 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 fn beside(path: &Path) -> PathBuf {
     let host = rustix::system::uname();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    path.with_file_name(format!(".{name}.{}.{}.{number}", host.nodename().to_string_lossy(), std::process::id()))
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    path.with_file_name(format!(
+        ".{name}.{}.{}.{number}",
+        host.nodename().to_string_lossy(),
+        std::process::id()
+    ))
 }
 
 fn written(path: &Path, bytes: &[u8], mode: u32) -> io::Result<PathBuf> {
     let part = beside(path);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&part)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode)
+        .open(&part)?;
     let done = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = done {
         let _ = fs::remove_file(&part);
@@ -74,11 +87,21 @@ mod tests {
                     })
                 })
                 .collect();
-            makers.into_iter().map(|maker| maker.join().expect("no panic")).sum()
+            makers
+                .into_iter()
+                .map(|maker| maker.join().expect("no panic"))
+                .sum()
         });
         assert_eq!(made, 1);
         let bytes = fs::read(&path).expect("it is there");
-        assert!(bytes.len() == 100 && bytes.iter().all(|byte| *byte == bytes[0]), "whole, and of one maker");
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left beside it");
+        assert!(
+            bytes.len() == 100 && bytes.iter().all(|byte| *byte == bytes[0]),
+            "whole, and of one maker"
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 }

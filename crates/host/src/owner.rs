@@ -7,10 +7,13 @@ use std::path::Path;
 
 const EVERYBODY_WRITES: u32 = 0o002;
 
-/// Why a file or folder is not ours to obey: another user owns it, or everybody may write it or the folder it lies in.
-/// `None` where it is ours or root's. A link counts with what it leads to.
+/// Why a file or folder is not ours to obey: another user owns it, or everybody may write it or the
+/// folder it lies in. `None` where it is ours or root's. A link counts with what it leads to.
 pub fn distrust(path: &Path) -> io::Result<Option<String>> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let real = fs::canonicalize(path)?;
     let beside_real = real.parent().unwrap_or(Path::new("/"));
     for place in [path, real.as_path()] {
@@ -25,7 +28,10 @@ pub fn distrust(path: &Path) -> io::Result<Option<String>> {
     }
     for place in [folder, beside_real] {
         if fs::metadata(place)?.mode() & EVERYBODY_WRITES != 0 {
-            return Ok(Some(format!("lies in {}, where everybody can write", place.display())));
+            return Ok(Some(format!(
+                "lies in {}, where everybody can write",
+                place.display()
+            )));
         }
     }
     Ok(None)
@@ -34,7 +40,11 @@ pub fn distrust(path: &Path) -> io::Result<Option<String>> {
 /// Ours, root's, or, where we are root by `sudo`, of whoever called it.
 fn is_ours(owner: u32) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    let caller = || std::env::var("SUDO_UID").ok().and_then(|text| text.parse::<u32>().ok());
+    let caller = || {
+        std::env::var("SUDO_UID")
+            .ok()
+            .and_then(|text| text.parse::<u32>().ok())
+    };
     owner == own || owner == 0 || (own == 0 && caller() == Some(owner))
 }
 
@@ -42,8 +52,11 @@ fn is_ours(owner: u32) -> bool {
 fn user_name(user: u32) -> String {
     let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let number = user.to_string();
-    let name =
-        text.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields.get(2) == Some(&number.as_str())).map(|fields| fields[0].to_owned());
+    let name = text
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields.get(2) == Some(&number.as_str()))
+        .map(|fields| fields[0].to_owned());
     name.map_or_else(|| format!("user {number}"), |name| format!("user `{name}`"))
 }
 
@@ -62,15 +75,33 @@ mod tests {
         symlink(&file, &link).expect("a link");
         assert_eq!(distrust(&link).expect("it can be asked"), None);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("changed");
-        assert!(distrust(&file).expect("it can be asked").expect("not ours").contains("everybody"));
-        assert!(distrust(&link).expect("it can be asked").is_some(), "through a link too");
+        assert!(
+            distrust(&file)
+                .expect("it can be asked")
+                .expect("not ours")
+                .contains("everybody")
+        );
+        assert!(
+            distrust(&link).expect("it can be asked").is_some(),
+            "through a link too"
+        );
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("changed");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("changed");
-        assert!(distrust(&file).expect("it can be asked").expect("not ours").contains("lies in"));
+        assert!(
+            distrust(&file)
+                .expect("it can be asked")
+                .expect("not ours")
+                .contains("lies in")
+        );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("changed");
         if rustix::process::geteuid().is_root() {
             chown(&file, Some(65_534), None).expect("root gives it away");
-            assert!(distrust(&file).expect("it can be asked").expect("not ours").contains("belongs to"));
+            assert!(
+                distrust(&file)
+                    .expect("it can be asked")
+                    .expect("not ours")
+                    .contains("belongs to")
+            );
         }
         assert!(distrust(&folder.path().join("nothing")).is_err());
     }

@@ -15,11 +15,15 @@ pub struct ProcessFacts {
     pub stopped: bool,
 }
 
-/// What `/proc/<pid>/stat` says. The name in it may hold blanks and brackets; fields count from the last `)`.
+/// What `/proc/<pid>/stat` says. The name in it may hold blanks and brackets; fields count from the
+/// last `)`.
 pub fn facts(pid: i32) -> Option<ProcessFacts> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = &text[text.iter().rposition(|byte| *byte == b')')? + 1..];
-    let fields: Vec<&str> = std::str::from_utf8(after).ok()?.split_ascii_whitespace().collect();
+    let fields: Vec<&str> = std::str::from_utf8(after)
+        .ok()?
+        .split_ascii_whitespace()
+        .collect();
     Some(ProcessFacts {
         zombie: matches!(*fields.first()?, "Z" | "X"),
         stopped: matches!(*fields.first()?, "T"),
@@ -31,8 +35,14 @@ pub fn facts(pid: i32) -> Option<ProcessFacts> {
 
 /// Every process there is.
 pub fn all() -> HashMap<i32, ProcessFacts> {
-    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).filter_map(|pid| Some((pid, facts(pid)?))).collect()
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return HashMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter_map(|pid| Some((pid, facts(pid)?)))
+        .collect()
 }
 
 /// All descendants of `root`, without itself, that still run.
@@ -58,7 +68,10 @@ pub fn descendants(root: i32) -> Vec<i32> {
 /// The words a process was started with; empty where they cannot be read.
 pub fn words(pid: i32) -> Vec<String> {
     let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    text.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    text.split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
 
 /// SIGTERM for a process. One that is stopped hears it only when it goes on.
@@ -113,7 +126,9 @@ pub fn collect(pid: i32) {
 
 /// Makes orphans below us ours to end, not init's.
 pub fn become_subreaper() -> std::io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
 }
 
 /// Kills every descendant until none is left, however fast they fork. We are a subreaper, so
@@ -132,7 +147,8 @@ pub fn kill_all_descendants() {
                 Reaped::NoneYet => break,
             }
         }
-        // A killed process needs a moment to become a zombie; one that waits for a disk needs longer.
+        // A killed process needs a moment to become a zombie; one that waits for a disk needs
+        // longer.
         std::thread::sleep(std::time::Duration::from_millis(pause));
         pause = (pause * 2).min(100);
     }
@@ -143,14 +159,26 @@ pub fn boot() -> &'static str {
     static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     BOOT.get_or_init(|| {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let short: String = text.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-        if short.is_empty() { "boot".to_owned() } else { short }
+        let short: String = text
+            .chars()
+            .filter(char::is_ascii_hexdigit)
+            .take(8)
+            .collect();
+        if short.is_empty() {
+            "boot".to_owned()
+        } else {
+            short
+        }
     })
 }
 
 /// The memory this process holds, in bytes.
 pub fn own_memory() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    let pages: u64 = text
+        .split_ascii_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }

@@ -14,11 +14,17 @@ fn through(folder: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
-/// Connects where nothing, neither connecting nor a later write or read, takes longer than `limit` without any progress. A
-/// program that has stopped still has a queue of connections, which may be full.
+/// Connects where nothing, neither connecting nor a later write or read, takes longer than `limit`
+/// without any progress. A program that has stopped still has a queue of connections, which may be
+/// full.
 pub fn connect_within(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
     let folder = File::open(folder)?;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     for timeout in [Timeout::Send, Timeout::Recv] {
         rustix::net::sockopt::set_socket_timeout(&socket, timeout, Some(limit))?;
     }
@@ -28,7 +34,10 @@ pub fn connect_within(folder: &Path, name: &str, limit: Duration) -> io::Result<
 
 /// Whether an operation ended because its time was over.
 pub fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {

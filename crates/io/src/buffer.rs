@@ -22,7 +22,9 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(length: usize) -> Self {
-        let size = SIZES.into_iter().find(|size| length >= SMALL && length <= *size);
+        let size = SIZES
+            .into_iter()
+            .find(|size| length >= SMALL && length <= *size);
         let bytes = match size {
             Some(size) => {
                 let mut spare = SPARE.lock().expect("no panic while held");
@@ -67,7 +69,17 @@ mod tests {
 
     #[test]
     fn a_buffer_has_the_length_that_was_asked_for() {
-        for length in [0, 1, SMALL - 1, SMALL, SIZES[0] - 1, SIZES[0], SIZES[0] + 1, SIZES[1], SIZES[1] + 1] {
+        for length in [
+            0,
+            1,
+            SMALL - 1,
+            SMALL,
+            SIZES[0] - 1,
+            SIZES[0],
+            SIZES[0] + 1,
+            SIZES[1],
+            SIZES[1] + 1,
+        ] {
             let mut buffer = Buffer::new(length);
             assert_eq!(buffer.as_mut().len(), length);
             buffer.as_mut().fill(7);

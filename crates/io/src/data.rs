@@ -60,7 +60,15 @@ impl fmt::Display for Key {
 
 /// A hostile name, safe to show.
 pub fn shown(name: &str) -> String {
-    name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    name.chars()
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
 }
 
 /// What stands beside an object's bytes.
@@ -90,7 +98,14 @@ pub struct Object {
 impl Object {
     /// When its bytes were last modified, as well as is known.
     pub fn modified(&self) -> Option<(i64, u32)> {
-        let changed = || self.changed.map(|millis| (millis.div_euclid(1000), u32::try_from(millis.rem_euclid(1000) * 1_000_000).unwrap_or(0)));
+        let changed = || {
+            self.changed.map(|millis| {
+                (
+                    millis.div_euclid(1000),
+                    u32::try_from(millis.rem_euclid(1000) * 1_000_000).unwrap_or(0),
+                )
+            })
+        };
         self.marks.modified.or_else(changed)
     }
 }
@@ -132,8 +147,13 @@ impl Page {
     /// Of a listing of one level below `prefix`: folders that only a mark tells of are folders too.
     pub(crate) fn name_marked_folders(&mut self, prefix: &str) {
         for mark in &self.marks {
-            let name = mark.folder.as_str().strip_prefix(prefix).filter(|name| !name.contains('/'));
-            if let Some(name) = name.filter(|name| !self.folders.iter().any(|known| known == name)) {
+            let name = mark
+                .folder
+                .as_str()
+                .strip_prefix(prefix)
+                .filter(|name| !name.contains('/'));
+            if let Some(name) = name.filter(|name| !self.folders.iter().any(|known| known == name))
+            {
                 self.folders.push(name.to_owned());
             }
         }
@@ -229,13 +249,26 @@ pub trait Data: Send + Sync + fmt::Debug {
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool>;
 
     /// Begins an upload in blocks, or goes on with the one that `id` names.
-    async fn open(&self, key: &Key, shape: Shape, marks: &Marks, id: Option<&str>) -> Result<String>;
+    async fn open(
+        &self,
+        key: &Key,
+        shape: Shape,
+        marks: &Marks,
+        id: Option<&str>,
+    ) -> Result<String>;
 
     /// The blocks it holds of that upload, or `None` where it cannot tell.
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>>;
 
     /// One block, checked by the service. The same index again replaces it.
-    async fn put(&self, key: &Key, id: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block>;
+    async fn put(
+        &self,
+        key: &Key,
+        id: &str,
+        index: u32,
+        bytes: Bytes,
+        sums: &Sums,
+    ) -> Result<Block>;
 
     /// Makes the object from its blocks, in order; all or nothing. A near store also checks
     /// `marks.md5` where there is no `marks.blake3`.
@@ -277,7 +310,9 @@ mod tests {
         for good in ["a", "a/b.txt", "a b/%2e%2e/c", "ü/日本", "...", "a/..b"] {
             assert!(Key::new(good).is_ok(), "{good}");
         }
-        for bad in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a/.", "a\nb", "a/\u{7f}", "a\0"] {
+        for bad in [
+            "", "/a", "a/", "a//b", "..", "a/../b", "./a", "a/.", "a\nb", "a/\u{7f}", "a\0",
+        ] {
             assert!(Key::new(bad).is_err(), "{bad:?}");
         }
     }

@@ -43,8 +43,17 @@ impl Data for Listed {
     async fn list(&self, prefix: &str, _deep: bool, from: Option<&str>) -> Result<Page> {
         let begin = from.and_then(|from| from.parse().ok()).unwrap_or(0usize);
         let end = self.keys.len().min(begin + PAGE);
-        let mut page = Page { next: (end < self.keys.len()).then(|| end.to_string()), ..Page::default() };
-        for key in self.keys.get(begin..end).unwrap_or_default().iter().filter(|key| key.as_str().starts_with(prefix)) {
+        let mut page = Page {
+            next: (end < self.keys.len()).then(|| end.to_string()),
+            ..Page::default()
+        };
+        for key in self
+            .keys
+            .get(begin..end)
+            .unwrap_or_default()
+            .iter()
+            .filter(|key| key.as_str().starts_with(prefix))
+        {
             // What is gone by now is not part of it any more.
             page.objects.extend(self.store.head(key).await?);
         }
@@ -52,7 +61,11 @@ impl Data for Listed {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Object>> {
-        if self.keys.binary_search(key).is_ok() { self.store.head(key).await } else { Ok(None) }
+        if self.keys.binary_search(key).is_ok() {
+            self.store.head(key).await
+        } else {
+            Ok(None)
+        }
     }
     async fn read(&self, key: &Key, range: Range<u64>, version: Option<&str>) -> Result<Bytes> {
         self.store.read(key, range, version).await
@@ -60,13 +73,26 @@ impl Data for Listed {
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool> {
         self.store.write(key, bytes, marks, create).await
     }
-    async fn open(&self, key: &Key, shape: Shape, marks: &Marks, id: Option<&str>) -> Result<String> {
+    async fn open(
+        &self,
+        key: &Key,
+        shape: Shape,
+        marks: &Marks,
+        id: Option<&str>,
+    ) -> Result<String> {
         self.store.open(key, shape, marks, id).await
     }
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>> {
         self.store.blocks(key, id).await
     }
-    async fn put(&self, key: &Key, id: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block> {
+    async fn put(
+        &self,
+        key: &Key,
+        id: &str,
+        index: u32,
+        bytes: Bytes,
+        sums: &Sums,
+    ) -> Result<Block> {
         self.store.put(key, id, index, bytes, sums).await
     }
     async fn finish(&self, key: &Key, id: &str, blocks: &[Block], marks: &Marks) -> Result<()> {

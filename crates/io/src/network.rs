@@ -1,5 +1,5 @@
-//! How services are reached: through which proxy, trusting whom. Said by the variables of a shell, which may be another's than ours:
-//! the daemon goes the way of whoever submitted.
+//! How services are reached: through which proxy, trusting whom. Said by the variables of a shell,
+//! which may be another's than ours: the daemon goes the way of whoever submitted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,28 +24,47 @@ impl Network {
     /// Of these variables those that say something of the network.
     pub fn new<'v>(given: impl IntoIterator<Item = (&'v String, &'v String)>) -> Self {
         let of_network = |(name, _): &(&String, &String)| VARIABLES.contains(&name.as_str());
-        Self(given.into_iter().filter(of_network).map(|(name, value)| (name.clone(), value.clone())).collect())
+        Self(
+            given
+                .into_iter()
+                .filter(of_network)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 
-    /// What was given, for a program that is started: a variable without a value is to be taken away.
+    /// What was given, for a program that is started: a variable without a value is to be taken
+    /// away.
     pub fn given(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), Some(value.as_str()).filter(|value| !value.is_empty())))
+        self.0.iter().map(|(name, value)| {
+            (
+                name.as_str(),
+                Some(value.as_str()).filter(|value| !value.is_empty()),
+            )
+        })
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        let value = self.0.get(name).map_or_else(|| std::env::var_os(name), |value| Some(value.into()));
+        let value = self
+            .0
+            .get(name)
+            .map_or_else(|| std::env::var_os(name), |value| Some(value.into()));
         value.filter(|value| !value.is_empty())
     }
 
     /// In either case, as programs read it.
     fn either(&self, name: &str) -> Option<String> {
-        let value = self.variable(&name.to_lowercase()).or_else(|| self.variable(name))?;
+        let value = self
+            .variable(&name.to_lowercase())
+            .or_else(|| self.variable(name))?;
         value.into_string().ok()
     }
 
     /// The proxies of a client. Those of another protocol than HTTP are not for us.
     pub(crate) fn proxies(&self) -> Result<Vec<reqwest::Proxy>> {
-        let except = self.either("NO_PROXY").and_then(|list| reqwest::NoProxy::from_string(&list));
+        let except = self
+            .either("NO_PROXY")
+            .and_then(|list| reqwest::NoProxy::from_string(&list));
         let mut proxies = Vec::new();
         let kinds: [(&str, MakeProxy); 3] = [
             ("HTTPS_PROXY", |address| reqwest::Proxy::https(address)),
@@ -53,12 +72,21 @@ impl Network {
             ("ALL_PROXY", |address| reqwest::Proxy::all(address)),
         ];
         for (name, make) in kinds {
-            let Some(address) = self.either(name) else { continue };
-            let address = if address.contains("://") { address } else { format!("http://{address}") };
+            let Some(address) = self.either(name) else {
+                continue;
+            };
+            let address = if address.contains("://") {
+                address
+            } else {
+                format!("http://{address}")
+            };
             if address.to_lowercase().starts_with("socks") {
                 continue;
             }
-            let proxy = make(address).map_err(|_| Error::config(format!("`{name}` is not the address of a proxy")).hint("such as http://proxy:3128"))?;
+            let proxy = make(address).map_err(|_| {
+                Error::config(format!("`{name}` is not the address of a proxy"))
+                    .hint("such as http://proxy:3128")
+            })?;
             proxies.push(proxy.no_proxy(except.clone()));
         }
         Ok(proxies)
@@ -71,16 +99,36 @@ mod tests {
 
     #[test]
     fn what_was_given_counts_and_shows_no_password() {
-        let given: BTreeMap<String, String> =
-            [("HTTPS_PROXY", "http://me:canary@proxy:1"), ("no_proxy", ""), ("HTTP_PROXY", "proxy:2"), ("ALL_PROXY", "socks5://x:3"), ("PATH", "/bin")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into();
+        let given: BTreeMap<String, String> = [
+            ("HTTPS_PROXY", "http://me:canary@proxy:1"),
+            ("no_proxy", ""),
+            ("HTTP_PROXY", "proxy:2"),
+            ("ALL_PROXY", "socks5://x:3"),
+            ("PATH", "/bin"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
         let network = Network::new(&given);
         assert!(!format!("{network:?}").contains("canary"));
-        assert_eq!(network.proxies().expect("proxies").len(), 2, "one of another protocol is passed over");
+        assert_eq!(
+            network.proxies().expect("proxies").len(),
+            2,
+            "one of another protocol is passed over"
+        );
         let told: Vec<_> = network.given().collect();
-        assert!(told.contains(&("no_proxy", None)) && told.contains(&("HTTP_PROXY", Some("proxy:2"))) && !told.iter().any(|(name, _)| *name == "PATH"));
-        let wrong: BTreeMap<String, String> = [("HTTPS_PROXY".to_owned(), "http://[".to_owned())].into();
-        assert!(Network::new(&wrong).proxies().expect_err("no address").to_string().contains("HTTPS_PROXY"));
+        assert!(
+            told.contains(&("no_proxy", None))
+                && told.contains(&("HTTP_PROXY", Some("proxy:2")))
+                && !told.iter().any(|(name, _)| *name == "PATH")
+        );
+        let wrong: BTreeMap<String, String> =
+            [("HTTPS_PROXY".to_owned(), "http://[".to_owned())].into();
+        assert!(
+            Network::new(&wrong)
+                .proxies()
+                .expect_err("no address")
+                .to_string()
+                .contains("HTTPS_PROXY")
+        );
     }
 }

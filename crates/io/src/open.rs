@@ -20,19 +20,32 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
     let at = format!("datastore `{name}`");
     match datastore.kind.as_str() {
         "azure_blob" => {
-            only(&at, datastore, &["account", "container", "path", "endpoint", "credential"])?;
+            only(
+                &at,
+                datastore,
+                &["account", "container", "path", "endpoint", "credential"],
+            )?;
             let place = azure::Place {
                 name: name.to_owned(),
                 account: need(&at, "account", datastore.account.as_ref())?,
                 container: need(&at, "container", datastore.container.as_ref())?,
                 root: root(&at, datastore.path.as_deref())?,
-                endpoint: datastore.endpoint.clone().or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
-                access: azure::Access::Credential(lookup.azure(&at, datastore.credential.as_ref())?),
+                endpoint: datastore
+                    .endpoint
+                    .clone()
+                    .or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
+                access: azure::Access::Credential(
+                    lookup.azure(&at, datastore.credential.as_ref())?,
+                ),
             };
             Ok(Arc::new(azure::Azure::new(place, Web::new()?)?))
         }
         "s3" => {
-            only(&at, datastore, &["bucket", "region", "path", "endpoint", "credential"])?;
+            only(
+                &at,
+                datastore,
+                &["bucket", "region", "path", "endpoint", "credential"],
+            )?;
             let place = s3::Place {
                 name: name.to_owned(),
                 bucket: need(&at, "bucket", datastore.bucket.as_ref())?,
@@ -51,7 +64,9 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
                 _ => PathBuf::from(path),
             };
             if !path.is_absolute() {
-                return Err(Error::config(format!("{at}: `path` must begin with `/` or `~/`")));
+                return Err(Error::config(format!(
+                    "{at}: `path` must begin with `/` or `~/`"
+                )));
             }
             Ok(Arc::new(folder::Folder::configured(name, &path)?))
         }
@@ -60,21 +75,34 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
             let host = need(&at, "host", datastore.host.as_ref())?;
             let path = need(&at, "path", datastore.path.as_ref())?;
             if !path.starts_with('/') && !path.starts_with("~/") {
-                return Err(Error::config(format!("{at}: `path` must begin with `/` or `~/`")));
+                return Err(Error::config(format!(
+                    "{at}: `path` must begin with `/` or `~/`"
+                )));
             }
-            let way = (lookup.reach)(&host, datastore.ssh_config.as_deref()).map_err(|error| error.while_doing(at.clone()))?;
+            let way = (lookup.reach)(&host, datastore.ssh_config.as_deref())
+                .map_err(|error| error.while_doing(at.clone()))?;
             // The line over there begins in the home.
-            Ok(Arc::new(FarFolder::new(name, &host, path.strip_prefix("~/").unwrap_or(&path), way)))
+            Ok(Arc::new(FarFolder::new(
+                name,
+                &host,
+                path.strip_prefix("~/").unwrap_or(&path),
+                way,
+            )))
         }
         kind => {
             let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
-            Err(error.hint(did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", ")))))
+            Err(error.hint(
+                did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", "))),
+            ))
         }
     }
 }
 
 fn need(at: &str, key: &str, value: Option<&String>) -> Result<String> {
-    value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).ok_or_else(|| Error::config(format!("{at} lacks `{key}`")))
+    value
+        .map(|value| value.trim().to_owned())
+        .filter(|value| !value.is_empty())
+        .ok_or_else(|| Error::config(format!("{at} lacks `{key}`")))
 }
 
 /// Refuses keys that this kind does not use.
@@ -90,8 +118,15 @@ fn only(at: &str, datastore: &Datastore, used: &[&str]) -> Result<()> {
         ("ssh_config", datastore.ssh_config.is_some()),
         ("credential", datastore.credential.is_some()),
     ];
-    match given.iter().find(|(key, given)| *given && !used.contains(key)) {
-        Some((key, _)) => Err(Error::config(format!("{at}: kind `{}` has no `{key}`", datastore.kind)).hint(format!("it has {}", used.join(", ")))),
+    match given
+        .iter()
+        .find(|(key, given)| *given && !used.contains(key))
+    {
+        Some((key, _)) => Err(Error::config(format!(
+            "{at}: kind `{}` has no `{key}`",
+            datastore.kind
+        ))
+        .hint(format!("it has {}", used.join(", ")))),
         None => Ok(()),
     }
 }
@@ -102,7 +137,8 @@ fn root(at: &str, path: Option<&str>) -> Result<String> {
     if path.is_empty() {
         return Ok(String::new());
     }
-    crate::data::Key::new(path).map_err(|why| Error::config(format!("{at}: `path` cannot be used: {why}")))?;
+    crate::data::Key::new(path)
+        .map_err(|why| Error::config(format!("{at}: `path` cannot be used: {why}")))?;
     Ok(format!("{path}/"))
 }
 
@@ -122,17 +158,37 @@ mod tests {
         open(
             "s",
             &datastore,
-            &Lookup { variable: &variable, keyring: &|_| None, home: None, reach: &crate::credential::no_way, notice: &crate::credential::no_notice },
+            &Lookup {
+                variable: &variable,
+                keyring: &|_| None,
+                home: None,
+                reach: &crate::credential::no_way,
+                notice: &crate::credential::no_notice,
+            },
         )
     }
 
     #[test]
     fn good_ones_open_and_say_where_they_are() {
         for (yaml, place) in [
-            ("{kind: azure_blob, account: a, container: c, credential: {account_key: env:KEY}}", "s (azure_blob a/c)"),
-            ("{kind: azure_blob, account: a, container: c, credential: {sas: env:SAS}, endpoint: 'http://127.0.0.1:1/a'}", "s (azure_blob a/c)"),
-            ("{kind: azure_blob, account: a, container: c, credential: azure_cli}", "s (azure_blob a/c)"),
-            ("{kind: s3, bucket: b, credential: {access_key_id: env:KEY, secret_access_key: env:KEY}}", "s (s3 b)"),
+            (
+                "{kind: azure_blob, account: a, container: c, credential: {account_key: env:KEY}}",
+                "s (azure_blob a/c)",
+            ),
+            (
+                "{kind: azure_blob, account: a, container: c, credential: {sas: \
+                    env:SAS}, endpoint: 'http://127.0.0.1:1/a'}",
+                "s (azure_blob a/c)",
+            ),
+            (
+                "{kind: azure_blob, account: a, container: c, credential: azure_cli}",
+                "s (azure_blob a/c)",
+            ),
+            (
+                "{kind: s3, bucket: b, credential: {access_key_id: env:KEY, secret_access_key: \
+                    env:KEY}}",
+                "s (s3 b)",
+            ),
             ("{kind: folder, path: /tmp}", "s (folder /tmp)"),
         ] {
             assert_eq!(try_open(yaml).expect(yaml).place(), place);
@@ -142,18 +198,37 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (yaml, part) in [
-            ("{kind: azure_bolb, account: a}", "did you mean `azure_blob`?"),
-            ("{kind: azure_blob, container: c, credential: azure_cli}", "lacks `account`"),
-            ("{kind: azure_blob, account: a, container: c}", "no `credential`"),
-            ("{kind: azure_blob, account: a, container: c, bucket: b, credential: azure_cli}", "has no `bucket`"),
-            ("{kind: azure_blob, account: a, container: c, path: a/../b, credential: azure_cli}", "`path`"),
+            (
+                "{kind: azure_bolb, account: a}",
+                "did you mean `azure_blob`?",
+            ),
+            (
+                "{kind: azure_blob, container: c, credential: azure_cli}",
+                "lacks `account`",
+            ),
+            (
+                "{kind: azure_blob, account: a, container: c}",
+                "no `credential`",
+            ),
+            (
+                "{kind: azure_blob, account: a, container: c, bucket: b, credential: azure_cli}",
+                "has no `bucket`",
+            ),
+            (
+                "{kind: azure_blob, account: a, container: c, path: a/../b, credential: azure_cli}",
+                "`path`",
+            ),
             ("{kind: folder, path: here}", "must begin with"),
             ("{kind: folder}", "lacks `path`"),
             ("{kind: s3, bucket: b, account: a}", "has no `account`"),
         ] {
             let error = try_open(yaml).expect_err(yaml);
             assert_eq!(error.kind(), ErrorKind::Config, "{yaml}");
-            assert!(format!("{error} {:?}", error.hints()).contains(part), "{error} {:?}", error.hints());
+            assert!(
+                format!("{error} {:?}", error.hints()).contains(part),
+                "{error} {:?}",
+                error.hints()
+            );
         }
         let error = try_open("{kind: folder, path: /nowhere/at/all}").expect_err("not mounted");
         assert_eq!(error.kind(), ErrorKind::Unreachable);

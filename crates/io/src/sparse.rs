@@ -44,7 +44,12 @@ fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
     if offset + length > file.metadata()?.len() {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length)?)
+    Ok(rustix::fs::fallocate(
+        file,
+        FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        offset,
+        length,
+    )?)
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
@@ -73,13 +78,17 @@ mod tests {
         bytes[1_000_000] = 7;
         *bytes.last_mut().expect("some") = 9;
         file.set_len(8 << 20).expect("set");
-        file.write_all_at(&vec![255; 4 << 20], 4 << 20).expect("old bytes");
+        file.write_all_at(&vec![255; 4 << 20], 4 << 20)
+            .expect("old bytes");
         write_at(&file, 4 << 20, &bytes).expect("written");
         let mut back = vec![1u8; 8 << 20];
         file.read_exact_at(&mut back, 0).expect("read");
         assert!(back[..4 << 20].iter().all(|byte| *byte == 0));
         assert_eq!(&back[4 << 20..], &bytes[..]);
-        assert!(file.metadata().expect("there").blocks() * 512 < 1 << 20, "holes are kept");
+        assert!(
+            file.metadata().expect("there").blocks() * 512 < 1 << 20,
+            "holes are kept"
+        );
         assert!(is_hole(&file, &(0..4 << 20)) && !is_hole(&file, &(0..8 << 20)));
     }
 }

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+    HttpResponse, HttpResponseBody, HttpService,
+};
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,7 +72,8 @@ pub enum Cause {
     Status(StatusCode),
 }
 
-/// Who is told, in the whole process, that a service is asked again; nobody unless somebody asked for it.
+/// Who is told, in the whole process, that a service is asked again; nobody unless somebody asked
+/// for it.
 static LISTENER: OnceLock<fn(&str)> = OnceLock::new();
 /// So long nothing is said of a service that does not answer well, and so long between two lines.
 const QUIET: Duration = Duration::from_secs(5);
@@ -87,7 +91,8 @@ pub struct Web {
     state: Arc<State>,
 }
 
-/// A client that is made when it is first needed: whom to trust is read then, which many a call can do without.
+/// A client that is made when it is first needed: whom to trust is read then, which many a call can
+/// do without.
 #[derive(Debug, Default)]
 pub struct WebWhenNeeded {
     web: OnceLock<Web>,
@@ -96,7 +101,10 @@ pub struct WebWhenNeeded {
 
 impl WebWhenNeeded {
     pub fn over(network: Network) -> Self {
-        Self { web: OnceLock::new(), network }
+        Self {
+            web: OnceLock::new(),
+            network,
+        }
     }
 
     pub fn get(&self) -> Result<&Web> {
@@ -114,7 +122,10 @@ impl WebWhenNeeded {
 
 impl From<Web> for WebWhenNeeded {
     fn from(web: Web) -> Self {
-        Self { web: web.into(), network: Network::default() }
+        Self {
+            web: web.into(),
+            network: Network::default(),
+        }
     }
 }
 
@@ -143,7 +154,10 @@ impl Web {
     /// By the way that these variables tell.
     pub fn over(network: &Network, authorities: &[u8]) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy();
-        let client = network.proxies()?.into_iter().fold(client, reqwest::ClientBuilder::proxy);
+        let client = network
+            .proxies()?
+            .into_iter()
+            .fold(client, reqwest::ClientBuilder::proxy);
         let client = client
             .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10))
@@ -154,7 +168,9 @@ impl Web {
             .http1_only()
             .tls_backend_preconfigured(trust::client(network, authorities)?)
             .build();
-        let client = client.map_err(|error| Error::bug("the HTTP client cannot be made").source_error(error.without_url()))?;
+        let client = client.map_err(|error| {
+            Error::bug("the HTTP client cannot be made").source_error(error.without_url())
+        })?;
         let state = State {
             throttled: AtomicU64::new(0),
             has_answered: AtomicBool::new(false),
@@ -162,17 +178,24 @@ impl Web {
             last_told: Mutex::new(None),
             trouble: Mutex::default(),
         };
-        Ok(Self { client, state: Arc::new(state) })
+        Ok(Self {
+            client,
+            state: Arc::new(state),
+        })
     }
 
     pub fn throttled(&self) -> u64 {
         self.state.throttled.load(Ordering::Relaxed)
     }
 
-    /// What keeps a host from answering that is being asked again and again, in its own words where it has some.
+    /// What keeps a host from answering that is being asked again and again, in its own words where
+    /// it has some.
     pub fn trouble(&self) -> Option<Error> {
         let trouble = self.state.trouble.lock().expect("no panic while held");
-        trouble.iter().next().map(|(host, problem)| problem.explain(host, host))
+        trouble
+            .iter()
+            .next()
+            .map(|(host, problem)| problem.explain(host, host))
     }
 
     fn note(&self, host: &str, problem: Option<&NoAnswer>) {
@@ -202,7 +225,17 @@ impl Web {
         loop {
             tries += 1;
             let request = make().map_err(AskError::Unmade)?;
-            let host = request.uri().authority().map_or_else(String::new, |authority| authority.as_str().rsplit('@').next().unwrap_or_default().to_owned());
+            let host = request
+                .uri()
+                .authority()
+                .map_or_else(String::new, |authority| {
+                    authority
+                        .as_str()
+                        .rsplit('@')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned()
+                });
             let outcome = self.once(request).await;
             let problem = match outcome {
                 Ok(answer) if patience.takes(&answer) => {
@@ -212,22 +245,45 @@ impl Web {
                     return Ok(Answer { tries, ..answer });
                 }
                 Ok(answer) => {
-                    if matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+                    if matches!(
+                        answer.status,
+                        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+                    ) {
                         self.state.throttled.fetch_add(1, Ordering::Relaxed);
                     }
-                    NoAnswer { said: said(&answer), cause: Cause::Status(answer.status), after: asked_pause(&answer.headers) }
+                    NoAnswer {
+                        said: said(&answer),
+                        cause: Cause::Status(answer.status),
+                        after: asked_pause(&answer.headers),
+                    }
                 }
                 Err(problem) => problem,
             };
-            let progress = (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
+            let progress =
+                (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
             let since = if patience.is_shared { progress } else { begun };
             let pause = problem.after.unwrap_or_else(|| pause(tries, random()));
             let is_known = self.state.has_answered.load(Ordering::Relaxed);
-            if patience.is_over(&problem, &Tried { times: tries, elapsed: since.elapsed(), is_known, is_asked: problem.after.is_some() }, pause) {
+            if patience.is_over(
+                &problem,
+                &Tried {
+                    times: tries,
+                    elapsed: since.elapsed(),
+                    is_known,
+                    is_asked: problem.after.is_some(),
+                },
+                pause,
+            ) {
                 self.note(&host, None);
                 return Err(AskError::Unanswered(problem));
             }
-            self.tell(&host, &problem, tries, begun.elapsed(), pause.min(patience.throttling));
+            self.tell(
+                &host,
+                &problem,
+                tries,
+                begun.elapsed(),
+                pause.min(patience.throttling),
+            );
             self.note(&host, Some(&problem));
             tokio::time::sleep(pause.min(patience.throttling)).await;
         }
@@ -241,24 +297,46 @@ impl Web {
         }
         *last = Some(Instant::now());
         if let Some(tell) = LISTENER.get() {
-            let what =
-                if matches!(problem.cause, Cause::Status(_)) { format!("answers {}", problem.said) } else { format!("gives no answer: {}", problem.said) };
-            tell(&format!("{host} {what}; asked {tries} time(s) in {}s, again in {}s", waited.as_secs(), pause.as_secs_f64().ceil()));
+            let what = if matches!(problem.cause, Cause::Status(_)) {
+                format!("answers {}", problem.said)
+            } else {
+                format!("gives no answer: {}", problem.said)
+            };
+            tell(&format!(
+                "{host} {what}; asked {tries} time(s) in {}s, again in {}s",
+                waited.as_secs(),
+                pause.as_secs_f64().ceil()
+            ));
         }
     }
 
     async fn once(&self, request: Request<Bytes>) -> Result<Answer, NoAnswer> {
         let has_body = request.method() != Method::HEAD;
-        let request = reqwest::Request::try_from(request).map_err(|error| describe(&error.without_url()))?;
-        let response = self.client.execute(request).await.map_err(|error| describe(&error.without_url()))?;
+        let request =
+            reqwest::Request::try_from(request).map_err(|error| describe(&error.without_url()))?;
+        let response = self
+            .client
+            .execute(request)
+            .await
+            .map_err(|error| describe(&error.without_url()))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let promised: Option<usize> = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let promised: Option<usize> = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
         let body = match promised {
             _ if !has_body => Bytes::new(),
             Some(promised) if promised <= LARGEST => receive(response, promised).await?,
-            _ => response.bytes().await.map_err(|error| describe(&error.without_url()))?,
+            _ => response
+                .bytes()
+                .await
+                .map_err(|error| describe(&error.without_url()))?,
         };
-        Ok(Answer { status, headers, body, tries: 1 })
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            tries: 1,
+        })
     }
 }
 
@@ -266,14 +344,25 @@ impl Web {
 async fn receive(response: reqwest::Response, length: usize) -> Result<Bytes, NoAnswer> {
     let mut body = Buffer::new(length);
     let mut at = 0;
-    let wrong = || NoAnswer { said: "the answer was cut short".to_owned(), cause: Cause::Broken, after: None };
+    let wrong = || NoAnswer {
+        said: "the answer was cut short".to_owned(),
+        cause: Cause::Broken,
+        after: None,
+    };
     let mut parts = response.bytes_stream();
     while let Some(part) = parts.next().await {
         let part = part.map_err(|error| describe(&error.without_url()))?;
-        body.as_mut().get_mut(at..at + part.len()).ok_or_else(wrong)?.copy_from_slice(&part);
+        body.as_mut()
+            .get_mut(at..at + part.len())
+            .ok_or_else(wrong)?
+            .copy_from_slice(&part);
         at += part.len();
     }
-    if at == length { Ok(body.freeze()) } else { Err(wrong()) }
+    if at == length {
+        Ok(body.freeze())
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Why [`Web::ask`] gave up.
@@ -296,12 +385,18 @@ pub(crate) fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
 /// From now to a moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn until(text: &str) -> Option<Duration> {
     let moment = OffsetDateTime::parse(text.trim(), &Rfc2822).ok()?;
-    Some((moment - OffsetDateTime::now_utc()).try_into().unwrap_or(Duration::ZERO))
+    Some(
+        (moment - OffsetDateTime::now_utc())
+            .try_into()
+            .unwrap_or(Duration::ZERO),
+    )
 }
 
 /// Twice as long each time, and between half and all of that, so that many do not come at once.
 fn pause(tries: u32, random: f64) -> Duration {
-    let longest = FIRST_PAUSE.saturating_mul(1 << (tries.saturating_sub(1)).min(16)).min(LONGEST_PAUSE);
+    let longest = FIRST_PAUSE
+        .saturating_mul(1 << (tries.saturating_sub(1)).min(16))
+        .min(LONGEST_PAUSE);
     longest.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
 }
 
@@ -317,9 +412,18 @@ fn random() -> f64 {
 pub fn said(answer: &Answer) -> String {
     let json: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let of_json = |key: &str| json.get("error").unwrap_or(&json)[key].as_str().map(plain);
-    let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| element(&answer.body, "Code")).or_else(|| of_json("code"));
-    let message = element(&answer.body, "Message").or_else(|| of_json("message")).map(|text| text.lines().next().unwrap_or_default().to_owned());
-    let words: Vec<String> = [Some(answer.status.as_u16().to_string()), code].into_iter().flatten().collect();
+    let code = answer
+        .header("x-ms-error-code")
+        .map(str::to_owned)
+        .or_else(|| element(&answer.body, "Code"))
+        .or_else(|| of_json("code"));
+    let message = element(&answer.body, "Message")
+        .or_else(|| of_json("message"))
+        .map(|text| text.lines().next().unwrap_or_default().to_owned());
+    let words: Vec<String> = [Some(answer.status.as_u16().to_string()), code]
+        .into_iter()
+        .flatten()
+        .collect();
     match message {
         Some(message) if !message.is_empty() => format!("{}: {message}", words.join(" ")),
         _ => match answer.status.canonical_reason() {
@@ -335,13 +439,19 @@ pub fn element(body: &[u8], name: &str) -> Option<String> {
     let begin = text.find(&format!("<{name}>"))? + name.len() + 2;
     let end = begin + text[begin..].find(&format!("</{name}>"))?;
     let inner = text[begin..end].trim();
-    let inner = inner.strip_prefix("<![CDATA[").and_then(|inner| inner.strip_suffix("]]>")).unwrap_or(inner);
+    let inner = inner
+        .strip_prefix("<![CDATA[")
+        .and_then(|inner| inner.strip_suffix("]]>"))
+        .unwrap_or(inner);
     Some(plain(inner))
 }
 
 /// A service's words: so many, and nothing that commands a terminal.
 fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n').take(LONGEST_WORDS).collect()
+    text.chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .take(LONGEST_WORDS)
+        .collect()
 }
 
 fn describe(error: &reqwest::Error) -> NoAnswer {
@@ -353,16 +463,31 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     }
     let lower = said.to_lowercase();
     if lower.contains("no record") || lower.contains("nxdomain") {
-        return NoAnswer { said: "no host has that name".to_owned(), cause: Cause::Name, after: None };
+        return NoAnswer {
+            said: "no host has that name".to_owned(),
+            cause: Cause::Name,
+            after: None,
+        };
     }
     let cause = if error.is_timeout() && error.is_connect() {
         Cause::Connect
-    } else if lower.contains("dns") || lower.contains("lookup") || lower.contains("no connections available") {
+    } else if lower.contains("dns")
+        || lower.contains("lookup")
+        || lower.contains("no connections available")
+    {
         Cause::Name
-    } else if lower.contains("eof") || lower.contains("reset") || lower.contains("closed") || error.is_timeout() {
+    } else if lower.contains("eof")
+        || lower.contains("reset")
+        || lower.contains("closed")
+        || error.is_timeout()
+    {
         // A handshake that breaks off says nothing of what is spoken there.
         Cause::Broken
-    } else if lower.contains("certificate") || lower.contains("invalid") || lower.contains("corrupt message") || lower.contains("alert") {
+    } else if lower.contains("certificate")
+        || lower.contains("invalid")
+        || lower.contains("corrupt message")
+        || lower.contains("alert")
+    {
         Cause::Tls
     } else if error.is_connect() {
         Cause::Connect
@@ -372,22 +497,40 @@ fn describe(error: &reqwest::Error) -> NoAnswer {
     if error.is_timeout() {
         "it did not answer in time".clone_into(&mut said);
     }
-    NoAnswer { said, cause, after: None }
+    NoAnswer {
+        said,
+        cause,
+        after: None,
+    }
 }
 
 impl NoAnswer {
     /// What it means for whoever asked `host`.
     pub fn explain(&self, place: &str, host: &str) -> Error {
-        let error = Error::unreachable(format!("{place} cannot be reached: {}", self.said)).retry(towline_core::Retry::Exhausted);
+        let error = Error::unreachable(format!("{place} cannot be reached: {}", self.said))
+            .retry(towline_core::Retry::Exhausted);
         match self.cause {
-            Cause::Name => error.hint(format!("there is no network, or no host is called {host}: look at `account` and `endpoint`; is the VPN on?")),
-            Cause::Connect => error.hint(format!("nothing listens at {host}, or a firewall is in between: is the VPN on?")),
-            Cause::Tls if self.said.contains("UnknownIssuer") => {
-                error.hint(format!("who vouches for {host} is not known here: SSL_CERT_FILE names a file of authorities to trust"))
-            }
-            Cause::Tls => error.hint(format!("{host} does not speak TLS as expected; an `endpoint` that begins with http:// goes without it")),
+            Cause::Name => error.hint(format!(
+                "there is no network, or no host is called {host}: \
+                look at `account` and `endpoint`; is the VPN on?"
+            )),
+            Cause::Connect => error.hint(format!(
+                "nothing listens at {host}, or a firewall is in \
+                between: is the VPN on?"
+            )),
+            Cause::Tls if self.said.contains("UnknownIssuer") => error.hint(format!(
+                "who vouches for {host} is not known here: SSL_CERT_FILE names \
+                    a file of authorities to trust"
+            )),
+            Cause::Tls => error.hint(format!(
+                "{host} does not speak TLS as expected; an `endpoint` \
+                that begins with http:// goes without it"
+            )),
             Cause::Broken => error.hint("the same command goes on where it stopped"),
-            Cause::Status(_) => error.hint("the service is busy or ill; the same command goes on where it stopped"),
+            Cause::Status(_) => error.hint(
+                "the service is busy or ill; the same command goes on \
+                where it stopped",
+            ),
         }
     }
 }
@@ -409,7 +552,9 @@ impl HttpService for Web {
         let body = collect(body).await?;
         let make = || Ok::<_, NoAnswer>(Request::from_parts(parts.clone(), body.clone()));
         let answer = self.ask(make).await.map_err(|error| match error {
-            AskError::Unmade(problem) | AskError::Unanswered(problem) => HttpError::new(HttpErrorKind::Unknown, problem),
+            AskError::Unmade(problem) | AskError::Unanswered(problem) => {
+                HttpError::new(HttpErrorKind::Unknown, problem)
+            }
         })?;
         let mut response = http::Response::new(HttpResponseBody::from(answer.body));
         *response.status_mut() = answer.status;
@@ -441,9 +586,15 @@ mod tests {
         assert_eq!(asked_pause(&headers), None);
         headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
         assert_eq!(asked_pause(&headers), Some(Duration::from_secs(3)));
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        headers.insert(
+            RETRY_AFTER,
+            HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"),
+        );
         assert_eq!(asked_pause(&headers), Some(Duration::ZERO), "it has passed");
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("Wed, 06 Nov 2999 08:49:37 GMT"));
+        headers.insert(
+            RETRY_AFTER,
+            HeaderValue::from_static("Wed, 06 Nov 2999 08:49:37 GMT"),
+        );
         assert!(asked_pause(&headers).is_some_and(|pause| pause > Duration::from_secs(86_400)));
         headers.insert(RETRY_AFTER, HeaderValue::from_static("soon"));
         assert_eq!(asked_pause(&headers), None);
@@ -453,10 +604,19 @@ mod tests {
 
     #[test]
     fn an_error_is_quoted_without_its_markup() {
-        let body = "<?xml version=\"1.0\"?><Error><Code>ServerBusy</Code><Message>The server is busy.\nRequestId:1</Message></Error>";
-        let answer = Answer { status: StatusCode::SERVICE_UNAVAILABLE, headers: HeaderMap::new(), body: body.into(), tries: 1 };
+        let body = "<?xml version=\"1.0\"?><Error><Code>ServerBusy</Code><Message>The server is \
+            busy.\nRequestId:1</Message></Error>";
+        let answer = Answer {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            headers: HeaderMap::new(),
+            body: body.into(),
+            tries: 1,
+        };
         assert_eq!(said(&answer), "503 ServerBusy: The server is busy.");
-        let bare = Answer { body: Bytes::new(), ..answer };
+        let bare = Answer {
+            body: Bytes::new(),
+            ..answer
+        };
         assert_eq!(said(&bare), "503 Service Unavailable");
     }
 }

@@ -43,12 +43,21 @@ impl Far {
         Self::start_with("")
     }
     fn start_with(lines: &str) -> Self {
-        let (sshd, folder) = (Sshd::start_with(lines), tempfile::tempdir().expect("a folder"));
+        let (sshd, folder) = (
+            Sshd::start_with(lines),
+            tempfile::tempdir().expect("a folder"),
+        );
         let transport = reach(&sshd.config(), folder.path());
-        Self { transport, sshd, folder }
+        Self {
+            transport,
+            sshd,
+            folder,
+        }
     }
     fn echo(&self, word: &str) -> Result<Vec<u8>, Error> {
-        self.transport.run(&["echo", word], b"", LIMIT).map(|ran| ran.out)
+        self.transport
+            .run(&["echo", word], b"", LIMIT)
+            .map(|ran| ran.out)
     }
     fn known_hosts(&self) -> PathBuf {
         self.folder.path().join("known_hosts")
@@ -56,7 +65,14 @@ impl Far {
     /// The server's configuration for clients, with more lines for the host.
     fn config_with(&self, lines: &str) -> PathBuf {
         let path = self.folder.path().join("more");
-        fs::write(&path, format!("{}{lines}\n", fs::read_to_string(self.sshd.config()).expect("a text"))).expect("written");
+        fs::write(
+            &path,
+            format!(
+                "{}{lines}\n",
+                fs::read_to_string(self.sshd.config()).expect("a text")
+            ),
+        )
+        .expect("written");
         path
     }
 }
@@ -77,7 +93,13 @@ impl Stage for Far {
 }
 
 fn reach(config: &Path, folder: &Path) -> SshTransport {
-    SshTransport::new("login", Some(config.to_owned()), folder.join("sockets"), folder.join("known_hosts")).expect("a host")
+    SshTransport::new(
+        "login",
+        Some(config.to_owned()),
+        folder.join("sockets"),
+        folder.join("known_hosts"),
+    )
+    .expect("a host")
 }
 
 fn words_of(error: &Error) -> String {
@@ -87,16 +109,33 @@ fn words_of(error: &Error) -> String {
 #[test]
 fn this_machine_keeps_the_contract() {
     let folder = tempfile::tempdir().expect("a folder");
-    transport_contract::check(&Local { transport: LocalTransport::new(folder.path()), folder });
+    transport_contract::check(&Local {
+        transport: LocalTransport::new(folder.path()),
+        folder,
+    });
 }
 
 #[test]
 fn a_limit_ends_all_that_was_started_here() {
     let folder = tempfile::tempdir().expect("a folder");
     let transport = LocalTransport::new(folder.path());
-    transport.run(&["sh", "-c", "sleep 1000 & echo $! > pid; wait"], b"", Duration::from_secs(1)).expect_err("it takes too long");
-    let pid: i32 = fs::read_to_string(folder.path().join("pid")).expect("written").trim().parse().expect("a number");
-    until("the group to be gone", || towline_host::process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
+    transport
+        .run(
+            &["sh", "-c", "sleep 1000 & echo $! > pid; wait"],
+            b"",
+            Duration::from_secs(1),
+        )
+        .expect_err("it takes too long");
+    let pid: i32 = fs::read_to_string(folder.path().join("pid"))
+        .expect("written")
+        .trim()
+        .parse()
+        .expect("a number");
+    until("the group to be gone", || {
+        towline_host::process::facts(pid)
+            .is_none_or(|facts| facts.zombie)
+            .then_some(())
+    });
 }
 
 #[test]
@@ -106,7 +145,13 @@ fn a_host_behind_ssh_keeps_the_contract_with_one_sign_in() {
     far.transport.connect(false).expect("it is there");
     assert_eq!(far.sshd.authentications(), 1);
     // Another process of this user has a part in it.
-    assert_eq!(reach(&far.sshd.config(), far.folder.path()).run(&["echo", "second"], b"", LIMIT).expect("it runs").out, b"second\n");
+    assert_eq!(
+        reach(&far.sshd.config(), far.folder.path())
+            .run(&["echo", "second"], b"", LIMIT)
+            .expect("it runs")
+            .out,
+        b"second\n"
+    );
     assert_eq!(far.sshd.authentications(), 1);
 }
 
@@ -118,8 +163,16 @@ fn twenty_at_once_sign_in_once() {
         for number in 0..20 {
             let far = &far;
             scope.spawn(move || {
-                let ran = reach(&far.sshd.config(), far.folder.path()).run(&["sh", "-c", "sleep 0.2; echo $1", "sh", &number.to_string()], b"", LIMIT);
-                assert_eq!(ran.unwrap_or_else(|error| panic!("{}", words_of(&error))).out, format!("{number}\n").into_bytes());
+                let ran = reach(&far.sshd.config(), far.folder.path()).run(
+                    &["sh", "-c", "sleep 0.2; echo $1", "sh", &number.to_string()],
+                    b"",
+                    LIMIT,
+                );
+                assert_eq!(
+                    ran.unwrap_or_else(|error| panic!("{}", words_of(&error)))
+                        .out,
+                    format!("{number}\n").into_bytes()
+                );
             });
         }
     });
@@ -129,7 +182,9 @@ fn twenty_at_once_sign_in_once() {
 #[test]
 fn long_sessions_leave_room_for_short_ones() {
     let far = Far::start_with("MaxSessions 7");
-    let sessions: Vec<_> = (0..6).map(|_| far.transport.spawn(&["cat"]).expect("it starts")).collect();
+    let sessions: Vec<_> = (0..6)
+        .map(|_| far.transport.spawn(&["cat"]).expect("it starts"))
+        .collect();
     assert_eq!(far.echo("between").expect("it runs"), b"between\n");
     drop(sessions);
     assert_eq!(far.sshd.authentications(), 1);
@@ -144,10 +199,16 @@ fn a_cut_connection_is_noticed_and_the_next_call_works() {
     assert_eq!(output.read_to_end(&mut Vec::new()).expect("an end"), 0);
     let error = session.wait().expect_err("it was cut");
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    until("the next call to work", || far.echo("on").ok().filter(|out| out == b"on\n"));
+    until("the next call to work", || {
+        far.echo("on").ok().filter(|out| out == b"on\n")
+    });
     // A server that is away for a while.
     far.sshd.stop();
-    let error = until("the connection to be missed", || far.echo("away").err().filter(|error| error.to_string().contains("refuses")));
+    let error = until("the connection to be missed", || {
+        far.echo("away")
+            .err()
+            .filter(|error| error.to_string().contains("refuses"))
+    });
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     far.sshd.restart();
     assert_eq!(far.echo("back").expect("it is back"), b"back\n");
@@ -158,13 +219,26 @@ fn a_master_that_was_killed_is_made_again() {
     let far = Far::start();
     far.transport.connect(false).expect("it is there");
     let sockets = far.folder.path().join("sockets");
-    let is_master =
-        |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| String::from_utf8_lossy(&words).contains(&*sockets.to_string_lossy()));
+    let is_master = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| {
+            String::from_utf8_lossy(&words).contains(&*sockets.to_string_lossy())
+        })
+    };
     for pid in towline_host::process::all().into_keys().filter(is_master) {
         towline_host::process::signal(pid, rustix::process::Signal::KILL);
-        until("the master to be gone", || towline_host::process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
+        until("the master to be gone", || {
+            towline_host::process::facts(pid)
+                .is_none_or(|facts| facts.zombie)
+                .then_some(())
+        });
     }
-    assert!(fs::read_dir(&sockets).expect("a folder").flatten().any(|entry| !entry.file_name().to_string_lossy().ends_with(".lock")), "its socket is left");
+    assert!(
+        fs::read_dir(&sockets)
+            .expect("a folder")
+            .flatten()
+            .any(|entry| !entry.file_name().to_string_lossy().ends_with(".lock")),
+        "its socket is left"
+    );
     assert_eq!(far.echo("again").expect("it signs in again"), b"again\n");
     assert_eq!(far.sshd.authentications(), 2);
 }
@@ -174,10 +248,15 @@ fn a_connection_that_went_silent_is_replaced() {
     let far = Far::start();
     far.transport.connect(false).expect("it is there");
     far.sshd.freeze_connections();
-    let error = far.transport.run(&["true"], b"", Duration::from_secs(1)).expect_err("it is silent");
+    let error = far
+        .transport
+        .run(&["true"], b"", Duration::from_secs(1))
+        .expect_err("it is silent");
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     // Three signs of life are missed, five seconds apart.
-    far.transport.connect(false).unwrap_or_else(|error| panic!("{}", words_of(&error)));
+    far.transport
+        .connect(false)
+        .unwrap_or_else(|error| panic!("{}", words_of(&error)));
     assert_eq!(far.echo("again").expect("it runs"), b"again\n");
     assert_eq!(far.sshd.authentications(), 2);
 }
@@ -189,7 +268,9 @@ fn a_put_whose_connection_is_cut_leaves_the_old_file() {
         fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
             self.1 += bytes.len();
             if self.1 == 4 * bytes.len() {
-                until("a part to have come", || part(self.0).filter(|size| *size > 0));
+                until("a part to have come", || {
+                    part(self.0).filter(|size| *size > 0)
+                });
                 self.0.sshd.kill_connections();
             }
             bytes.fill(b'n');
@@ -200,17 +281,27 @@ fn a_put_whose_connection_is_cut_leaves_the_old_file() {
     fn part(far: &Far) -> Option<u64> {
         let entries = fs::read_dir(far.folder.path().join("far")).ok()?;
         let size = |entry: fs::DirEntry| entry.metadata().map_or(0, |facts| facts.len());
-        entries.flatten().find(|entry| entry.file_name().to_string_lossy().starts_with(".tow-")).map(size)
+        entries
+            .flatten()
+            .find(|entry| entry.file_name().to_string_lossy().starts_with(".tow-"))
+            .map(size)
     }
     let far = Far::start();
     let path = format!("{}/far/file", far.folder());
     for old in [None, Some(b"old".to_vec())] {
         if let Some(mut old) = old.as_deref() {
-            far.transport.put(&path, &mut old, 0o600).expect("it is put");
+            far.transport
+                .put(&path, &mut old, 0o600)
+                .expect("it is put");
         }
-        let error = far.transport.put(&path, &mut Cutting(&far, 0), 0o600).expect_err("it was cut");
+        let error = far
+            .transport
+            .put(&path, &mut Cutting(&far, 0), 0o600)
+            .expect_err("it was cut");
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-        until("what had come to be gone", || part(&far).is_none().then_some(()));
+        until("what had come to be gone", || {
+            part(&far).is_none().then_some(())
+        });
         assert_eq!(fs::read(&path).ok(), old);
     }
 }
@@ -220,11 +311,24 @@ fn a_forward_comes_up_again_with_the_connection() {
     let far = Far::start();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    std::thread::spawn(move || listener.incoming().flatten().for_each(|mut peer| drop(peer.write_all(b"hello"))));
-    let forward = far.transport.forward("127.0.0.1", port).expect("a way there");
+    std::thread::spawn(move || {
+        listener
+            .incoming()
+            .flatten()
+            .for_each(|mut peer| drop(peer.write_all(b"hello")))
+    });
+    let forward = far
+        .transport
+        .forward("127.0.0.1", port)
+        .expect("a way there");
     let greeting = || {
         let mut text = String::new();
-        TcpStream::connect((Ipv4Addr::LOCALHOST, forward.port())).expect("it listens").read_to_string(&mut text).ok().filter(|_| text == "hello").map(drop)
+        TcpStream::connect((Ipv4Addr::LOCALHOST, forward.port()))
+            .expect("it listens")
+            .read_to_string(&mut text)
+            .ok()
+            .filter(|_| text == "hello")
+            .map(drop)
     };
     until("the other side", greeting);
     far.sshd.kill_connections();
@@ -239,26 +343,54 @@ fn a_changed_host_key_is_refused() {
     assert_eq!(known.lines().count(), 1, "{known}");
     far.transport.close();
     far.sshd.new_host_key();
-    let error = far.transport.connect(false).expect_err("it is another machine");
+    let error = far
+        .transport
+        .connect(false)
+        .expect_err("it is another machine");
     let words = words_of(&error);
     assert_eq!(error.kind(), ErrorKind::Refused, "{words}");
-    assert!(words.contains(&format!("{}, line 1", far.known_hosts().display())), "{words}");
-    let command = format!("ssh-keygen -f {} -R '[127.0.0.1]:{}'", far.known_hosts().display(), far.sshd.port());
+    assert!(
+        words.contains(&format!("{}, line 1", far.known_hosts().display())),
+        "{words}"
+    );
+    let command = format!(
+        "ssh-keygen -f {} -R '[127.0.0.1]:{}'",
+        far.known_hosts().display(),
+        far.sshd.port()
+    );
     assert!(words.contains(&command), "{words}");
-    assert_eq!(far.echo("no").expect_err("nor does a call").kind(), ErrorKind::Refused);
+    assert_eq!(
+        far.echo("no").expect_err("nor does a call").kind(),
+        ErrorKind::Refused
+    );
     // What it says is right.
-    assert!(Command::new("sh").args(["-c", &command]).output().expect("it runs").status.success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &command])
+            .output()
+            .expect("it runs")
+            .status
+            .success()
+    );
     assert_eq!(far.echo("yes").expect("the new one is taken"), b"yes\n");
 }
 
 #[test]
 fn what_the_users_configuration_says_of_host_keys_is_kept() {
     let far = Far::start();
-    let error = reach(&far.config_with("StrictHostKeyChecking yes"), far.folder.path()).connect(false).expect_err("it is not known");
+    let error = reach(
+        &far.config_with("StrictHostKeyChecking yes"),
+        far.folder.path(),
+    )
+    .connect(false)
+    .expect_err("it is not known");
     assert_eq!(error.kind(), ErrorKind::Refused, "{}", words_of(&error));
     assert!(words_of(&error).contains("by hand"), "{}", words_of(&error));
     let theirs = far.folder.path().join("theirs");
-    let transport = reach(&far.config_with(&format!("UserKnownHostsFile {}", theirs.display())), far.folder.path());
+    let transport = reach(
+        &far.config_with(&format!("UserKnownHostsFile {}", theirs.display())),
+        far.folder.path(),
+    );
     transport.connect(false).expect("a new host is taken");
     transport.close();
     assert!(theirs.exists() && !far.known_hosts().exists());
@@ -275,18 +407,39 @@ fn what_cannot_be_reached_says_what_to_do() {
             assert!(said.contains(word), "{said}");
         }
     };
-    fails(&reach(&far.sshd.strange_config(), far.folder.path()), ErrorKind::Refused, &["strange_key", "ssh-add -l", "ssh -F", "publickey"]);
-    fails(&reach(Path::new("/nowhere/config"), far.folder.path()), ErrorKind::Config, &["/nowhere/config"]);
-    fails(&far.transport.clone().with_program("tow-no-such-ssh"), ErrorKind::Config, &["openssh-client"]);
+    fails(
+        &reach(&far.sshd.strange_config(), far.folder.path()),
+        ErrorKind::Refused,
+        &["strange_key", "ssh-add -l", "ssh -F", "publickey"],
+    );
+    fails(
+        &reach(Path::new("/nowhere/config"), far.folder.path()),
+        ErrorKind::Config,
+        &["/nowhere/config"],
+    );
+    fails(
+        &far.transport.clone().with_program("tow-no-such-ssh"),
+        ErrorKind::Config,
+        &["openssh-client"],
+    );
     let config = far.folder.path().join("config");
     let fails_by = |lines: &str, kind: ErrorKind, words: &[&str]| {
         fs::write(&config, format!("Host login\n{lines}\n")).expect("written");
         fails(&reach(&config, far.folder.path()), kind, words);
     };
-    fails_by("HostName 127.0.0.1\nPort 1", ErrorKind::Unreachable, &["refuses connections", "127.0.0.1 port 1"]);
+    fails_by(
+        "HostName 127.0.0.1\nPort 1",
+        ErrorKind::Unreachable,
+        &["refuses connections", "127.0.0.1 port 1"],
+    );
     fails_by("NoSuchOption x", ErrorKind::Config, &["line 2"]);
     for host in ["-oProxyCommand=x", "", "a b"] {
-        assert_eq!(SshTransport::new(host, None, "/tmp", "/tmp/x").expect_err("no host").kind(), ErrorKind::Config);
+        assert_eq!(
+            SshTransport::new(host, None, "/tmp", "/tmp/x")
+                .expect_err("no host")
+                .kind(),
+            ErrorKind::Config
+        );
     }
     assert!(SshTransport::new("h", None, format!("/{}", "x".repeat(100)), "/tmp/x").is_err());
 }
@@ -297,45 +450,98 @@ fn who_would_have_to_ask_says_so() {
     let transport = reach(&far.sshd.strange_config(), far.folder.path());
     let error = transport.connect(false).expect_err("nobody is asked");
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert!(words_of(&error).contains("tow clusters"), "{}", words_of(&error));
+    assert!(
+        words_of(&error).contains("tow clusters"),
+        "{}",
+        words_of(&error)
+    );
     // The server hears no more of it until somebody signs in: it may shut out who fails too often.
     far.sshd.stop();
     let again = transport.connect(false).expect_err("nobody is asked");
-    assert_eq!((again.kind(), again.to_string()), (ErrorKind::Refused, error.to_string()));
+    assert_eq!(
+        (again.kind(), again.to_string()),
+        (ErrorKind::Refused, error.to_string())
+    );
 }
 
 /// What the test below runs in a process of its own, on a terminal.
 #[test]
 fn signs_in_on_a_terminal() {
-    let (Some(config), Some(folder)) = (std::env::var_os("TOW_TEST_ASK_CONFIG"), std::env::var_os("TOW_TEST_ASK_FOLDER")) else { return };
+    let (Some(config), Some(folder)) = (
+        std::env::var_os("TOW_TEST_ASK_CONFIG"),
+        std::env::var_os("TOW_TEST_ASK_FOLDER"),
+    ) else {
+        return;
+    };
     let transport = reach(Path::new(&config), Path::new(&folder));
     transport.connect(true).expect("the right words");
-    assert_eq!(transport.run(&["echo", "in"], b"", LIMIT).expect("it runs").out, b"in\n");
+    assert_eq!(
+        transport
+            .run(&["echo", "in"], b"", LIMIT)
+            .expect("it runs")
+            .out,
+        b"in\n"
+    );
 }
 
 #[test]
 fn the_user_is_asked_on_the_terminal_once() {
     let far = Far::start();
     let transport = reach(&far.sshd.locked_config(), far.folder.path());
-    assert_eq!(transport.connect(false).expect_err("nobody is asked").kind(), ErrorKind::Refused);
+    assert_eq!(
+        transport
+            .connect(false)
+            .expect_err("nobody is asked")
+            .kind(),
+        ErrorKind::Refused
+    );
     let program = std::env::current_exe().expect("this program");
-    let line = quote::line(&[program.to_str().expect("text"), "--exact", "signs_in_on_a_terminal", "--nocapture"]);
+    let line = quote::line(&[
+        program.to_str().expect("text"),
+        "--exact",
+        "signs_in_on_a_terminal",
+        "--nocapture",
+    ]);
     let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).env("TOW_TEST_ASK_CONFIG", far.sshd.locked_config()).env("TOW_TEST_ASK_FOLDER", far.folder.path());
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
-    let (mut input, mut output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .env("TOW_TEST_ASK_CONFIG", far.sshd.locked_config())
+        .env("TOW_TEST_ASK_FOLDER", far.folder.path());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let (mut input, mut output) = (
+        child.stdin.take().expect("piped"),
+        child.stdout.take().expect("piped"),
+    );
     // What is typed before the question is thrown away.
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).contains("passphrase") {
         let mut byte = [0];
-        output.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&said)));
+        output
+            .read_exact(&mut byte)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&said)));
         said.extend(byte);
     }
-    input.write_all(format!("{PASSPHRASE}\n").as_bytes()).expect("it listens");
+    input
+        .write_all(format!("{PASSPHRASE}\n").as_bytes())
+        .expect("it listens");
     output.read_to_end(&mut said).expect("an end");
-    assert!(child.wait().expect("it ends").success(), "{}", String::from_utf8_lossy(&said));
+    assert!(
+        child.wait().expect("it ends").success(),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
     // From now on nobody is asked, here or in the daemon.
-    assert_eq!(transport.run(&["echo", "shared"], b"", LIMIT).expect("it runs").out, b"shared\n");
+    assert_eq!(
+        transport
+            .run(&["echo", "shared"], b"", LIMIT)
+            .expect("it runs")
+            .out,
+        b"shared\n"
+    );
     assert_eq!(far.sshd.authentications(), 1);
     transport.close();
 }
@@ -351,10 +557,31 @@ fn a_host_behind_another_is_reached_and_nobody_is_asked_on_the_way() {
         path
     };
     let unknown = far.folder.path().join("unknown");
-    let error = reach(&config(&format!("UserKnownHostsFile {}", unknown.display())), far.folder.path()).connect(false).expect_err("the way is not known");
-    assert!(words_of(&error).contains("on the way"), "{}", words_of(&error));
-    let transport = reach(&config(&format!("UserKnownHostsFile {}\nStrictHostKeyChecking accept-new", unknown.display())), far.folder.path());
-    assert_eq!(transport.run(&["echo", "through"], b"", LIMIT).expect("it runs").out, b"through\n");
+    let error = reach(
+        &config(&format!("UserKnownHostsFile {}", unknown.display())),
+        far.folder.path(),
+    )
+    .connect(false)
+    .expect_err("the way is not known");
+    assert!(
+        words_of(&error).contains("on the way"),
+        "{}",
+        words_of(&error)
+    );
+    let transport = reach(
+        &config(&format!(
+            "UserKnownHostsFile {}\nStrictHostKeyChecking accept-new",
+            unknown.display()
+        )),
+        far.folder.path(),
+    );
+    assert_eq!(
+        transport
+            .run(&["echo", "through"], b"", LIMIT)
+            .expect("it runs")
+            .out,
+        b"through\n"
+    );
     assert_eq!(far.sshd.authentications(), 2, "one for each host");
     transport.close();
 }
@@ -362,16 +589,34 @@ fn a_host_behind_another_is_reached_and_nobody_is_asked_on_the_way() {
 #[test]
 fn a_profile_may_print_what_it_likes() {
     let far = Far::start_with("Banner /etc/passwd");
-    let shell = Command::new("sh").args(["-c", "getent passwd \"$(id -u)\" | cut -d: -f7"]).output().expect("it runs").stdout;
+    let shell = Command::new("sh")
+        .args(["-c", "getent passwd \"$(id -u)\" | cut -d: -f7"])
+        .output()
+        .expect("it runs")
+        .stdout;
     if !String::from_utf8_lossy(&shell).trim().ends_with("/bash") {
         return ability::not_run("a noisy profile: the login shell is not bash");
     }
-    fs::write(far.sshd.home().join(".bashrc"), "echo welcome to the cluster\necho beware >&2\necho \"$BASH_EXECUTION_STRING\"\ncd /\n").expect("written");
+    fs::write(
+        far.sshd.home().join(".bashrc"),
+        "echo welcome to the cluster\necho beware >&2\necho \"$BASH_EXECUTION_STRING\"\ncd /\n",
+    )
+    .expect("written");
     let files = format!("UserKnownHostsFile={}", far.known_hosts().display());
     let mut plain = Command::new("ssh");
-    plain.arg("-F").arg(far.sshd.config()).args(["-o", "StrictHostKeyChecking=accept-new", "-o", &files, "login", "true"]);
+    plain.arg("-F").arg(far.sshd.config()).args([
+        "-o",
+        "StrictHostKeyChecking=accept-new",
+        "-o",
+        &files,
+        "login",
+        "true",
+    ]);
     let noise = plain.output().expect("it runs").stdout;
-    assert!(String::from_utf8_lossy(&noise).contains("welcome"), "{noise:?}");
+    assert!(
+        String::from_utf8_lossy(&noise).contains("welcome"),
+        "{noise:?}"
+    );
     transport_contract::check_output(&far);
     assert_eq!(far.sshd.authentications(), 2, "the plain one and ours");
 }
@@ -379,10 +624,22 @@ fn a_profile_may_print_what_it_likes() {
 #[test]
 fn the_users_own_settings_for_shells_are_not_in_the_way() {
     let far = Far::start();
-    let settings =
-        ["RemoteCommand tmux", "RequestTTY force", "LocalForward 127.0.0.1:1 127.0.0.1:1", "ControlMaster auto", "ControlPath none", "LogLevel QUIET"];
+    let settings = [
+        "RemoteCommand tmux",
+        "RequestTTY force",
+        "LocalForward 127.0.0.1:1 127.0.0.1:1",
+        "ControlMaster auto",
+        "ControlPath none",
+        "LogLevel QUIET",
+    ];
     let transport = reach(&far.config_with(&settings.join("\n")), far.folder.path());
-    assert_eq!(transport.run(&["echo", "good"], b"", LIMIT).expect("it runs").out, b"good\n");
+    assert_eq!(
+        transport
+            .run(&["echo", "good"], b"", LIMIT)
+            .expect("it runs")
+            .out,
+        b"good\n"
+    );
     transport.close();
 }
 
@@ -390,10 +647,28 @@ fn the_users_own_settings_for_shells_are_not_in_the_way() {
 fn a_shell_on_the_terminal_uses_the_same_connection() {
     let far = Far::start();
     far.transport.connect(false).expect("it is there");
-    let words = far.transport.interactive(&["sh", "-c", "echo \"it's $1\"; test -t 0 || exit 4", "sh", "a b"]).expect("words");
+    let words = far
+        .transport
+        .interactive(&[
+            "sh",
+            "-c",
+            "echo \"it's $1\"; test -t 0 || exit 4",
+            "sh",
+            "a b",
+        ])
+        .expect("words");
     // `script` is a terminal for it.
-    let words: Vec<&str> = words.iter().map(|word| word.to_str().expect("text")).collect();
-    let output = Command::new("script").args(["-qec", &quote::line(&words), "/dev/null"]).output().expect("it runs");
-    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("it's a b"), "{output:?}");
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| word.to_str().expect("text"))
+        .collect();
+    let output = Command::new("script")
+        .args(["-qec", &quote::line(&words), "/dev/null"])
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success() && String::from_utf8_lossy(&output.stdout).contains("it's a b"),
+        "{output:?}"
+    );
     assert_eq!(far.sshd.authentications(), 1);
 }

@@ -12,7 +12,9 @@ use towline_core::template;
 use towline_core::token::TOKEN_NAME;
 use towline_core::{Error, Result, RunId};
 use towline_snapshot::digest::Digest;
-use towline_wire::runner::{Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Variables};
+use towline_wire::runner::{
+    Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Variables,
+};
 
 /// Where things of a run lie on the machine that carries it.
 #[derive(Debug, Clone)]
@@ -58,7 +60,10 @@ pub struct Given<'a> {
 
 impl Given<'_> {
     fn place(&self, name: &str) -> Option<&str> {
-        self.io.iter().find(|(known, _)| known == name).map(|(_, place)| place.as_str())
+        self.io
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, place)| place.as_str())
     }
 }
 
@@ -68,12 +73,40 @@ const AT_IO: &str = "io:";
 pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     let resolved = wanted.resolved;
     let data = data_of(&wanted)?;
-    let given = || resolved.io.iter().filter_map(|io| Some((io, wanted.given.place(&io.name)?)));
-    let io = || data.iter().flat_map(|data| &data.io).map(|order| (&order.io, order.place.as_str())).chain(given());
+    let given = || {
+        resolved
+            .io
+            .iter()
+            .filter_map(|io| Some((io, wanted.given.place(&io.name)?)))
+    };
+    let io = || {
+        data.iter()
+            .flat_map(|data| &data.io)
+            .map(|order| (&order.io, order.place.as_str()))
+            .chain(given())
+    };
     let places: Vec<(&str, &str)> = io().map(|(io, place)| (io.name.as_str(), place)).collect();
-    let tokens = || wanted.secrets.0.iter().filter(|(name, _)| name.starts_with(TOKEN_NAME)).map(|(name, value)| (name.as_str(), value.expose()));
-    let values = || wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(places.iter().copied()).chain(tokens());
-    let value_of = |wanted: &str| values().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let tokens = || {
+        wanted
+            .secrets
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with(TOKEN_NAME))
+            .map(|(name, value)| (name.as_str(), value.expose()))
+    };
+    let values = || {
+        wanted
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .chain(places.iter().copied())
+            .chain(tokens())
+    };
+    let value_of = |wanted: &str| {
+        values()
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| value)
+    };
     let known: Vec<&str> = values().map(|(name, _)| name).collect();
     let fill = |text: &str| template::fill(text, value_of, &known);
     let mut variables = own_variables(resolved, wanted.secrets)?;
@@ -83,7 +116,10 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     for (io, place) in io() {
         variables.insert(io.variable(), place.to_owned());
     }
-    let copy = data.as_ref().and_then(|data| data.copy.as_ref()).map(|copy| copy.place.as_str());
+    let copy = data
+        .as_ref()
+        .and_then(|data| data.copy.as_ref())
+        .map(|copy| copy.place.as_str());
     if let Some(copy) = wanted.given.copy.or(copy) {
         variables.insert("TOW_COPY_DIR".to_owned(), copy.to_owned());
     }
@@ -96,7 +132,11 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         attempt: wanted.attempt,
         shape: resolved.shape.clone(),
         program: resolved.program.try_map(fill)?,
-        setup: resolved.setup.iter().map(|line| fill(line)).collect::<Result<_>>()?,
+        setup: resolved
+            .setup
+            .iter()
+            .map(|line| fill(line))
+            .collect::<Result<_>>()?,
         workdir,
         umask: resolved.umask,
         limits: resolved.limits.clone(),
@@ -113,40 +153,75 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         intent_is_durable: wanted.intent_is_durable,
         gang: None,
         signals_reach_all: false,
-        scripts_hold_tokens: wanted.secrets.0.keys().any(|name| name.starts_with(TOKEN_NAME)),
+        scripts_hold_tokens: wanted
+            .secrets
+            .0
+            .keys()
+            .any(|name| name.starts_with(TOKEN_NAME)),
     })
 }
 
 /// The submitter's variables and the secrets among them.
 fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<String, String>> {
     // The shell's own variables, PATH among them, mean nothing inside an image.
-    let mut variables: BTreeMap<String, String> = if resolved.container.is_some() { BTreeMap::new() } else { resolved.inherited.clone() };
-    if let Some(missing) = resolved.secrets.iter().find(|name| !secrets.0.contains_key(*name)) {
-        return Err(Error::refused(format!("the value of the secret `{missing}` is gone; submit again")));
+    let mut variables: BTreeMap<String, String> = if resolved.container.is_some() {
+        BTreeMap::new()
+    } else {
+        resolved.inherited.clone()
+    };
+    if let Some(missing) = resolved
+        .secrets
+        .iter()
+        .find(|name| !secrets.0.contains_key(*name))
+    {
+        return Err(Error::refused(format!(
+            "the value of the secret `{missing}` is gone; submit again"
+        )));
     }
-    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(TOKEN_NAME));
+    let own = secrets
+        .0
+        .iter()
+        .filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(TOKEN_NAME));
     variables.extend(own.map(|(name, value)| (name.clone(), value.expose().to_owned())));
     Ok(variables)
 }
 
 fn text(path: PathBuf) -> Result<String> {
-    path.into_os_string().into_string().map_err(|path| Error::refused(format!("{} has a name that is not UTF-8", path.to_string_lossy())))
+    path.into_os_string().into_string().map_err(|path| {
+        Error::refused(format!(
+            "{} has a name that is not UTF-8",
+            path.to_string_lossy()
+        ))
+    })
 }
 
 /// What is laid out for a run, and where it starts: in its own tree, or in the folder itself.
 fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
-    let Some(code) = &wanted.resolved.code else { return Ok((None, wanted.resolved.workdir.clone())) };
+    let Some(code) = &wanted.resolved.code else {
+        return Ok((None, wanted.resolved.workdir.clone()));
+    };
     let target = wanted.grounds.run.join("code");
     let order = CodeOrder {
-        snapshot: code.snapshot.clone().ok_or_else(|| Error::bug("the plan names no snapshot"))?,
+        snapshot: code
+            .snapshot
+            .clone()
+            .ok_or_else(|| Error::bug("the plan names no snapshot"))?,
         store: text(wanted.grounds.snapshots.clone())?,
         target: text(target.clone())?,
         root: code.root.clone(),
         links: code.links.clone(),
-        mapped: code.mapped.iter().filter_map(|(name, place)| Some((name.clone(), place_of(place, &wanted.given)?))).collect(),
+        mapped: code
+            .mapped
+            .iter()
+            .filter_map(|(name, place)| Some((name.clone(), place_of(place, &wanted.given)?)))
+            .collect(),
     };
     // An empty part would leave a slash at the end.
-    let workdir = if code.workdir.is_empty() { target } else { target.join(&code.workdir) };
+    let workdir = if code.workdir.is_empty() {
+        target
+    } else {
+        target.join(&code.workdir)
+    };
     Ok((Some(order), text(workdir)?))
 }
 
@@ -161,18 +236,44 @@ fn place_of(mapped: &str, given: &Given<'_>) -> Option<String> {
 /// What is brought, mounted and collected for a run, and where it lies.
 fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     let resolved = wanted.resolved;
-    let io: Vec<&IoPlan> = resolved.io.iter().filter(|io| wanted.given.place(&io.name).is_none()).collect();
-    let copy = resolved.copy.as_ref().filter(|_| wanted.given.copy.is_none());
+    let io: Vec<&IoPlan> = resolved
+        .io
+        .iter()
+        .filter(|io| wanted.given.place(&io.name).is_none())
+        .collect();
+    let copy = resolved
+        .copy
+        .as_ref()
+        .filter(|_| wanted.given.copy.is_none());
     if io.is_empty() && copy.is_none() {
         return Ok(None);
     }
-    let folder = |mode: IoMode| if mode == IoMode::Mount { wanted.grounds.mounts.clone() } else { wanted.grounds.run.join("io") };
-    let order = |io: &IoPlan| Ok(IoOrder { io: io.clone(), place: text(folder(io.mode).join(&io.name))? });
+    let folder = |mode: IoMode| {
+        if mode == IoMode::Mount {
+            wanted.grounds.mounts.clone()
+        } else {
+            wanted.grounds.run.join("io")
+        }
+    };
+    let order = |io: &IoPlan| {
+        Ok(IoOrder {
+            io: io.clone(),
+            place: text(folder(io.mode).join(&io.name))?,
+        })
+    };
     let copy = copy.map(|copy| {
         let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
-        Ok::<_, Error>(CopyOrder { copy: copy.clone(), place: text(wanted.grounds.copies.join(Digest::of(&name).short()))? })
+        Ok::<_, Error>(CopyOrder {
+            copy: copy.clone(),
+            place: text(wanted.grounds.copies.join(Digest::of(&name).short()))?,
+        })
     });
-    let stores = wanted.secrets.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(STORE_SECRET)?.to_owned(), value.expose().to_owned())));
+    let stores = wanted.secrets.0.iter().filter_map(|(name, value)| {
+        Some((
+            name.strip_prefix(STORE_SECRET)?.to_owned(),
+            value.expose().to_owned(),
+        ))
+    });
     Ok(Some(DataOrder {
         io: io.into_iter().map(order).collect::<Result<_>>()?,
         copy: copy.transpose()?,
@@ -186,16 +287,37 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
 /// Inside, a run sees its own folder, its code, and where what is linked leads to.
 fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<ContainerOrder>> {
     let resolved = wanted.resolved;
-    let Some(container) = &resolved.container else { return Ok(None) };
+    let Some(container) = &resolved.container else {
+        return Ok(None);
+    };
     let own = text(wanted.grounds.run.clone())?;
-    let code = resolved.code.as_ref().map_or_else(|| resolved.workdir.clone(), |code| code.root.clone());
-    let folders = data.iter().flat_map(|data| &data.io).filter(|order| order.io.store.datastore.kind == "folder");
-    let copy = data.and_then(|data| data.copy.as_ref()).map(|copy| copy.place.clone());
-    let mapped = resolved.code.iter().flat_map(|code| code.mapped.values().cloned());
+    let code = resolved
+        .code
+        .as_ref()
+        .map_or_else(|| resolved.workdir.clone(), |code| code.root.clone());
+    let folders = data
+        .iter()
+        .flat_map(|data| &data.io)
+        .filter(|order| order.io.store.datastore.kind == "folder");
+    let copy = data
+        .and_then(|data| data.copy.as_ref())
+        .map(|copy| copy.place.clone());
+    let mapped = resolved
+        .code
+        .iter()
+        .flat_map(|code| code.mapped.values().cloned());
     // The folder may be gone by now; frozen code does not need it.
-    let elsewhere = folders.filter_map(|order| order.io.store.datastore.path.clone()).chain([code]).chain(mapped).filter(|folder| Path::new(folder).is_dir());
+    let elsewhere = folders
+        .filter_map(|order| order.io.store.datastore.path.clone())
+        .chain([code])
+        .chain(mapped)
+        .filter(|folder| Path::new(folder).is_dir());
     let binds: BTreeSet<String> = [own].into_iter().chain(elsewhere).chain(copy).collect();
-    Ok(Some(ContainerOrder { container: container.clone(), binds: binds.into_iter().collect(), variables: Variables(resolved.inherited.clone()) }))
+    Ok(Some(ContainerOrder {
+        container: container.clone(),
+        binds: binds.into_iter().collect(),
+        variables: Variables(resolved.inherited.clone()),
+    }))
 }
 
 /// The submitter's shell names its own folder; the run has another.
@@ -207,7 +329,11 @@ fn move_into(variables: &mut BTreeMap<String, String>, code: &CodeOrder, workdir
     // Python looks there before anywhere else: the frozen modules, not today's.
     if let Some(path) = variables.get_mut("PYTHONPATH") {
         let moved = |entry: &str| match Path::new(entry).strip_prefix(&code.root) {
-            Ok(below) if Path::new(entry).is_absolute() => Path::new(&code.target).join(below).to_string_lossy().trim_end_matches('/').to_owned(),
+            Ok(below) if Path::new(entry).is_absolute() => Path::new(&code.target)
+                .join(below)
+                .to_string_lossy()
+                .trim_end_matches('/')
+                .to_owned(),
             _ => entry.to_owned(),
         };
         *path = path.split(':').map(moved).collect::<Vec<_>>().join(":");

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
 use towline_core::time::Moment;
-use towline_host::process::{ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap, terminate, terminate_group};
+use towline_host::process::{
+    ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap, terminate,
+    terminate_group,
+};
 use towline_wire::runner::{Assignment, Stop};
 
 /// How long what the ranks left behind may take to leave by itself.
@@ -81,7 +84,8 @@ pub(crate) struct Attempt {
     held_until: Option<Instant>,
     /// What the kernel had killed before it, where the cluster limits our memory.
     kills_before: u64,
-    /// Processes that have had their SIGTERM, with their starts: a program may take a second one as an order to leave at once.
+    /// Processes that have had their SIGTERM, with their starts: a program may take a second one as
+    /// an order to leave at once.
     told: Vec<(i32, u64)>,
     /// Grows while stragglers are waited for: they have no descriptor to watch.
     pause: Duration,
@@ -90,7 +94,9 @@ pub(crate) struct Attempt {
 /// All that descends from this runner.
 fn below_us() -> impl Iterator<Item = (i32, ProcessFacts)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    descendants(own).into_iter().filter_map(|pid| Some((pid, facts(pid)?)))
+    descendants(own)
+        .into_iter()
+        .filter_map(|pid| Some((pid, facts(pid)?)))
 }
 
 impl Attempt {
@@ -103,8 +109,13 @@ impl Attempt {
             // The cluster that gave us the node enforces what it gave.
             Some(_) if assignment.gang.is_some() => Vec::new(),
             // One room for all of it.
-            Some(bytes) if is_inside(&assignment) => group(0, bytes * u64::from(nodes)).into_iter().collect(),
-            Some(bytes) => (0..nodes).map(|node| group(node, bytes)).collect::<Option<Vec<_>>>().unwrap_or_default(),
+            Some(bytes) if is_inside(&assignment) => {
+                group(0, bytes * u64::from(nodes)).into_iter().collect()
+            }
+            Some(bytes) => (0..nodes)
+                .map(|node| group(node, bytes))
+                .collect::<Option<Vec<_>>>()
+                .unwrap_or_default(),
         };
         let (hosts, port) = match &assignment.gang {
             Some(place) => (place.hosts.clone(), place.port),
@@ -125,9 +136,15 @@ impl Attempt {
             ending: None,
             kill_at: None,
             began: None,
-            time_limit: assignment.time.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+            time_limit: assignment
+                .time
+                .map(|seconds| Instant::now() + Duration::from_secs(seconds)),
             held_until: None,
-            kills_before: if assignment.gang.is_some() { kernel_kills() } else { 0 },
+            kills_before: if assignment.gang.is_some() {
+                kernel_kills()
+            } else {
+                0
+            },
             told: Vec::new(),
             pause: Duration::from_millis(1),
             assignment,
@@ -136,8 +153,12 @@ impl Attempt {
 
     /// Lays the code out, if there is any to lay out; then set-up, then the ranks.
     pub(crate) fn begin(&mut self) -> Change {
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(self.assignment.umask & 0o777));
-        let Some(order) = self.assignment.code.clone() else { return self.bring_data() };
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(
+            self.assignment.umask & 0o777,
+        ));
+        let Some(order) = self.assignment.code.clone() else {
+            return self.bring_data();
+        };
         match Layout::begin(order, self.assignment.attempt) {
             Ok(layout) => {
                 self.layout = Some(layout);
@@ -163,7 +184,8 @@ impl Attempt {
     }
 
     fn not_started(&mut self, why: &str) -> Change {
-        self.ending.get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
+        self.ending
+            .get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
         self.stage = Stage::CleanUp;
         self.wake()
     }
@@ -187,12 +209,23 @@ impl Attempt {
 
     /// What wakes us, beside the clock and the daemon.
     pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let processes = self.processes.iter().filter_map(|process| process.watch.as_ref().map(AsFd::as_fd));
-        processes.chain(self.layout.as_ref().map(Layout::watch)).chain(self.data.iter().flat_map(DataProcess::watches))
+        let processes = self
+            .processes
+            .iter()
+            .filter_map(|process| process.watch.as_ref().map(AsFd::as_fd));
+        processes
+            .chain(self.layout.as_ref().map(Layout::watch))
+            .chain(self.data.iter().flat_map(DataProcess::watches))
     }
 
     fn launch(&self) -> Launch<'_> {
-        Launch { assignment: &self.assignment, folder: &self.folder, hosts: &self.hosts, port: self.port, memory: &self.memory }
+        Launch {
+            assignment: &self.assignment,
+            folder: &self.folder,
+            hosts: &self.hosts,
+            port: self.port,
+            memory: &self.memory,
+        }
     }
 
     fn start_ranks(&mut self) -> Change {
@@ -214,14 +247,21 @@ impl Attempt {
                 self.ending.get_or_insert(ending);
                 self.stage = Stage::CleanUp;
                 // The data process waits for us to say that it is over.
-                if self.data.is_some() { self.finish() } else { self.wake() }
+                if self.data.is_some() {
+                    self.finish()
+                } else {
+                    self.wake()
+                }
             }
         }
     }
 
     /// The ending, once [`Change::Done`] or [`Change::Held`] was told.
     pub(crate) fn ending(&self) -> Ending {
-        self.ending.clone().unwrap_or_else(Ending::success).with_uncollected(self.uncollected())
+        self.ending
+            .clone()
+            .unwrap_or_else(Ending::success)
+            .with_uncollected(self.uncollected())
     }
 
     /// Ends the attempt from outside: SIGTERM now, SIGKILL after the grace.
@@ -232,7 +272,9 @@ impl Attempt {
     /// The same, where every process has had its SIGTERM from somebody else.
     pub(crate) fn stop_told(&mut self, why: Stop) {
         // One that began while the others were told may have been missed; better twice than never.
-        let is_young = self.began.is_some_and(|moment| moment.elapsed() < Duration::from_secs(1));
+        let is_young = self
+            .began
+            .is_some_and(|moment| moment.elapsed() < Duration::from_secs(1));
         self.end(why, !is_young && self.assignment.container.is_none());
     }
 
@@ -247,7 +289,10 @@ impl Attempt {
             Stop::Preempted => Cause::Preempted,
         };
         // A user's wish outranks a preemption that is under way.
-        let replace = matches!(self.ending.as_ref().and_then(|ending| ending.cause), None | Some(Cause::Preempted));
+        let replace = matches!(
+            self.ending.as_ref().and_then(|ending| ending.cause),
+            None | Some(Cause::Preempted)
+        );
         if replace && cause != Cause::Preempted || self.ending.is_none() {
             self.ending = Some(Ending::cause(cause));
         }
@@ -260,10 +305,23 @@ impl Attempt {
             return;
         }
         // A runtime takes its own time to pass the word on and to clear away.
-        let slack = if self.stage == Stage::Inside { CONTAINER_SLACK } else { Duration::ZERO };
-        self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
-        let groups: Vec<i32> = self.processes.iter().filter(|process| process.status.is_none()).map(|process| process.pid).collect();
-        self.told = below_us().filter(|(_, facts)| is_told || groups.contains(&facts.group)).map(|(pid, facts)| (pid, facts.started)).collect();
+        let slack = if self.stage == Stage::Inside {
+            CONTAINER_SLACK
+        } else {
+            Duration::ZERO
+        };
+        self.kill_at =
+            Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
+        let groups: Vec<i32> = self
+            .processes
+            .iter()
+            .filter(|process| process.status.is_none())
+            .map(|process| process.pid)
+            .collect();
+        self.told = below_us()
+            .filter(|(_, facts)| is_told || groups.contains(&facts.group))
+            .map(|(pid, facts)| (pid, facts.started))
+            .collect();
         if !is_told {
             groups.into_iter().for_each(terminate_group);
         }
@@ -275,11 +333,20 @@ impl Attempt {
         let moments = match self.stage {
             Stage::CleanUp => return self.pause,
             Stage::Held => [self.held_until, None],
-            _ => [self.kill_at, self.time_limit.filter(|_| self.ending.is_none())],
+            _ => [
+                self.kill_at,
+                self.time_limit.filter(|_| self.ending.is_none()),
+            ],
         };
-        let soonest = moments.into_iter().flatten().min().map(|moment| moment.saturating_duration_since(now).max(Duration::from_millis(5)));
+        let soonest = moments.into_iter().flatten().min().map(|moment| {
+            moment
+                .saturating_duration_since(now)
+                .max(Duration::from_millis(5))
+        });
         // Orphans that fell to us are collected at least every second.
-        soonest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1))
+        soonest
+            .unwrap_or(Duration::from_secs(1))
+            .min(Duration::from_secs(1))
     }
 
     /// Looks at everything that may have happened.
@@ -289,7 +356,10 @@ impl Attempt {
         }
         let now = Instant::now();
         let childless = self.reap_all();
-        if self.ending.is_none() && self.time_limit.is_some_and(|limit| now >= limit) && !matches!(self.stage, Stage::CleanUp | Stage::Collecting) {
+        if self.ending.is_none()
+            && self.time_limit.is_some_and(|limit| now >= limit)
+            && !matches!(self.stage, Stage::CleanUp | Stage::Collecting)
+        {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
             self.terminate(false);
         }
@@ -315,7 +385,13 @@ impl Attempt {
                 self.pause = (self.pause * 2).min(Duration::from_millis(50));
                 Change::Nothing
             }
-            _ if self.processes.iter().any(|process| process.status.is_none()) => Change::Nothing,
+            _ if self
+                .processes
+                .iter()
+                .any(|process| process.status.is_none()) =>
+            {
+                Change::Nothing
+            }
             Stage::SetUp if self.ending.is_none() => self.start_ranks(),
             // The runner inside leaves nothing behind; only the data process is below us.
             Stage::Inside if self.data.is_some() && self.left_an_ending => self.finish(),
@@ -348,7 +424,9 @@ impl Attempt {
     fn end_stragglers(&mut self) {
         self.stage = Stage::CleanUp;
         // A program behind a shell outlives it, and has had its SIGTERM with it.
-        for (pid, _) in below_us().filter(|(pid, facts)| !self.told.contains(&(*pid, facts.started))) {
+        for (pid, _) in
+            below_us().filter(|(pid, facts)| !self.told.contains(&(*pid, facts.started)))
+        {
             terminate(pid);
         }
         self.kill_at.get_or_insert(Instant::now() + STRAGGLER_GRACE);
@@ -375,13 +453,23 @@ impl Attempt {
         }
         let failed = matches!(
             self.ending().cause,
-            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull | Cause::Data)
+            Some(
+                Cause::ExitCode
+                    | Cause::Signal
+                    | Cause::OutOfMemory
+                    | Cause::SetUp
+                    | Cause::NotStarted
+                    | Cause::ImagePull
+                    | Cause::Data
+            )
         );
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {
                 self.stage = Stage::Held;
                 self.held_until = Some(Instant::now() + Duration::from_secs(seconds));
-                Change::Held { until: towline_host::clock::now().plus_millis(seconds * 1000) }
+                Change::Held {
+                    until: towline_host::clock::now().plus_millis(seconds * 1000),
+                }
             }
             _ => {
                 self.stage = Stage::Done;
@@ -391,7 +479,10 @@ impl Attempt {
     }
 
     fn wake_held(&mut self) -> Change {
-        if self.held_until.is_some_and(|moment| Instant::now() >= moment) {
+        if self
+            .held_until
+            .is_some_and(|moment| Instant::now() >= moment)
+        {
             self.stage = Stage::Done;
             return Change::Done;
         }

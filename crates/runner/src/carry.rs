@@ -23,22 +23,41 @@ const RUNS_PER_RUNNER: usize = 2_000;
 /// Runs in the runners' folder, below its guard.
 pub fn runner_main(name: &str) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
-    // Everything we start is born in this net; should we and our guard be killed, the next daemon pulls it.
+    // Everything we start is born in this net; should we and our guard be killed, the next daemon
+    // pulls it.
     let group = towline_host::cgroup::enter(name);
     if let Some(group) = &group {
-        fs::write(format!("{name}.cgroup"), group.as_os_str().as_encoded_bytes())?;
+        fs::write(
+            format!("{name}.cgroup"),
+            group.as_os_str().as_encoded_bytes(),
+        )?;
     }
     let control = Control::from_stdin()?;
     let journal = Journal::from_descriptor(rustix::stdio::stdout())?;
     // Ranks must not hold the control socket or the journal's lock.
-    let null = fs::File::options().read(true).write(true).open("/dev/null")?;
+    let null = fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     let listener = towline_host::socket::bind(".".as_ref(), &format!("{name}.sock"))?;
     listener.set_nonblocking(true)?;
-    let runs = std::env::current_dir()?.parent().map(|state| state.join("runs")).unwrap_or_default();
-    let mut runner =
-        Runner { name: name.to_owned(), group, runs, control: Some(control), listener, journal, attempt: None, begun: HashSet::new(), retire: false };
+    let runs = std::env::current_dir()?
+        .parent()
+        .map(|state| state.join("runs"))
+        .unwrap_or_default();
+    let mut runner = Runner {
+        name: name.to_owned(),
+        group,
+        runs,
+        control: Some(control),
+        listener,
+        journal,
+        attempt: None,
+        begun: HashSet::new(),
+        retire: false,
+    };
     runner.hello();
     let result = runner.serve();
     let _ = fs::remove_file(format!("{name}.sock"));
@@ -63,7 +82,9 @@ impl Runner {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.messages()?;
-            if self.attempt.is_none() && (self.retire || self.control.is_none() || self.begun.len() >= RUNS_PER_RUNNER) {
+            if self.attempt.is_none()
+                && (self.retire || self.control.is_none() || self.begun.len() >= RUNS_PER_RUNNER)
+            {
                 return Ok(());
             }
             self.wait()?;
@@ -82,7 +103,11 @@ impl Runner {
         }
         let timeout = self.attempt.as_ref().map(Attempt::timeout);
         if let Some(attempt) = &self.attempt {
-            descriptors.extend(attempt.watches().map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
+            descriptors.extend(
+                attempt
+                    .watches()
+                    .map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)),
+            );
         }
         let timeout = timeout.map(timespec);
         match poll(&mut descriptors, timeout.as_ref()) {
@@ -92,7 +117,12 @@ impl Runner {
         let called = !descriptors[0].revents().is_empty();
         let spoken = self.control.is_some() && !descriptors[1].revents().is_empty();
         drop(descriptors);
-        if spoken && !self.control.as_mut().is_some_and(|control| control.fill().unwrap_or(false)) {
+        if spoken
+            && !self
+                .control
+                .as_mut()
+                .is_some_and(|control| control.fill().unwrap_or(false))
+        {
             self.control = None;
         }
         if called && let Ok((stream, _)) = self.listener.accept() {
@@ -103,8 +133,14 @@ impl Runner {
     }
 
     fn hello(&mut self) {
-        let carrying = self.attempt.as_ref().map(|attempt| (attempt.assignment.run.clone(), attempt.assignment.attempt));
-        self.tell(&FromRunner::Hello { runner: self.name.clone(), carrying });
+        let carrying = self
+            .attempt
+            .as_ref()
+            .map(|attempt| (attempt.assignment.run.clone(), attempt.assignment.attempt));
+        self.tell(&FromRunner::Hello {
+            runner: self.name.clone(),
+            carrying,
+        });
     }
 
     /// A daemon that does not hear reads the journal later.
@@ -118,9 +154,13 @@ impl Runner {
 
     fn messages(&mut self) -> io::Result<()> {
         loop {
-            let Some(control) = &mut self.control else { return Ok(()) };
+            let Some(control) = &mut self.control else {
+                return Ok(());
+            };
             match control.waiting() {
-                Ok(Some(ToRunner::Start(assignment))) if self.may_begin(&assignment) => self.start(*assignment)?,
+                Ok(Some(ToRunner::Start(assignment))) if self.may_begin(&assignment) => {
+                    self.start(*assignment)?
+                }
                 Ok(Some(ToRunner::Stop { run, attempt, why })) => {
                     crash::pass("runner.cancel.received");
                     if let Some(current) = &mut self.attempt
@@ -141,22 +181,31 @@ impl Runner {
     }
 
     fn may_begin(&self, assignment: &Assignment) -> bool {
-        self.attempt.is_none() && !self.begun.contains(&(assignment.run.clone(), assignment.attempt))
+        self.attempt.is_none()
+            && !self
+                .begun
+                .contains(&(assignment.run.clone(), assignment.attempt))
     }
 
-    /// Claims an attempt and begins it. One that cannot be claimed goes back to the daemon: nothing of it has begun.
+    /// Claims an attempt and begins it. One that cannot be claimed goes back to the daemon: nothing
+    /// of it has begun.
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
         let folder = match self.claim(&assignment) {
             Ok(folder) => folder,
             Err(error) => {
                 let why = format!("the folder of its run cannot be written: {error}");
-                self.tell(&FromRunner::Unclaimed { run: assignment.run, attempt: assignment.attempt, why });
+                self.tell(&FromRunner::Unclaimed {
+                    run: assignment.run,
+                    attempt: assignment.attempt,
+                    why,
+                });
                 return Ok(());
             }
         };
         crash::pass("runner.claimed");
-        self.begun.insert((assignment.run.clone(), assignment.attempt));
+        self.begun
+            .insert((assignment.run.clone(), assignment.attempt));
         let mut current = Attempt::new(assignment, &folder, &self.name);
         let change = current.begin();
         self.attempt = Some(current);
@@ -169,8 +218,17 @@ impl Runner {
     fn claim(&mut self, assignment: &Assignment) -> io::Result<PathBuf> {
         let folder = self.folder(&assignment.run)?;
         self.journal.reserve()?;
-        let (run, attempt, gpus) = (assignment.run.clone(), assignment.attempt, assignment.gpus.concat());
-        let claim = JournalRecord::Claim { run, attempt, at: towline_host::clock::now(), gpus };
+        let (run, attempt, gpus) = (
+            assignment.run.clone(),
+            assignment.attempt,
+            assignment.gpus.concat(),
+        );
+        let claim = JournalRecord::Claim {
+            run,
+            attempt,
+            at: towline_host::clock::now(),
+            gpus,
+        };
         self.journal.append(&claim, !assignment.intent_is_durable)?;
         Ok(folder)
     }
@@ -197,8 +255,18 @@ impl Runner {
         let Some(current) = &self.attempt else { return };
         let (run, attempt) = (current.assignment.run.clone(), current.assignment.attempt);
         let at = towline_host::clock::now();
-        let processes = current.processes.iter().map(|process| (process.pid, towline_host::process::facts(process.pid).map_or(0, |facts| facts.started)));
-        let record = JournalRecord::Started { run: run.clone(), attempt, at, processes: processes.collect() };
+        let processes = current.processes.iter().map(|process| {
+            (
+                process.pid,
+                towline_host::process::facts(process.pid).map_or(0, |facts| facts.started),
+            )
+        });
+        let record = JournalRecord::Started {
+            run: run.clone(),
+            attempt,
+            at,
+            processes: processes.collect(),
+        };
         // Not synced: it helps to find orphans after a kill, not after a power cut.
         let _ = self.journal.append(&record, false);
         self.tell(&FromRunner::Started { run, attempt, at });
@@ -207,25 +275,61 @@ impl Runner {
 
     fn held(&mut self, until: towline_core::time::Moment) {
         let Some(current) = &self.attempt else { return };
-        let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
-        // It only tells our guard what the ending was, should we be killed while the nodes are kept.
-        let _ = self.journal.append(&JournalRecord::Held { run: run.clone(), attempt, until, ending: ending.clone() }, true);
-        self.tell(&FromRunner::Held { run, attempt, until, ending });
+        let (run, attempt, ending) = (
+            current.assignment.run.clone(),
+            current.assignment.attempt,
+            current.ending(),
+        );
+        // It only tells our guard what the ending was, should we be killed while the nodes are
+        // kept.
+        let _ = self.journal.append(
+            &JournalRecord::Held {
+                run: run.clone(),
+                attempt,
+                until,
+                ending: ending.clone(),
+            },
+            true,
+        );
+        self.tell(&FromRunner::Held {
+            run,
+            attempt,
+            until,
+            ending,
+        });
     }
 
     /// The end record is on disk before anybody hears of it.
     fn end(&mut self) -> io::Result<()> {
-        let Some(current) = self.attempt.take() else { return Ok(()) };
-        let (run, attempt, ending) = (current.assignment.run.clone(), current.assignment.attempt, current.ending());
+        let Some(current) = self.attempt.take() else {
+            return Ok(());
+        };
+        let (run, attempt, ending) = (
+            current.assignment.run.clone(),
+            current.assignment.attempt,
+            current.ending(),
+        );
         let at = towline_host::clock::now();
         crash::pass("runner.end.before");
-        self.journal.append_end(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
+        self.journal.append_end(&JournalRecord::End {
+            run: run.clone(),
+            attempt,
+            at,
+            ending: ending.clone(),
+        })?;
         crash::pass("runner.end.written");
-        self.tell(&FromRunner::Ended { run, attempt, at, ending });
+        self.tell(&FromRunner::Ended {
+            run,
+            attempt,
+            at,
+            ending,
+        });
         crash::pass("runner.end.sent");
         if self.control.is_none() {
             // The daemon is nobody's to end with us: it is born outside the net.
-            self.group.iter().for_each(|group| towline_host::cgroup::leave(group));
+            self.group
+                .iter()
+                .for_each(|group| towline_host::cgroup::leave(group));
             start_daemon_if_gone();
         }
         Ok(())
@@ -233,5 +337,8 @@ impl Runner {
 }
 
 pub(crate) fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(duration.subsec_nanos()) }
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }

@@ -1,4 +1,5 @@
-//! The code of an attempt: laid out beside the runner's own work, so that a stop is heard meanwhile.
+//! The code of an attempt: laid out beside the runner's own work, so that a stop is heard
+//! meanwhile.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::fs;
@@ -43,10 +44,12 @@ impl Layout {
         let bell = Bell(done.try_clone()?);
         let stop = Arc::new(AtomicBool::new(false));
         let heard = stop.clone();
-        let thread = std::thread::Builder::new().name("layout".into()).spawn(move || {
-            let _bell = bell;
-            prepare(&order, attempt, &heard)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("layout".into())
+            .spawn(move || {
+                let _bell = bell;
+                prepare(&order, attempt, &heard)
+            })?;
         Ok(Self { done, stop, thread })
     }
 
@@ -63,27 +66,38 @@ impl Layout {
     }
 
     pub(crate) fn finish(self) -> Result<()> {
-        self.thread.join().unwrap_or_else(|_| Err(Error::bug("the layout of the code broke down")))
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(Error::bug("the layout of the code broke down")))
     }
 }
 
 /// A fresh tree for the first attempt; for a later one the same tree, its code as it was.
 fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     crash::pass("runner.layout.before");
-    let id = Digest::parse(&order.snapshot).ok_or_else(|| Error::bug(format!("`{}` names no snapshot", order.snapshot)))?;
+    let id = Digest::parse(&order.snapshot)
+        .ok_or_else(|| Error::bug(format!("`{}` names no snapshot", order.snapshot)))?;
     let store = FolderStore::new(&order.store);
     let target = Path::new(&order.target);
     let root = read_root(&store, &id)?;
     let there = target.symlink_metadata().ok();
     if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
         // The last attempt put something else in its place: that is kept, and never followed.
-        let failed = |error| Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error);
+        let failed = |error| {
+            Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error)
+        };
         let aside = target.with_file_name("changed");
         fs::create_dir_all(&aside).map_err(failed)?;
-        fs::rename(target, aside.join(format!("attempt-{}.code", attempt.saturating_sub(1)))).map_err(failed)?;
+        fs::rename(
+            target,
+            aside.join(format!("attempt-{}.code", attempt.saturating_sub(1))),
+        )
+        .map_err(failed)?;
     }
     if there.is_some_and(|meta| meta.is_dir()) {
-        let aside = target.with_file_name("changed").join(format!("attempt-{}", attempt.saturating_sub(1)));
+        let aside = target
+            .with_file_name("changed")
+            .join(format!("attempt-{}", attempt.saturating_sub(1)));
         renew(&root, &store, target, &aside, stop)?;
     } else {
         remove_parts(target);
@@ -101,9 +115,15 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
 
 /// What a runner that was killed left half laid out.
 fn remove_parts(target: &Path) {
-    let Some((folder, name)) = target.parent().zip(target.file_name()) else { return };
+    let Some((folder, name)) = target.parent().zip(target.file_name()) else {
+        return;
+    };
     let start = format!(".{}.part-", name.to_string_lossy());
-    let parts = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&start));
+    let parts = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start));
     for part in parts.map(|entry| entry.path()).collect::<Vec<PathBuf>>() {
         let _ = towline_host::filesystem::remove_tree(&part);
     }

@@ -16,17 +16,45 @@ pub(crate) struct User {
 }
 
 /// The words after the runtime's program.
-pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &str, program: &str, user: User) -> Vec<String> {
+pub(crate) fn words(
+    order: &ContainerOrder,
+    assignment: &Assignment,
+    folder: &str,
+    program: &str,
+    user: User,
+) -> Vec<String> {
     let container = &order.container;
     let mut words: Vec<String> = Vec::new();
     let gpus: Vec<u32> = assignment.gpus.concat();
     match container.runtime {
         Runtime::Podman | Runtime::Docker => {
-            words.extend(["run", "--rm", "-i", "--network", "host", "--ipc", "host", "--security-opt", "label=disable"].map(str::to_owned));
-            words.extend(["--name".to_owned(), name(assignment), "--workdir".to_owned(), "/".to_owned()]);
+            words.extend(
+                [
+                    "run",
+                    "--rm",
+                    "-i",
+                    "--network",
+                    "host",
+                    "--ipc",
+                    "host",
+                    "--security-opt",
+                    "label=disable",
+                ]
+                .map(str::to_owned),
+            );
+            words.extend([
+                "--name".to_owned(),
+                name(assignment),
+                "--workdir".to_owned(),
+                "/".to_owned(),
+            ]);
             if container.runtime == Runtime::Podman {
                 // What it takes counts where we count, and ends with us.
-                if !container.options.iter().any(|option| option.starts_with("--cgroups")) {
+                if !container
+                    .options
+                    .iter()
+                    .any(|option| option.starts_with("--cgroups"))
+                {
                     words.push("--cgroups=disabled".to_owned());
                 }
                 if user.user != 0 {
@@ -39,7 +67,12 @@ pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &st
             for bind in &order.binds {
                 words.extend(["--volume".to_owned(), format!("{bind}:{bind}")]);
             }
-            words.extend(["--volume".to_owned(), format!("{program}:{INSIDE}:ro"), "--entrypoint".to_owned(), String::new()]);
+            words.extend([
+                "--volume".to_owned(),
+                format!("{program}:{INSIDE}:ro"),
+                "--entrypoint".to_owned(),
+                String::new(),
+            ]);
             words.extend(container.options.iter().cloned());
             if Path::new(&container.image).is_absolute() {
                 // A folder; what is written there is written beside it and gone at the end.
@@ -49,46 +82,84 @@ pub(crate) fn words(order: &ContainerOrder, assignment: &Assignment, folder: &st
             }
         }
         Runtime::Apptainer => {
-            words.extend(["exec", "--no-home", "--writable-tmpfs", "--cleanenv", "--pwd", "/"].map(str::to_owned));
+            words.extend(
+                [
+                    "exec",
+                    "--no-home",
+                    "--writable-tmpfs",
+                    "--cleanenv",
+                    "--pwd",
+                    "/",
+                ]
+                .map(str::to_owned),
+            );
             words.extend(gpu_words(container.runtime, assignment.gpu_make, &gpus));
             for bind in &order.binds {
                 words.extend(["--bind".to_owned(), format!("{bind}:{bind}")]);
             }
             words.extend(["--bind".to_owned(), format!("{program}:{INSIDE}:ro")]);
             words.extend(container.options.iter().cloned());
-            let is_local = Path::new(&container.image).is_absolute() || container.image.contains("://");
-            words.push(if is_local { container.image.clone() } else { format!("docker://{}", container.image) });
+            let is_local =
+                Path::new(&container.image).is_absolute() || container.image.contains("://");
+            words.push(if is_local {
+                container.image.clone()
+            } else {
+                format!("docker://{}", container.image)
+            });
         }
     }
-    words.extend([INSIDE.to_owned(), crate::INNER_VERB.to_owned(), folder.to_owned()]);
+    words.extend([
+        INSIDE.to_owned(),
+        crate::INNER_VERB.to_owned(),
+        folder.to_owned(),
+    ]);
     words
 }
 
-/// Podman's low-level runtime `runc` has no containers without control groups of their own; `crun` has.
+/// Podman's low-level runtime `runc` has no containers without control groups of their own; `crun`
+/// has.
 const NEEDS_CGROUPS: &str = "NoCgroups";
 
-/// The option that helps where podman refused to start a container for this reason, unless it was given already.
+/// The option that helps where podman refused to start a container for this reason, unless it was
+/// given already.
 pub(crate) fn other_cgroups(order: &ContainerOrder, said: &str) -> Option<&'static str> {
-    let given = order.container.options.iter().any(|option| option.starts_with("--cgroups"));
-    (order.container.runtime == Runtime::Podman && !given && said.contains(NEEDS_CGROUPS)).then_some("--cgroups=enabled")
+    let given = order
+        .container
+        .options
+        .iter()
+        .any(|option| option.starts_with("--cgroups"));
+    (order.container.runtime == Runtime::Podman && !given && said.contains(NEEDS_CGROUPS))
+        .then_some("--cgroups=enabled")
 }
 
 /// The name under which the runtime knows it.
 pub(crate) fn name(assignment: &Assignment) -> String {
-    let node = assignment.gang.as_ref().map_or_else(String::new, |place| format!("-{}", place.node));
+    let node = assignment
+        .gang
+        .as_ref()
+        .map_or_else(String::new, |place| format!("-{}", place.node));
     format!("tow-{}-{}{node}", assignment.run, assignment.attempt)
 }
 
 fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {
-    let list = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let list = gpus
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
     match (runtime, make) {
         _ if gpus.is_empty() => Vec::new(),
         (_, GpuMake::Declared) => Vec::new(),
         (Runtime::Apptainer, GpuMake::Amd) => vec!["--rocm".into()],
         (Runtime::Apptainer, GpuMake::Nvidia) => vec!["--nv".into()],
-        (_, GpuMake::Amd) => ["--device", "/dev/kfd", "--device", "/dev/dri"].map(str::to_owned).into(),
+        (_, GpuMake::Amd) => ["--device", "/dev/kfd", "--device", "/dev/dri"]
+            .map(str::to_owned)
+            .into(),
         (Runtime::Docker, GpuMake::Nvidia) => vec!["--gpus".into(), format!("\"device={list}\"")],
-        (Runtime::Podman, GpuMake::Nvidia) => gpus.iter().flat_map(|gpu| ["--device".to_owned(), format!("nvidia.com/gpu={gpu}")]).collect(),
+        (Runtime::Podman, GpuMake::Nvidia) => gpus
+            .iter()
+            .flat_map(|gpu| ["--device".to_owned(), format!("nvidia.com/gpu={gpu}")])
+            .collect(),
     }
 }
 
@@ -104,10 +175,15 @@ pub(crate) fn inner(assignment: &Assignment) -> Assignment {
     if let Some(order) = inner.container.take() {
         // What is inside hears only what is passed on.
         inner.signals_reach_all = false;
-        let renumbered = assignment.gpu_make == GpuMake::Nvidia && order.container.runtime != Runtime::Apptainer;
+        let renumbered =
+            assignment.gpu_make == GpuMake::Nvidia && order.container.runtime != Runtime::Apptainer;
         if renumbered {
             let mut next = 0..;
-            inner.gpus = assignment.gpus.iter().map(|node| node.iter().map(|_| next.next().unwrap_or(0)).collect()).collect();
+            inner.gpus = assignment
+                .gpus
+                .iter()
+                .map(|node| node.iter().map(|_| next.next().unwrap_or(0)).collect())
+                .collect();
         }
     }
     inner
@@ -125,7 +201,14 @@ mod tests {
         Assignment {
             run: RunId::new("x", 1, 2),
             attempt: 3,
-            shape: Shape { nodes: 2, ranks_per_node: 1, once: false, gpus_per_node: 1, cpus_per_node: None, memory: None },
+            shape: Shape {
+                nodes: 2,
+                ranks_per_node: 1,
+                once: false,
+                gpus_per_node: 1,
+                cpus_per_node: None,
+                memory: None,
+            },
             program: Program::Words(vec!["true".into()]),
             setup: Vec::new(),
             workdir: "/w".into(),
@@ -140,7 +223,12 @@ mod tests {
             grace_millis: 1,
             code: None,
             container: Some(ContainerOrder {
-                container: Container { runtime, program: "/usr/bin/x".into(), image: image.into(), options: vec!["--ulimit".into(), "nofile=1:1".into()] },
+                container: Container {
+                    runtime,
+                    program: "/usr/bin/x".into(),
+                    image: image.into(),
+                    options: vec!["--ulimit".into(), "nofile=1:1".into()],
+                },
                 binds: vec!["/runs/a b".into()],
                 variables: Variables::default(),
             }),
@@ -155,35 +243,83 @@ mod tests {
     fn line(runtime: Runtime, image: &str) -> String {
         let assignment = assignment(runtime, image);
         let order = assignment.container.clone().expect("a container");
-        words(&order, &assignment, "/runs/a b", "/bin/tow", User { user: 1000, group: 100 }).join(" ")
+        words(
+            &order,
+            &assignment,
+            "/runs/a b",
+            "/bin/tow",
+            User {
+                user: 1000,
+                group: 100,
+            },
+        )
+        .join(" ")
     }
 
     #[test]
     fn each_runtime_is_spoken_to_in_its_own_words_and_no_variable_is_among_them() {
         let podman = line(Runtime::Podman, "pytorch:2");
-        assert!(podman.contains("--userns=keep-id --device nvidia.com/gpu=5 --device nvidia.com/gpu=7 --volume /runs/a b:/runs/a b"), "{podman}");
-        assert!(podman.ends_with("--ulimit nofile=1:1 pytorch:2 /.towline-runner __inner /runs/a b"), "{podman}");
+        assert!(
+            podman.contains(
+                "--userns=keep-id --device nvidia.com/gpu=5 --device \
+            nvidia.com/gpu=7 --volume /runs/a b:/runs/a b"
+            ),
+            "{podman}"
+        );
+        assert!(
+            podman.ends_with("--ulimit nofile=1:1 pytorch:2 /.towline-runner __inner /runs/a b"),
+            "{podman}"
+        );
         assert!(line(Runtime::Podman, "/roots/debian").contains("--rootfs /roots/debian:O"));
         let docker = line(Runtime::Docker, "pytorch:2");
-        assert!(docker.contains("--user 1000:100 --gpus \"device=5,7\""), "{docker}");
+        assert!(
+            docker.contains("--user 1000:100 --gpus \"device=5,7\""),
+            "{docker}"
+        );
         let apptainer = line(Runtime::Apptainer, "pytorch:2");
-        assert!(apptainer.starts_with("exec ") && apptainer.contains("--nv") && apptainer.contains(" docker://pytorch:2 /.towline-runner"), "{apptainer}");
+        assert!(
+            apptainer.starts_with("exec ")
+                && apptainer.contains("--nv")
+                && apptainer.contains(" docker://pytorch:2 /.towline-runner"),
+            "{apptainer}"
+        );
         assert!(line(Runtime::Apptainer, "/images/x.sif").contains(" /images/x.sif "));
         assert!(![podman, docker, apptainer].concat().contains("canary"));
     }
 
     #[test]
     fn podman_with_a_runtime_that_needs_control_groups_is_asked_again_once() {
-        let refused = "Error: requested OCI runtime runc is not compatible with NoCgroups: invalid argument";
-        let mut order = assignment(Runtime::Podman, "x").container.expect("a container");
+        let refused =
+            "Error: requested OCI runtime runc is not compatible with NoCgroups: invalid argument";
+        let mut order = assignment(Runtime::Podman, "x")
+            .container
+            .expect("a container");
         assert!(line(Runtime::Podman, "x").contains("--cgroups=disabled"));
         assert_eq!(other_cgroups(&order, "Error: no such image"), None);
         let option = other_cgroups(&order, refused).expect("an option that helps");
         order.container.options.insert(0, option.to_owned());
         assert_eq!(other_cgroups(&order, refused), None);
-        let again = words(&order, &assignment(Runtime::Podman, "x"), "/r", "/bin/tow", User { user: 0, group: 0 }).join(" ");
-        assert!(again.contains("--cgroups=enabled") && !again.contains("--cgroups=disabled"), "{again}");
-        assert_eq!(other_cgroups(&assignment(Runtime::Docker, "x").container.expect("a container"), refused), None);
+        let again = words(
+            &order,
+            &assignment(Runtime::Podman, "x"),
+            "/r",
+            "/bin/tow",
+            User { user: 0, group: 0 },
+        )
+        .join(" ");
+        assert!(
+            again.contains("--cgroups=enabled") && !again.contains("--cgroups=disabled"),
+            "{again}"
+        );
+        assert_eq!(
+            other_cgroups(
+                &assignment(Runtime::Docker, "x")
+                    .container
+                    .expect("a container"),
+                refused
+            ),
+            None
+        );
     }
 
     #[test]

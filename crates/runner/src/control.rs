@@ -24,7 +24,10 @@ impl Control {
 
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(false)?;
-        Ok(Self { stream, buffer: FrameBuffer::default() })
+        Ok(Self {
+            stream,
+            buffer: FrameBuffer::default(),
+        })
     }
 
     pub(crate) fn send(&mut self, message: &FromRunner) -> io::Result<()> {
@@ -63,7 +66,12 @@ impl AsFd for Control {
 /// that lives makes this one leave at once.
 pub(crate) fn start_daemon_if_gone() {
     // The working folder is `<state>/runners`.
-    let state = StateFolder::new(std::env::current_dir().ok().and_then(|folder| folder.parent().map(Path::to_owned)).unwrap_or_default());
+    let state = StateFolder::new(
+        std::env::current_dir()
+            .ok()
+            .and_then(|folder| folder.parent().map(Path::to_owned))
+            .unwrap_or_default(),
+    );
     if !matches!(towline_host::lock::is_held(&state.daemon_lock()), Ok(false)) {
         return;
     }

@@ -32,34 +32,65 @@ pub(crate) struct DataProcess {
 }
 
 impl DataProcess {
-    pub(crate) fn begin(order: &DataOrder, assignment: &Assignment, folder: &Path) -> io::Result<Self> {
+    pub(crate) fn begin(
+        order: &DataOrder,
+        assignment: &Assignment,
+        folder: &Path,
+    ) -> io::Result<Self> {
         let node = assignment.gang.as_ref().map_or(0, |place| place.node);
         let log = folder.join(log_name(assignment.attempt, LogSource::SetUp(node)));
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(log)?;
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(log)?;
         let mut command = Command::new("/proc/self/exe");
         // Stores may need what the submitter's shell has: a proxy, a login of a command-line tool.
         command.env_clear().envs(&assignment.variables.0);
         if let Some(container) = &assignment.container {
             command.envs(&container.variables.0);
         }
-        command.arg0("tow").arg(DATA_VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(log)).process_group(0);
+        command
+            .arg0("tow")
+            .arg(DATA_VERB)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(log))
+            .process_group(0);
         let mut child = command.spawn()?;
         let watch = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        let mut to = child.stdin.take().ok_or_else(|| io::Error::other("no way to tell it anything"))?;
+        let mut to = child
+            .stdin
+            .take()
+            .ok_or_else(|| io::Error::other("no way to tell it anything"))?;
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         to.write_all(&line)?;
         if let Some(from) = &child.stdout {
             rustix::io::ioctl_fionbio(from, true)?;
         }
-        Ok(Self { child, order: Some(to), watch, said: Vec::new(), ready: false, failure: None, ended: None })
+        Ok(Self {
+            child,
+            order: Some(to),
+            watch,
+            said: Vec::new(),
+            ready: false,
+            failure: None,
+            ended: None,
+        })
     }
 
     pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         // After its end its pipe stays readable and says nothing.
         let alive = self.ended.is_none();
-        let pipe = self.child.stdout.as_ref().filter(|_| alive).map(AsFd::as_fd);
-        pipe.into_iter().chain(self.watch.as_ref().filter(|_| alive).map(AsFd::as_fd))
+        let pipe = self
+            .child
+            .stdout
+            .as_ref()
+            .filter(|_| alive)
+            .map(AsFd::as_fd);
+        pipe.into_iter()
+            .chain(self.watch.as_ref().filter(|_| alive).map(AsFd::as_fd))
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -75,7 +106,12 @@ impl DataProcess {
     /// Reads what it said since.
     pub(crate) fn hear(&mut self) {
         let mut buffer = [0; 4096];
-        while let Some(Ok(count @ 1..)) = self.child.stdout.as_mut().map(|from| from.read(&mut buffer)) {
+        while let Some(Ok(count @ 1..)) = self
+            .child
+            .stdout
+            .as_mut()
+            .map(|from| from.read(&mut buffer))
+        {
             self.said.extend_from_slice(&buffer[..count]);
         }
         while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {

@@ -15,12 +15,21 @@ pub fn guard_main(name: &str) -> io::Result<()> {
     // A session of its own: the daemon's end, or a closed terminal, is not ours.
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
-    // What a shell in the background, or `nohup`, had ignored would be ignored by every job. A signal that is handled
-    // here is as usual again in what we start.
-    for signal in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+    // What a shell in the background, or `nohup`, had ignored would be ignored by every job. A
+    // signal that is handled here is as usual again in what we start.
+    for signal in [
+        signal_hook::consts::SIGHUP,
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGQUIT,
+    ] {
         let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
     }
-    let runner = Command::new("/proc/self/exe").arg0("tow").args([crate::RUNNER_VERB, name]).stdin(Stdio::inherit()).stdout(Stdio::inherit()).spawn()?;
+    let runner = Command::new("/proc/self/exe")
+        .arg0("tow")
+        .args([crate::RUNNER_VERB, name])
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .spawn()?;
     let pid = rustix::process::Pid::from_child(&runner);
     loop {
         match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
@@ -51,7 +60,9 @@ fn remove_group(name: &str) {
 fn settle(name: &str) -> io::Result<()> {
     let path = format!("{name}.journal");
     let records = journal::read(path.as_ref())?;
-    let Some((run, attempt)) = journal::open_attempt(&records) else { return Ok(()) };
+    let Some((run, attempt)) = journal::open_attempt(&records) else {
+        return Ok(());
+    };
     // The programs behind its mounts are gone; what hangs there would hang whoever looks.
     if let Some(state) = std::env::current_dir()?.parent() {
         let folder = state.join("runs").join(run.as_str());
@@ -62,13 +73,26 @@ fn settle(name: &str) -> io::Result<()> {
         }
     }
     // A rank had failed and only the nodes were kept: that failure is the ending.
-    let held = journal::trace(&records, &run, attempt).held.map(|(_, ending)| ending);
-    let ending = held.unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the runner was killed"));
+    let held = journal::trace(&records, &run, attempt)
+        .held
+        .map(|(_, ending)| ending);
+    let ending =
+        held.unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the runner was killed"));
     let at = towline_host::clock::now();
     let mut journal = Journal::from_descriptor(rustix::stdio::stdout())?;
-    journal.append_end(&JournalRecord::End { run: run.clone(), attempt, at, ending: ending.clone() })?;
+    journal.append_end(&JournalRecord::End {
+        run: run.clone(),
+        attempt,
+        at,
+        ending: ending.clone(),
+    })?;
     if let Ok(mut control) = Control::from_stdin() {
-        let _ = control.send(&FromRunner::Ended { run, attempt, at, ending });
+        let _ = control.send(&FromRunner::Ended {
+            run,
+            attempt,
+            at,
+            ending,
+        });
     }
     crate::control::start_daemon_if_gone();
     Ok(())

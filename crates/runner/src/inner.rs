@@ -15,13 +15,17 @@ pub const INNER_VERB: &str = "__inner";
 /// Where the ending of an attempt is left for the runner outside. Nodes that share the folder have
 /// each their own.
 pub(crate) fn ending_file(folder: &Path, assignment: &Assignment) -> PathBuf {
-    let node = assignment.gang.as_ref().map_or_else(String::new, |place| format!(".node-{}", place.node));
+    let node = assignment
+        .gang
+        .as_ref()
+        .map_or_else(String::new, |place| format!(".node-{}", place.node));
     folder.join(format!("attempt-{}{node}.ending", assignment.attempt))
 }
 
 pub fn inner_main(folder: &Path) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
-    let mut assignment: Assignment = serde_json::from_reader(io::stdin().lock()).map_err(io::Error::other)?;
+    let mut assignment: Assignment =
+        serde_json::from_reader(io::stdin().lock()).map_err(io::Error::other)?;
     // What the image sets counts, unless the job says otherwise.
     for (name, value) in std::env::vars_os() {
         if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
@@ -33,7 +37,10 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
     let file = ending_file(folder, &assignment);
     let ending = carry(assignment, folder)?;
     let part = file.with_extension("ending-part");
-    fs::write(&part, serde_json::to_vec(&ending).map_err(io::Error::other)?)?;
+    fs::write(
+        &part,
+        serde_json::to_vec(&ending).map_err(io::Error::other)?,
+    )?;
     fs::rename(part, file)
 }
 

@@ -23,7 +23,12 @@ pub struct Journal(File);
 impl Journal {
     /// Makes a new journal and locks it. The name must be new.
     pub fn create(path: &Path) -> io::Result<File> {
-        let file = OpenOptions::new().append(true).read(true).create_new(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .read(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
         if !towline_host::lock::try_lock(&file)? {
             return Err(io::Error::other("a new journal is locked already"));
         }
@@ -32,40 +37,55 @@ impl Journal {
 
     /// The journal that was handed over as an open descriptor.
     pub fn from_descriptor(descriptor: impl AsFd) -> io::Result<Self> {
-        Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(descriptor, 3)?)))
+        Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(
+            descriptor, 3,
+        )?)))
     }
 
-    /// Sets room aside for the records of one attempt, so that its end can be written on a disk that others have
-    /// filled meanwhile. A file system that cannot set room aside is taken at its word.
+    /// Sets room aside for the records of one attempt, so that its end can be written on a disk
+    /// that others have filled meanwhile. A file system that cannot set room aside is taken at its
+    /// word.
     pub fn reserve(&self) -> io::Result<()> {
         let length = self.0.metadata()?.len();
-        match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, length, ATTEMPT_BYTES) {
+        match rustix::fs::fallocate(
+            &self.0,
+            rustix::fs::FallocateFlags::KEEP_SIZE,
+            length,
+            ATTEMPT_BYTES,
+        ) {
             Err(error) if towline_host::filesystem::is_no_room(&error.into()) => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// Appends in one write; with `sync`, returns only when it is on disk. After an error nothing of it is there.
+    /// Appends in one write; with `sync`, returns only when it is on disk. After an error nothing
+    /// of it is there.
     pub fn append(&mut self, record: &JournalRecord, sync: bool) -> io::Result<()> {
         self.append_bytes(&line(record), sync)
     }
 
     fn append_bytes(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
         let length = self.0.metadata()?.len();
-        let written = self.0.write_all(bytes).and_then(|()| if sync { self.0.sync_data() } else { Ok(()) });
+        let written = self
+            .0
+            .write_all(bytes)
+            .and_then(|()| if sync { self.0.sync_data() } else { Ok(()) });
         if written.is_err() {
             let _ = self.0.set_len(length);
         }
         written
     }
 
-    /// Appends and syncs how an attempt ended. On a full disk it waits for room, because an end that is known must
-    /// not be forgotten. A line that a killed writer left unfinished is closed first.
+    /// Appends and syncs how an attempt ended. On a full disk it waits for room, because an end
+    /// that is known must not be forgotten. A line that a killed writer left unfinished is closed
+    /// first.
     pub fn append_end(&mut self, record: &JournalRecord) -> io::Result<()> {
         let bytes = [b"\n".as_slice(), &line(record)].concat();
         loop {
             match self.append_bytes(&bytes, true) {
-                Err(error) if towline_host::filesystem::is_no_room(&error) => std::thread::sleep(ROOM_PAUSE),
+                Err(error) if towline_host::filesystem::is_no_room(&error) => {
+                    std::thread::sleep(ROOM_PAUSE)
+                }
                 other => return other,
             }
         }
@@ -110,14 +130,19 @@ pub fn read_end(path: &Path) -> io::Result<Vec<JournalRecord>> {
 /// What the records tell of attempt `attempt` of `run`.
 pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
     let mut trace = Trace::default();
-    for record in records.iter().filter(|record| record.attempt() == (run, attempt)) {
+    for record in records
+        .iter()
+        .filter(|record| record.attempt() == (run, attempt))
+    {
         match record {
             JournalRecord::Claim { at, .. } => trace.claimed = Some(*at),
             JournalRecord::Started { at, processes, .. } => {
                 trace.started = Some(*at);
                 trace.processes.extend(processes);
             }
-            JournalRecord::Held { until, ending, .. } => trace.held = Some((*until, ending.clone())),
+            JournalRecord::Held { until, ending, .. } => {
+                trace.held = Some((*until, ending.clone()))
+            }
             JournalRecord::End { at, ending, .. } => trace.end = Some((*at, ending.clone())),
         }
     }

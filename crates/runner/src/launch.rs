@@ -76,7 +76,12 @@ impl Launch<'_> {
             .map(|node| {
                 let file = self.own_file("setup");
                 let executable = program::script(&lines, self.workdir(), self.path(), &file)?;
-                self.start(&executable, node, LogSource::SetUp(node), node_variables(&self.gang(), node))
+                self.start(
+                    &executable,
+                    node,
+                    LogSource::SetUp(node),
+                    node_variables(&self.gang(), node),
+                )
             })
             .collect()
     }
@@ -84,7 +89,8 @@ impl Launch<'_> {
     pub(crate) fn ranks(&self) -> Result<Vec<Process>, LaunchError> {
         let shape = &self.assignment.shape;
         let file = self.own_file("script");
-        let executable = program::prepare(&self.assignment.program, self.workdir(), self.path(), &file)?;
+        let executable =
+            program::prepare(&self.assignment.program, self.workdir(), self.path(), &file)?;
         let gang = self.gang();
         let mut processes = Vec::new();
         for node in self.nodes() {
@@ -107,19 +113,41 @@ impl Launch<'_> {
     /// This program once more, with the attempt on its stdin: in the image, or as it is. Variables
     /// are in no word and in no file.
     pub(crate) fn inside(&self) -> Result<Process, LaunchError> {
-        let program = self.assignment.container.as_ref().map_or_else(|| "the runner".to_owned(), |order| order.container.program.clone());
-        let start_error = |source: io::Error| LaunchError::Program(NotExecutable::Broken(program.clone(), source));
-        let text = serde_json::to_vec(&container::inner(self.assignment)).map_err(|error| start_error(error.into()))?;
-        let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC).map_err(|error| start_error(error.into()))?;
+        let program = self.assignment.container.as_ref().map_or_else(
+            || "the runner".to_owned(),
+            |order| order.container.program.clone(),
+        );
+        let start_error = |source: io::Error| {
+            LaunchError::Program(NotExecutable::Broken(program.clone(), source))
+        };
+        let text = serde_json::to_vec(&container::inner(self.assignment))
+            .map_err(|error| start_error(error.into()))?;
+        let order_file = memfd_create("attempt", MemfdFlags::CLOEXEC)
+            .map_err(|error| start_error(error.into()))?;
         let mut order_file = File::from(order_file);
-        order_file.write_all(&text).and_then(|()| order_file.rewind()).map_err(start_error)?;
+        order_file
+            .write_all(&text)
+            .and_then(|()| order_file.rewind())
+            .map_err(start_error)?;
         let source = LogSource::SetUp(self.nodes().start);
         let path = self.folder.join(log_name(self.assignment.attempt, source));
-        let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
+        let log_error = |source| LaunchError::Log {
+            path: path.display().to_string(),
+            source,
+        };
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(log_error)?;
         let errors = log.try_clone().map_err(log_error)?;
         let mut command = self.inner_command().map_err(start_error)?;
-        command.stdin(Stdio::from(order_file)).stdout(Stdio::from(log)).stderr(Stdio::from(errors)).process_group(0);
+        command
+            .stdin(Stdio::from(order_file))
+            .stdout(Stdio::from(log))
+            .stderr(Stdio::from(errors))
+            .process_group(0);
         let mut start = || command.spawn();
         let spawned = match self.memory.first() {
             Some(group) => group.within(&mut start).and_then(|spawned| spawned),
@@ -127,24 +155,44 @@ impl Launch<'_> {
         };
         let pid = Pid::from_child(&spawned.map_err(start_error)?);
         let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source, node: self.nodes().start, status: None })
+        Ok(Process {
+            pid: pid.as_raw_nonzero().get(),
+            watch,
+            source,
+            node: self.nodes().start,
+            status: None,
+        })
     }
 
     fn inner_command(&self) -> io::Result<Command> {
         let Some(order) = &self.assignment.container else {
             let mut command = Command::new("/proc/self/exe");
-            command.env_clear().arg0("tow").arg(crate::INNER_VERB).arg(self.folder);
+            command
+                .env_clear()
+                .arg0("tow")
+                .arg(crate::INNER_VERB)
+                .arg(self.folder);
             return Ok(command);
         };
         let own = self.own_program()?;
-        let user = User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() };
+        let user = User {
+            user: rustix::process::getuid().as_raw(),
+            group: rustix::process::getgid().as_raw(),
+        };
         let mut command = Command::new(&order.container.program);
         command.env_clear().envs(&order.variables.0);
-        command.args(container::words(order, self.assignment, &self.folder.to_string_lossy(), &own.to_string_lossy(), user));
+        command.args(container::words(
+            order,
+            self.assignment,
+            &self.folder.to_string_lossy(),
+            &own.to_string_lossy(),
+            user,
+        ));
         Ok(command)
     }
 
-    /// This program, as a file that can be bound: a copy, where another version has taken its place.
+    /// This program, as a file that can be bound: a copy, where another version has taken its
+    /// place.
     fn own_program(&self) -> io::Result<PathBuf> {
         let own = std::env::current_exe()?;
         if own.exists() {
@@ -155,17 +203,36 @@ impl Launch<'_> {
         Ok(copy)
     }
 
-    /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its client.
+    /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its
+    /// client.
     pub(crate) fn remove_container(&self) {
-        if let Some(order) = self.assignment.container.as_ref().filter(|order| order.container.runtime != Runtime::Apptainer) {
+        if let Some(order) = self
+            .assignment
+            .container
+            .as_ref()
+            .filter(|order| order.container.runtime != Runtime::Apptainer)
+        {
             let mut command = Command::new(&order.container.program);
-            command.env_clear().envs(&order.variables.0).args(["rm", "--force", &container::name(self.assignment)]);
-            let Ok(mut removing) = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else { return };
-            // A runtime that hangs is not waited for; what it was to remove is ended with all below us.
+            command.env_clear().envs(&order.variables.0).args([
+                "rm",
+                "--force",
+                &container::name(self.assignment),
+            ]);
+            let Ok(mut removing) = command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+            else {
+                return;
+            };
+            // A runtime that hangs is not waited for; what it was to remove is ended with all below
+            // us.
             let watch = pidfd_open(Pid::from_child(&removing), PidfdFlags::empty());
             let ended = watch.is_ok_and(|watch| {
                 let limit = crate::carry::timespec(REMOVAL);
-                poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
+                poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit))
+                    .is_ok_and(|ready| ready > 0)
             });
             if !ended {
                 let _ = removing.kill();
@@ -222,10 +289,24 @@ impl Launch<'_> {
         }
     }
 
-    fn start(&self, executable: &Executable, node: u32, source: LogSource, own: Vec<(&'static str, String)>) -> Result<Process, LaunchError> {
+    fn start(
+        &self,
+        executable: &Executable,
+        node: u32,
+        source: LogSource,
+        own: Vec<(&'static str, String)>,
+    ) -> Result<Process, LaunchError> {
         let path: PathBuf = self.folder.join(log_name(self.assignment.attempt, source));
-        let log_error = |source| LaunchError::Log { path: path.display().to_string(), source };
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(log_error)?;
+        let log_error = |source| LaunchError::Log {
+            path: path.display().to_string(),
+            source,
+        };
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(log_error)?;
         let errors = log.try_clone().map_err(log_error)?;
         let mut command = Command::new(&executable.file);
         command
@@ -246,25 +327,52 @@ impl Launch<'_> {
         }
         let limits = self.assignment.limits.as_ref();
         let pid_of = |child: &std::process::Child| Some(Pid::from_child(child));
-        let mut start = || in_folder(self.workdir(), || towline_host::limits::start_with(limits, || command.spawn(), pid_of));
+        let mut start = || {
+            in_folder(self.workdir(), || {
+                towline_host::limits::start_with(limits, || command.spawn(), pid_of)
+            })
+        };
         let spawned = match self.group_of(node) {
             Some(group) => group.within(&mut start).and_then(|spawned| spawned),
             None => start(),
         };
-        let child = spawned.map_err(|source| LaunchError::Start { folder: self.assignment.workdir.clone(), source })?;
+        let child = spawned.map_err(|source| LaunchError::Start {
+            folder: self.assignment.workdir.clone(),
+            source,
+        })?;
         let pid = Pid::from_child(&child);
         // Opened before anybody could have reaped it, so the number is still this process.
         let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Ok(Process { pid: pid.as_raw_nonzero().get(), watch, source, node, status: None })
+        Ok(Process {
+            pid: pid.as_raw_nonzero().get(),
+            watch,
+            source,
+            node,
+            status: None,
+        })
     }
 
     fn gpu_variables(&self, node: u32) -> BTreeMap<&'static str, String> {
-        let Some(gpus) = self.assignment.gpus.get(node as usize) else { return BTreeMap::new() };
-        let list = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let Some(gpus) = self.assignment.gpus.get(node as usize) else {
+            return BTreeMap::new();
+        };
+        let list = gpus
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         match self.assignment.gpu_make {
-            GpuMake::Amd => [("ROCR_VISIBLE_DEVICES", list.clone()), ("CUDA_VISIBLE_DEVICES", list)].into(),
+            GpuMake::Amd => [
+                ("ROCR_VISIBLE_DEVICES", list.clone()),
+                ("CUDA_VISIBLE_DEVICES", list),
+            ]
+            .into(),
             // Numbers as `nvidia-smi` gives them, not by speed.
-            GpuMake::Nvidia | GpuMake::Declared => [("CUDA_VISIBLE_DEVICES", list), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned())].into(),
+            GpuMake::Nvidia | GpuMake::Declared => [
+                ("CUDA_VISIBLE_DEVICES", list),
+                ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()),
+            ]
+            .into(),
         }
     }
 }
@@ -281,5 +389,7 @@ fn in_folder<T>(folder: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Res
 
 /// A port nobody listens on now, for `MASTER_PORT`.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).map_or(29_500, |address| address.port())
+    TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map_or(29_500, |address| address.port())
 }

@@ -26,8 +26,13 @@ impl MemoryGroup {
         hierarchies().into_iter().find_map(|hierarchy| {
             let folder = hierarchy.parent.join(format!("towline-{name}"));
             fs::create_dir(&folder).ok()?;
-            let group = Self { folder, home: hierarchy.home, oom_file: hierarchy.oom_file };
-            let limited = fs::write(group.folder.join(hierarchy.limit_file), bytes.to_string()).is_ok();
+            let group = Self {
+                folder,
+                home: hierarchy.home,
+                oom_file: hierarchy.oom_file,
+            };
+            let limited =
+                fs::write(group.folder.join(hierarchy.limit_file), bytes.to_string()).is_ok();
             if !limited {
                 group.remove();
             }
@@ -46,7 +51,9 @@ impl MemoryGroup {
     /// Whether the kernel killed something inside for lack of memory.
     pub(crate) fn ran_out(&self) -> bool {
         let text = fs::read_to_string(self.folder.join(self.oom_file)).unwrap_or_default();
-        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+        text.lines()
+            .filter_map(|line| line.strip_prefix("oom_kill "))
+            .any(|count| count.trim() != "0")
     }
 
     pub(crate) fn remove(&self) {
@@ -54,7 +61,8 @@ impl MemoryGroup {
     }
 }
 
-/// Whether a run's `memory` is enforced on this machine, or only counted: tried, because no file says so.
+/// Whether a run's `memory` is enforced on this machine, or only counted: tried, because no file
+/// says so.
 pub fn memory_is_enforced() -> bool {
     let tried = MemoryGroup::create(&format!("probe-{}", std::process::id()), 1 << 40);
     tried.inspect(MemoryGroup::remove).is_some()
@@ -64,10 +72,19 @@ pub fn memory_is_enforced() -> bool {
 pub(crate) fn kernel_kills() -> u64 {
     let count = |folder: &Path, file: &str| -> u64 {
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
-        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok()).sum()
+        text.lines()
+            .filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+            .sum()
     };
     // A cluster's limit is on the step or on the whole job, some groups above.
-    let of = |hierarchy: &Hierarchy| hierarchy.home.ancestors().take(4).map(|folder| count(folder, hierarchy.oom_file)).sum::<u64>();
+    let of = |hierarchy: &Hierarchy| {
+        hierarchy
+            .home
+            .ancestors()
+            .take(4)
+            .map(|folder| count(folder, hierarchy.oom_file))
+            .sum::<u64>()
+    };
     hierarchies().first().map_or(0, of)
 }
 
@@ -79,23 +96,40 @@ fn hierarchies() -> Vec<Hierarchy> {
 /// A line is `0::/path` (version 2) or `4:memory:/path` (version 1).
 fn hierarchy_of_line(line: &str) -> Vec<Hierarchy> {
     let mut parts = line.splitn(3, ':');
-    let (Some(number), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { return Vec::new() };
+    let (Some(number), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return Vec::new();
+    };
     let relative = path.trim_start_matches('/');
     if number == "0" && controllers.is_empty() {
         let home = Path::new("/sys/fs/cgroup").join(relative);
         // A group with processes cannot limit its children, so a sibling is as good.
         let parents = home.ancestors().take(3).filter(|parent| has_memory(parent));
         return parents
-            .map(|parent| Hierarchy { parent: parent.to_owned(), home: home.clone(), limit_file: "memory.max", oom_file: "memory.events" })
+            .map(|parent| Hierarchy {
+                parent: parent.to_owned(),
+                home: home.clone(),
+                limit_file: "memory.max",
+                oom_file: "memory.events",
+            })
             .collect();
     }
-    if controllers.split(',').any(|controller| controller == "memory") {
+    if controllers
+        .split(',')
+        .any(|controller| controller == "memory")
+    {
         let home = Path::new("/sys/fs/cgroup/memory").join(relative);
-        return vec![Hierarchy { parent: home.clone(), home, limit_file: "memory.limit_in_bytes", oom_file: "memory.oom_control" }];
+        return vec![Hierarchy {
+            parent: home.clone(),
+            home,
+            limit_file: "memory.limit_in_bytes",
+            oom_file: "memory.oom_control",
+        }];
     }
     Vec::new()
 }
 
 fn has_memory(parent: &Path) -> bool {
-    fs::read_to_string(parent.join("cgroup.subtree_control")).is_ok_and(|text| text.split_whitespace().any(|word| word == "memory"))
+    fs::read_to_string(parent.join("cgroup.subtree_control"))
+        .is_ok_and(|text| text.split_whitespace().any(|word| word == "memory"))
 }

@@ -39,42 +39,88 @@ impl NotExecutable {
 }
 
 /// Finds what runs `program`; a script is first written to `script_file`.
-pub(crate) fn prepare(program: &Program, workdir: &Path, path: Option<&str>, script_file: &Path) -> Result<Executable, NotExecutable> {
+pub(crate) fn prepare(
+    program: &Program,
+    workdir: &Path,
+    path: Option<&str>,
+    script_file: &Path,
+) -> Result<Executable, NotExecutable> {
     match program {
         Program::Words(words) => {
-            let (first, rest) = words.split_first().ok_or_else(|| NotExecutable::NotFound(String::new()))?;
-            Ok(Executable { file: find(first, workdir, path)?, name: first.clone(), arguments: rest.to_vec() })
+            let (first, rest) = words
+                .split_first()
+                .ok_or_else(|| NotExecutable::NotFound(String::new()))?;
+            Ok(Executable {
+                file: find(first, workdir, path)?,
+                name: first.clone(),
+                arguments: rest.to_vec(),
+            })
         }
-        Program::Line(line) => Ok(Executable { file: "/bin/sh".into(), name: "sh".into(), arguments: vec!["-c".into(), line.clone()] }),
+        Program::Line(line) => Ok(Executable {
+            file: "/bin/sh".into(),
+            name: "sh".into(),
+            arguments: vec!["-c".into(), line.clone()],
+        }),
         Program::Script(text) => script(text, workdir, path, script_file),
     }
 }
 
 /// `bash -e` (`sh -e` where there is none), or the interpreter that the `#!` line names.
-pub(crate) fn script(text: &str, workdir: &Path, path: Option<&str>, file: &Path) -> Result<Executable, NotExecutable> {
+pub(crate) fn script(
+    text: &str,
+    workdir: &Path,
+    path: Option<&str>,
+    file: &Path,
+) -> Result<Executable, NotExecutable> {
     write_private(file, text.as_bytes()).map_err(NotExecutable::Script)?;
     let file_name = file.to_string_lossy().into_owned();
-    let (interpreter, mut arguments) = match text.strip_prefix("#!").and_then(|rest| rest.lines().next()) {
+    let (interpreter, mut arguments) = match text
+        .strip_prefix("#!")
+        .and_then(|rest| rest.lines().next())
+    {
         Some(line) => {
-            let (interpreter, argument) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+            let (interpreter, argument) = line
+                .trim()
+                .split_once(char::is_whitespace)
+                .unwrap_or((line.trim(), ""));
             let argument = argument.trim();
-            (interpreter.to_owned(), if argument.is_empty() { Vec::new() } else { vec![argument.to_owned()] })
+            (
+                interpreter.to_owned(),
+                if argument.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![argument.to_owned()]
+                },
+            )
         }
         None if find("bash", workdir, path).is_ok() => ("bash".to_owned(), vec!["-e".to_owned()]),
         None => ("/bin/sh".to_owned(), vec!["-e".to_owned()]),
     };
     arguments.push(file_name);
-    Ok(Executable { file: find(&interpreter, workdir, path)?, name: interpreter, arguments })
+    Ok(Executable {
+        file: find(&interpreter, workdir, path)?,
+        name: interpreter,
+        arguments,
+    })
 }
 
 fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
-    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o700).open(file)?.write_all(bytes)
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o700)
+        .open(file)?
+        .write_all(bytes)
 }
 
 /// Looks like a shell does: a word with a slash is a path, another is sought in `PATH`.
 fn find(word: &str, workdir: &Path, path: Option<&str>) -> Result<PathBuf, NotExecutable> {
-    let executable = |file: &Path| fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let executable = |file: &Path| {
+        fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
     if word.contains('/') {
         let file = workdir.join(word);
         return match (executable(&file), file.exists()) {
@@ -97,12 +143,27 @@ mod tests {
     #[test]
     fn words_are_found_like_a_shell_finds_them() {
         let here = Path::new("/");
-        let words = |words: &[&str]| Program::Words(words.iter().map(|word| (*word).to_owned()).collect());
-        let found = prepare(&words(&["sh", "-c", "a b"]), here, Some("/nowhere:/bin"), Path::new("/x")).expect("sh is there");
-        assert_eq!((found.file, found.name.as_str()), (PathBuf::from("/bin/sh"), "sh"));
-        let missing = prepare(&words(&["no-such-program"]), here, None, Path::new("/x")).expect_err("missing");
-        assert_eq!((missing.exit_code(), missing.to_string().as_str()), (127, "command not found: no-such-program"));
-        let denied = prepare(&words(&["/etc/passwd"]), here, None, Path::new("/x")).expect_err("not executable");
+        let words =
+            |words: &[&str]| Program::Words(words.iter().map(|word| (*word).to_owned()).collect());
+        let found = prepare(
+            &words(&["sh", "-c", "a b"]),
+            here,
+            Some("/nowhere:/bin"),
+            Path::new("/x"),
+        )
+        .expect("sh is there");
+        assert_eq!(
+            (found.file, found.name.as_str()),
+            (PathBuf::from("/bin/sh"), "sh")
+        );
+        let missing = prepare(&words(&["no-such-program"]), here, None, Path::new("/x"))
+            .expect_err("missing");
+        assert_eq!(
+            (missing.exit_code(), missing.to_string().as_str()),
+            (127, "command not found: no-such-program")
+        );
+        let denied = prepare(&words(&["/etc/passwd"]), here, None, Path::new("/x"))
+            .expect_err("not executable");
         assert_eq!(denied.exit_code(), 126);
     }
 
@@ -110,9 +171,22 @@ mod tests {
     fn a_script_chooses_its_interpreter() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("script");
-        let own = script("#!/usr/bin/env python3\nprint(1)\n", folder.path(), None, &file).expect("env is there");
-        assert_eq!(own.arguments, ["python3".to_owned(), file.to_string_lossy().into_owned()]);
-        let plain = script("echo hi\n", folder.path(), Some("/nowhere"), &file).expect("sh is there");
-        assert_eq!((plain.file, plain.arguments[0].as_str()), (PathBuf::from("/bin/sh"), "-e"));
+        let own = script(
+            "#!/usr/bin/env python3\nprint(1)\n",
+            folder.path(),
+            None,
+            &file,
+        )
+        .expect("env is there");
+        assert_eq!(
+            own.arguments,
+            ["python3".to_owned(), file.to_string_lossy().into_owned()]
+        );
+        let plain =
+            script("echo hi\n", folder.path(), Some("/nowhere"), &file).expect("sh is there");
+        assert_eq!(
+            (plain.file, plain.arguments[0].as_str()),
+            (PathBuf::from("/bin/sh"), "-e")
+        );
     }
 }

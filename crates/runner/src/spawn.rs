@@ -9,10 +9,19 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use towline_wire::layout::StateFolder;
 
-/// Variables a runner needs of its own, or for the daemon it may start, beside how the network is reached. Everything else of the
-/// daemon's stays with the daemon.
-const OWN_VARIABLES: [&str; 9] =
-    ["PATH", "HOME", "USER", "TOW_CRASH_AT", "TOW_CRASH_ONCE", "TOW_GRACE_MILLIS", "TOW_COLLECT_SECONDS", "TOW_DAEMON_IDLE_SECONDS", "TOW_HISTORY_JOURNAL"];
+/// Variables a runner needs of its own, or for the daemon it may start, beside how the network is
+/// reached. Everything else of the daemon's stays with the daemon.
+const OWN_VARIABLES: [&str; 9] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "TOW_CRASH_AT",
+    "TOW_CRASH_ONCE",
+    "TOW_GRACE_MILLIS",
+    "TOW_COLLECT_SECONDS",
+    "TOW_DAEMON_IDLE_SECONDS",
+    "TOW_HISTORY_JOURNAL",
+];
 
 /// Starts a guard and through it a runner named `name`; returns our end of its control socket and
 /// the guard. The caller's folder is the runners' and is inherited. The journal exists and is
@@ -20,7 +29,11 @@ const OWN_VARIABLES: [&str; 9] =
 pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, Child)> {
     let journal = Journal::create(&state.runner_journal(name))?;
     let (ours, theirs) = UnixStream::pair()?;
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(state.daemon_log())?;
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(state.daemon_log())?;
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("tow")
@@ -29,7 +42,10 @@ pub fn spawn_runner(state: &StateFolder, name: &str) -> io::Result<(UnixStream, 
         .stdout(Stdio::from(journal))
         .stderr(Stdio::from(log))
         .env_clear();
-    for variable in OWN_VARIABLES.into_iter().chain(towline_core::network::VARIABLES) {
+    for variable in OWN_VARIABLES
+        .into_iter()
+        .chain(towline_core::network::VARIABLES)
+    {
         if let Some(value) = std::env::var_os(variable) {
             command.env(variable, value);
         }

@@ -34,20 +34,45 @@ impl Word {
         heard.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;
         let delivery = SignalDelivery::with_pipe(heard, tell, WithOrigin::default(), [SIGTERM])?;
-        Ok(Self { delivery, parent: std::os::unix::process::parent_id() })
+        Ok(Self {
+            delivery,
+            parent: std::os::unix::process::parent_id(),
+        })
     }
 
     /// Waits for the word, for `attempt` to have something to do, or for `limit`.
-    pub(crate) fn wait(&mut self, attempt: Option<&Attempt>, limit: Duration) -> io::Result<Option<Giver>> {
+    pub(crate) fn wait(
+        &mut self,
+        attempt: Option<&Attempt>,
+        limit: Duration,
+    ) -> io::Result<Option<Giver>> {
         self.wait_also(attempt, &[], limit)
     }
 
     /// The same, and for anything to be read from `others`.
-    pub(crate) fn wait_also(&mut self, attempt: Option<&Attempt>, others: &[BorrowedFd<'_>], limit: Duration) -> io::Result<Option<Giver>> {
-        let timeout = crate::carry::timespec(attempt.map_or(limit, |attempt| attempt.timeout().min(limit)));
-        let mut descriptors = vec![PollFd::from_borrowed_fd(self.delivery.get_read().as_fd(), PollFlags::IN)];
-        descriptors.extend(attempt.iter().flat_map(|attempt| attempt.watches()).map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
-        descriptors.extend(others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
+    pub(crate) fn wait_also(
+        &mut self,
+        attempt: Option<&Attempt>,
+        others: &[BorrowedFd<'_>],
+        limit: Duration,
+    ) -> io::Result<Option<Giver>> {
+        let timeout =
+            crate::carry::timespec(attempt.map_or(limit, |attempt| attempt.timeout().min(limit)));
+        let mut descriptors = vec![PollFd::from_borrowed_fd(
+            self.delivery.get_read().as_fd(),
+            PollFlags::IN,
+        )];
+        descriptors.extend(
+            attempt
+                .iter()
+                .flat_map(|attempt| attempt.watches())
+                .map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)),
+        );
+        descriptors.extend(
+            others
+                .iter()
+                .map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)),
+        );
         match poll(&mut descriptors, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

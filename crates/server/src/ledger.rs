@@ -46,7 +46,11 @@ type Done<M> = Box<dyn FnOnce(Result<Vec<Written>>) -> M>;
 type Reading<M> = Box<dyn FnOnce(&History) -> M>;
 
 enum Order<M> {
-    Write { writes: Vec<Write>, durable: bool, done: Done<M> },
+    Write {
+        writes: Vec<Write>,
+        durable: bool,
+        done: Done<M>,
+    },
     Read(Reading<M>),
 }
 
@@ -55,7 +59,8 @@ enum Order<M> {
 pub(crate) struct Ledger<M> {
     history: History,
     orders: Vec<Order<M>>,
-    /// Why the first order could not be written. It and all behind it are tried again later, in their order.
+    /// Why the first order could not be written. It and all behind it are tried again later, in
+    /// their order.
     stalled: Option<Error>,
     /// A retry was asked for.
     retrying: bool,
@@ -65,7 +70,12 @@ type Group<M> = Vec<(Vec<Write>, bool, Done<M>)>;
 
 impl<M> Ledger<M> {
     pub(crate) const fn new(history: History) -> Self {
-        Self { history, orders: Vec::new(), stalled: None, retrying: false }
+        Self {
+            history,
+            orders: Vec::new(),
+            stalled: None,
+            retrying: false,
+        }
     }
 
     pub(crate) const fn history(&self) -> &History {
@@ -73,8 +83,17 @@ impl<M> Ledger<M> {
     }
 
     /// Orders a write of all or nothing; with `durable` what follows comes when it is on disk.
-    pub(crate) fn write(&mut self, writes: Vec<Write>, durable: bool, done: impl FnOnce(Result<Vec<Written>>) -> M + 'static) {
-        self.orders.push(Order::Write { writes, durable, done: Box::new(done) });
+    pub(crate) fn write(
+        &mut self,
+        writes: Vec<Write>,
+        durable: bool,
+        done: impl FnOnce(Result<Vec<Written>>) -> M + 'static,
+    ) {
+        self.orders.push(Order::Write {
+            writes,
+            durable,
+            done: Box::new(done),
+        });
     }
 
     /// Orders a read, which sees every write ordered before it.
@@ -104,9 +123,10 @@ impl<M> Ledger<M> {
 
     /// Carries out everything ordered, in one transaction where it can.
     ///
-    /// An order that fails and must not be lost keeps its place, and no write behind it is carried out: what the
-    /// later one does may rest on the earlier one (a journal is removed because its run's end is in the history).
-    /// Submissions and removals behind it are refused with the same error. Reads are answered from what is written.
+    /// An order that fails and must not be lost keeps its place, and no write behind it is carried
+    /// out: what the later one does may rest on the earlier one (a journal is removed because its
+    /// run's end is in the history). Submissions and removals behind it are refused with the same
+    /// error. Reads are answered from what is written.
     pub(crate) fn flush(&mut self) -> Vec<M> {
         if self.stalled.take().is_some() {
             self.history.shrink_log();
@@ -116,7 +136,11 @@ impl<M> Ledger<M> {
         let mut group = Vec::new();
         for order in std::mem::take(&mut self.orders) {
             match order {
-                Order::Write { writes, durable, done } => group.push((writes, durable, done)),
+                Order::Write {
+                    writes,
+                    durable,
+                    done,
+                } => group.push((writes, durable, done)),
                 Order::Read(reading) => {
                     self.commit(std::mem::take(&mut group), &mut answers);
                     answers.push(reading(&self.history));
@@ -127,7 +151,8 @@ impl<M> Ledger<M> {
         answers
     }
 
-    /// One transaction for the whole group; when that fails, one each, up to the first that must not be lost.
+    /// One transaction for the whole group; when that fails, one each, up to the first that must
+    /// not be lost.
     fn commit(&mut self, group: Group<M>, answers: &mut Vec<M>) {
         if group.is_empty() {
             return;
@@ -137,7 +162,11 @@ impl<M> Ledger<M> {
             let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
             let written = apply(&self.history, &all, durable);
             // The room that is missing may be what the log itself takes.
-            let written = if written.is_err() && self.history.shrink_log() { apply(&self.history, &all, durable) } else { written };
+            let written = if written.is_err() && self.history.shrink_log() {
+                apply(&self.history, &all, durable)
+            } else {
+                written
+            };
             if let Ok(mut results) = written {
                 for (writes, _, done) in group {
                     let rest = results.split_off(writes.len());
@@ -147,7 +176,9 @@ impl<M> Ledger<M> {
             }
         }
         for (writes, durable, done) in group {
-            let refusable = writes.iter().any(|write| matches!(write, Write::Submit { .. } | Write::Forget { .. }));
+            let refusable = writes
+                .iter()
+                .any(|write| matches!(write, Write::Submit { .. } | Write::Forget { .. }));
             let result = match &self.stalled {
                 Some(error) => Err(error.again()),
                 None => apply(&self.history, &writes.iter().collect::<Vec<_>>(), durable),
@@ -155,7 +186,11 @@ impl<M> Ledger<M> {
             match result {
                 Err(error) if !refusable => {
                     self.stalled.get_or_insert(error);
-                    self.orders.push(Order::Write { writes, durable, done });
+                    self.orders.push(Order::Write {
+                        writes,
+                        durable,
+                        done,
+                    });
                 }
                 result => answers.push(done(result)),
             }
@@ -165,22 +200,37 @@ impl<M> Ledger<M> {
 
 fn apply(history: &History, writes: &[&Write], durable: bool) -> Result<Vec<Written>> {
     let batch = history.batch(durable)?;
-    let written = writes.iter().map(|write| one(&batch, write)).collect::<Result<Vec<_>>>()?;
+    let written = writes
+        .iter()
+        .map(|write| one(&batch, write))
+        .collect::<Result<Vec<_>>>()?;
     batch.commit()?;
     Ok(written)
 }
 
 fn one(batch: &Batch<'_>, write: &Write) -> Result<Written> {
     match write {
-        Write::Submit { plan, state, at, intent } => {
+        Write::Submit {
+            plan,
+            state,
+            at,
+            intent,
+        } => {
             let keys = batch.submit(plan, state, *at)?;
             if let (Some([key]), Some(intent)) = (keys.as_deref(), intent) {
                 batch.event(*key, &intent.0, &intent.1, *at)?;
             }
             Ok(Written::Submitted(keys))
         }
-        Write::Event { key, event, state, at } => batch.event(*key, event, state, *at).map(Written::Event),
+        Write::Event {
+            key,
+            event,
+            state,
+            at,
+        } => batch.event(*key, event, state, *at).map(Written::Event),
         Write::Forget { run } => batch.forget(run).map(Written::Forgotten),
-        Write::ForgetUnused => batch.forget_unused_environments().map(|()| Written::Nothing),
+        Write::ForgetUnused => batch
+            .forget_unused_environments()
+            .map(|()| Written::Nothing),
     }
 }

@@ -19,15 +19,28 @@ impl Machine {
     pub(crate) fn new(limits: Limits) -> Self {
         let size = machine_size(&limits);
         let count = limits.gpus.unwrap_or_else(gpus::count_quickly);
-        Self { limits, cpus: size.cpus, memory: size.memory, gpus: gpus::declared(count) }
+        Self {
+            limits,
+            cpus: size.cpus,
+            memory: size.memory,
+            gpus: gpus::declared(count),
+        }
     }
 
     pub(crate) fn whole(&self) -> Need {
-        Need { cpus: self.cpus, memory: self.memory, gpus: u32::try_from(self.gpus.len()).unwrap_or(u32::MAX) }
+        Need {
+            cpus: self.cpus,
+            memory: self.memory,
+            gpus: u32::try_from(self.gpus.len()).unwrap_or(u32::MAX),
+        }
     }
 
     pub(crate) fn usable_gpus(&self) -> BTreeSet<u32> {
-        self.gpus.iter().filter(|gpu| gpu.busy_with.is_none()).map(|gpu| gpu.index).collect()
+        self.gpus
+            .iter()
+            .filter(|gpu| gpu.busy_with.is_none())
+            .map(|gpu| gpu.index)
+            .collect()
     }
 
     pub(crate) fn gpu_make(&self) -> GpuMake {

@@ -84,17 +84,27 @@ impl Free {
 /// The first that does not fit, and when it could.
 struct Head<'w> {
     waiting: &'w Waiting,
-    /// When it can start at the latest, if every limit is kept; `None` while an endless run is in the way.
+    /// When it can start at the latest, if every limit is kept; `None` while an endless run is in
+    /// the way.
     shadow: Option<u64>,
     /// What is left beside it then.
     spare: Free,
 }
 
 /// Decides over `waiting`, which is in scheduling order (tier, then key).
-pub fn decide<'w>(capacity: &Capacity, waiting: impl IntoIterator<Item = &'w Waiting>, holding: &[Holding], now: u64) -> Decision {
+pub fn decide<'w>(
+    capacity: &Capacity,
+    waiting: impl IntoIterator<Item = &'w Waiting>,
+    holding: &[Holding],
+    now: u64,
+) -> Decision {
     let mut free_gpus = capacity.gpus.clone();
     let gpus_total = u32::try_from(capacity.gpus.len()).unwrap_or(u32::MAX);
-    let mut free = Free { cpus: capacity.cpus, memory: capacity.memory, gpus: gpus_total };
+    let mut free = Free {
+        cpus: capacity.cpus,
+        memory: capacity.memory,
+        gpus: gpus_total,
+    };
     for run in holding {
         free.take(&run.need);
         free_gpus.retain(|gpu| !run.gpus.contains(gpu));
@@ -115,7 +125,11 @@ pub fn decide<'w>(capacity: &Capacity, waiting: impl IntoIterator<Item = &'w Wai
         };
         if may_start {
             free.take(&run.need);
-            let gpus: BTreeSet<u32> = free_gpus.iter().copied().take(run.need.gpus as usize).collect();
+            let gpus: BTreeSet<u32> = free_gpus
+                .iter()
+                .copied()
+                .take(run.need.gpus as usize)
+                .collect();
             free_gpus.retain(|gpu| !gpus.contains(gpu));
             decision.start.push((run.key, gpus));
             started.push((run.need, run.limit.map(|limit| now + limit)));
@@ -128,8 +142,11 @@ pub fn decide<'w>(capacity: &Capacity, waiting: impl IntoIterator<Item = &'w Wai
 }
 
 fn may_pass(run: &Waiting, head: &mut Head<'_>, free: &Free, now: u64) -> bool {
-    let ends_before = head.shadow.is_some_and(|shadow| run.limit.is_some_and(|limit| now + limit <= shadow));
-    let beside = free.leaves(&run.need, &head.waiting.need) || (head.shadow.is_some() && head.spare.fits(&run.need));
+    let ends_before = head
+        .shadow
+        .is_some_and(|shadow| run.limit.is_some_and(|limit| now + limit <= shadow));
+    let beside = free.leaves(&run.need, &head.waiting.need)
+        || (head.shadow.is_some() && head.spare.fits(&run.need));
     if beside && !ends_before {
         head.spare.take(&run.need);
     }
@@ -137,9 +154,17 @@ fn may_pass(run: &Waiting, head: &mut Head<'_>, free: &Free, now: u64) -> bool {
 }
 
 /// When the head can start, if everything ends by its limit.
-fn reserve<'w>(head: &'w Waiting, free: Free, holding: &[Holding], started: &[(Need, Option<u64>)]) -> Head<'w> {
+fn reserve<'w>(
+    head: &'w Waiting,
+    free: Free,
+    holding: &[Holding],
+    started: &[(Need, Option<u64>)],
+) -> Head<'w> {
     let running = holding.iter().map(|run| (run.need, run.ends_at));
-    let mut ends: Vec<(u64, Need)> = running.chain(started.iter().copied()).filter_map(|(need, end)| end.map(|end| (end, need))).collect();
+    let mut ends: Vec<(u64, Need)> = running
+        .chain(started.iter().copied())
+        .filter_map(|(need, end)| end.map(|end| (end, need)))
+        .collect();
     ends.sort_by_key(|(end, _)| *end);
     let mut then = free;
     for (index, (end, need)) in ends.iter().enumerate() {
@@ -147,12 +172,27 @@ fn reserve<'w>(head: &'w Waiting, free: Free, holding: &[Holding], started: &[(N
         if then.fits(&head.need) {
             // Everything that ends at the same moment is free as well.
             let mut spare = then;
-            ends[index + 1..].iter().take_while(|(other, _)| other == end).for_each(|(_, other)| spare.give(other));
+            ends[index + 1..]
+                .iter()
+                .take_while(|(other, _)| other == end)
+                .for_each(|(_, other)| spare.give(other));
             spare.take(&head.need);
-            return Head { waiting: head, shadow: Some(*end), spare };
+            return Head {
+                waiting: head,
+                shadow: Some(*end),
+                spare,
+            };
         }
     }
-    Head { waiting: head, shadow: None, spare: Free { cpus: 0, memory: 0, gpus: 0 } }
+    Head {
+        waiting: head,
+        shadow: None,
+        spare: Free {
+            cpus: 0,
+            memory: 0,
+            gpus: 0,
+        },
+    }
 }
 
 /// The `basic` runs whose end makes room for `head`, newest first, and no more than are needed.
@@ -161,8 +201,14 @@ fn victims(head: &Waiting, free: &Free, holding: &[Holding]) -> Vec<i64> {
         return Vec::new();
     }
     let mut then = *free;
-    holding.iter().filter(|run| run.leaving).for_each(|run| then.give(&run.need));
-    let mut candidates: Vec<&Holding> = holding.iter().filter(|run| run.tier == Tier::Basic && !run.leaving).collect();
+    holding
+        .iter()
+        .filter(|run| run.leaving)
+        .for_each(|run| then.give(&run.need));
+    let mut candidates: Vec<&Holding> = holding
+        .iter()
+        .filter(|run| run.tier == Tier::Basic && !run.leaving)
+        .collect();
     candidates.sort_by_key(|run| std::cmp::Reverse(run.key));
     let mut chosen: Vec<&Holding> = Vec::new();
     for run in candidates {

@@ -27,26 +27,46 @@ const MEMORY: u64 = 100;
 const GPUS: u32 = 3;
 
 fn any_job() -> impl Strategy<Value = Job> {
-    let tier = prop_oneof![Just(Tier::Basic), Just(Tier::Standard), Just(Tier::Standard), Just(Tier::Premium)];
-    (0u64..40, tier, 1u32..=CPUS, prop_oneof![Just(0u64), 1..=MEMORY], prop_oneof![Just(0u32), 1..=GPUS], prop::option::of(1u64..30), 1u64..30).prop_map(
-        |(arrives, tier, cpus, memory, gpus, limit, takes)| Job {
+    let tier = prop_oneof![
+        Just(Tier::Basic),
+        Just(Tier::Standard),
+        Just(Tier::Standard),
+        Just(Tier::Premium)
+    ];
+    (
+        0u64..40,
+        tier,
+        1u32..=CPUS,
+        prop_oneof![Just(0u64), 1..=MEMORY],
+        prop_oneof![Just(0u32), 1..=GPUS],
+        prop::option::of(1u64..30),
+        1u64..30,
+    )
+        .prop_map(|(arrives, tier, cpus, memory, gpus, limit, takes)| Job {
             arrives,
             tier,
             need: Need { cpus, memory, gpus },
             limit,
             takes: limit.map_or(takes, |limit| takes.min(limit)),
-        },
-    )
+        })
 }
 
 fn capacity() -> Capacity {
-    Capacity { cpus: CPUS, memory: MEMORY, gpus: (0..GPUS).collect() }
+    Capacity {
+        cpus: CPUS,
+        memory: MEMORY,
+        gpus: (0..GPUS).collect(),
+    }
 }
 
 type Amounts = [i64; 3];
 
 fn amounts(need: &Need) -> Amounts {
-    [i64::from(need.cpus), i64::try_from(need.memory).unwrap(), i64::from(need.gpus)]
+    [
+        i64::from(need.cpus),
+        i64::try_from(need.memory).unwrap(),
+        i64::from(need.gpus),
+    ]
 }
 fn minus(one: Amounts, other: Amounts) -> Amounts {
     [one[0] - other[0], one[1] - other[1], one[2] - other[2]]
@@ -60,9 +80,20 @@ fn covers(have: Amounts, want: Amounts) -> bool {
 
 /// The rules, as sentences.
 fn reference(waiting: &[Waiting], holding: &[Holding], now: u64) -> (Vec<i64>, Vec<i64>) {
-    let everything: Amounts = [i64::from(CPUS), i64::try_from(MEMORY).unwrap(), i64::from(GPUS)];
-    let mut running: Vec<(Amounts, Option<u64>)> = holding.iter().map(|run| (amounts(&run.need), run.ends_at)).collect();
-    let free = |running: &[(Amounts, Option<u64>)]| running.iter().fold(everything, |left, (need, _)| minus(left, *need));
+    let everything: Amounts = [
+        i64::from(CPUS),
+        i64::try_from(MEMORY).unwrap(),
+        i64::from(GPUS),
+    ];
+    let mut running: Vec<(Amounts, Option<u64>)> = holding
+        .iter()
+        .map(|run| (amounts(&run.need), run.ends_at))
+        .collect();
+    let free = |running: &[(Amounts, Option<u64>)]| {
+        running
+            .iter()
+            .fold(everything, |left, (need, _)| minus(left, *need))
+    };
     let mut starts = Vec::new();
     let mut evicted = Vec::new();
     let mut head: Option<&Waiting> = None;
@@ -89,15 +120,25 @@ fn reference(waiting: &[Waiting], holding: &[Holding], now: u64) -> (Vec<i64>, V
         let wanted = amounts(&blocked.need);
         // "It leaves the head what it needs already now, wherever the two want the same."
         let have = free(&running);
-        let beside_now = (0..3).all(|kind| need[kind] == 0 || need[kind] + wanted[kind] <= have[kind]);
+        let beside_now =
+            (0..3).all(|kind| need[kind] == 0 || need[kind] + wanted[kind] <= have[kind]);
         // When could the head start if everybody kept to the limit?
         let mut ends: Vec<u64> = at_block.iter().filter_map(|(_, end)| *end).collect();
         ends.sort_unstable();
-        let free_at =
-            |moment: u64| at_block.iter().filter(|(_, end)| end.is_none_or(|end| end > moment)).fold(everything, |left, (need, _)| minus(left, *need));
-        let shadow = ends.into_iter().find(|moment| covers(free_at(*moment), wanted));
-        let ends_before = shadow.is_some_and(|shadow| run.limit.is_some_and(|limit| now + limit <= shadow));
-        let beside_then = shadow.is_some_and(|shadow| covers(minus(minus(free_at(shadow), wanted), passed_for_ever), need));
+        let free_at = |moment: u64| {
+            at_block
+                .iter()
+                .filter(|(_, end)| end.is_none_or(|end| end > moment))
+                .fold(everything, |left, (need, _)| minus(left, *need))
+        };
+        let shadow = ends
+            .into_iter()
+            .find(|moment| covers(free_at(*moment), wanted));
+        let ends_before =
+            shadow.is_some_and(|shadow| run.limit.is_some_and(|limit| now + limit <= shadow));
+        let beside_then = shadow.is_some_and(|shadow| {
+            covers(minus(minus(free_at(shadow), wanted), passed_for_ever), need)
+        });
         if ends_before || beside_now || beside_then {
             starts.push(run.key);
             running.push((need, run.limit.map(|limit| now + limit)));
@@ -115,15 +156,31 @@ fn reference_victims(head: &Waiting, free: Amounts, holding: &[Holding]) -> Vec<
         return Vec::new();
     }
     let want = amounts(&head.need);
-    let going: Amounts = holding.iter().filter(|run| run.leaving).fold([0; 3], |sum, run| plus(sum, amounts(&run.need)));
+    let going: Amounts = holding
+        .iter()
+        .filter(|run| run.leaving)
+        .fold([0; 3], |sum, run| plus(sum, amounts(&run.need)));
     let soon = plus(free, going);
-    let mut basic: Vec<&Holding> = holding.iter().filter(|run| run.tier == Tier::Basic && !run.leaving).collect();
+    let mut basic: Vec<&Holding> = holding
+        .iter()
+        .filter(|run| run.tier == Tier::Basic && !run.leaving)
+        .collect();
     basic.sort_by_key(|run| -run.key);
-    let room = |chosen: &[&Holding]| chosen.iter().fold(soon, |sum, run| plus(sum, amounts(&run.need)));
-    let Some(count) = (0..=basic.len()).find(|count| covers(room(&basic[..*count]), want)) else { return Vec::new() };
+    let room = |chosen: &[&Holding]| {
+        chosen
+            .iter()
+            .fold(soon, |sum, run| plus(sum, amounts(&run.need)))
+    };
+    let Some(count) = (0..=basic.len()).find(|count| covers(room(&basic[..*count]), want)) else {
+        return Vec::new();
+    };
     let mut chosen = basic[..count].to_vec();
     for run in &basic[..count] {
-        let without: Vec<&Holding> = chosen.iter().copied().filter(|other| other.key != run.key).collect();
+        let without: Vec<&Holding> = chosen
+            .iter()
+            .copied()
+            .filter(|other| other.key != run.key)
+            .collect();
         if covers(room(&without), want) {
             chosen = without;
         }
@@ -143,7 +200,13 @@ struct World {
 impl World {
     fn new(jobs: &[Job]) -> Self {
         let jobs = (1i64..).zip(jobs.iter().cloned()).collect();
-        Self { jobs, waiting: BTreeSet::new(), running: BTreeMap::new(), begun: BTreeMap::new(), over: BTreeSet::new() }
+        Self {
+            jobs,
+            waiting: BTreeSet::new(),
+            running: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            over: BTreeSet::new(),
+        }
     }
 
     fn queue(&self) -> Vec<Waiting> {
@@ -151,7 +214,12 @@ impl World {
             .waiting
             .iter()
             .map(|key| (*key, &self.jobs[key]))
-            .map(|(key, job)| Waiting { key, tier: job.tier, need: job.need, limit: job.limit })
+            .map(|(key, job)| Waiting {
+                key,
+                tier: job.tier,
+                need: job.need,
+                limit: job.limit,
+            })
             .collect();
         queue.sort_by_key(|run| (std::cmp::Reverse(run.tier), run.key));
         queue
@@ -162,15 +230,30 @@ impl World {
             .iter()
             .map(|(key, (start, gpus, leaving))| {
                 let job = &self.jobs[key];
-                let ends_at = if *leaving { Some(now + 1) } else { job.limit.map(|limit| (start + limit).max(now)) };
-                Holding { key: *key, tier: job.tier, need: job.need, gpus: gpus.clone(), ends_at, leaving: *leaving }
+                let ends_at = if *leaving {
+                    Some(now + 1)
+                } else {
+                    job.limit.map(|limit| (start + limit).max(now))
+                };
+                Holding {
+                    key: *key,
+                    tier: job.tier,
+                    need: job.need,
+                    gpus: gpus.clone(),
+                    ends_at,
+                    leaving: *leaving,
+                }
             })
             .collect()
     }
 
     fn step(&mut self, now: u64) {
-        let ended: Vec<i64> =
-            self.running.iter().filter(|(key, (start, _, leaving))| *leaving || now >= start + self.jobs[*key].takes).map(|(key, _)| *key).collect();
+        let ended: Vec<i64> = self
+            .running
+            .iter()
+            .filter(|(key, (start, _, leaving))| *leaving || now >= start + self.jobs[*key].takes)
+            .map(|(key, _)| *key)
+            .collect();
         for key in ended {
             let (start, _, leaving) = self.running.remove(&key).unwrap();
             if leaving && now < start + self.jobs[&key].takes {
@@ -179,7 +262,12 @@ impl World {
                 self.over.insert(key);
             }
         }
-        let arrived: Vec<i64> = self.jobs.iter().filter(|(_, job)| job.arrives == now).map(|(key, _)| *key).collect();
+        let arrived: Vec<i64> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.arrives == now)
+            .map(|(key, _)| *key)
+            .collect();
         self.waiting.extend(arrived);
     }
 
@@ -193,8 +281,21 @@ impl World {
             self.running.insert(*key, (now, gpus.clone(), false));
             self.begun.entry(*key).or_insert(now);
         }
-        let used = self.running.keys().fold([0; 3], |sum, key| plus(sum, amounts(&self.jobs[key].need)));
-        assert!(covers([i64::from(CPUS), i64::try_from(MEMORY).unwrap(), i64::from(GPUS)], used), "overcommitted: {used:?}");
+        let used = self
+            .running
+            .keys()
+            .fold([0; 3], |sum, key| plus(sum, amounts(&self.jobs[key].need)));
+        assert!(
+            covers(
+                [
+                    i64::from(CPUS),
+                    i64::try_from(MEMORY).unwrap(),
+                    i64::from(GPUS)
+                ],
+                used
+            ),
+            "overcommitted: {used:?}"
+        );
         for key in &decision.preempt {
             let victim = self.running.get_mut(key).unwrap();
             assert_eq!(self.jobs[key].tier, Tier::Basic, "only basic gives way");
@@ -238,7 +339,8 @@ proptest! {
             let decision = decide(&capacity(), &queue, &holding, now);
             let started: BTreeSet<i64> = decision.start.iter().map(|(key, _)| *key).collect();
             if let Some(head) = queue.iter().find(|run| !started.contains(&run.key)) {
-                // Without those that passed it: when would the head start, if all kept to what they declared or took?
+                // Without those that passed it: when would the head start, if all kept to what they
+                // declared or took?
                 let passing: BTreeSet<i64> = started.iter().copied().filter(|key| *key > head.key).collect();
                 let earliest = |with_passing: bool| {
                     let mut ends: Vec<(u64, Amounts)> = holding.iter().map(|run| (world.running[&run.key].0 + world.jobs[&run.key].takes, amounts(&run.need))).collect();
@@ -249,7 +351,8 @@ proptest! {
                         covers(minus([i64::from(CPUS), i64::try_from(MEMORY).unwrap(), i64::from(GPUS)], used), amounts(&head.need))
                     }).unwrap()
                 };
-                prop_assert!(earliest(true) <= earliest(false), "head {} delayed at {now}: {} instead of {}", head.key, earliest(true), earliest(false));
+                prop_assert!(earliest(true) <= earliest(false), "head {} delayed at {now}: {} \
+                    instead of {}", head.key, earliest(true), earliest(false));
             }
             world.carry_out(&decision, now);
             if world.over.len() == jobs.len() {

@@ -50,7 +50,8 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub blob: Blob,
-    /// By which it is ordered and kept, in milliseconds; later than the one before, whatever the clocks said.
+    /// By which it is ordered and kept, in milliseconds; later than the one before, whatever the
+    /// clocks said.
     pub at: i64,
     pub size: u64,
     /// `None` where it cannot be read.
@@ -61,7 +62,10 @@ pub struct Listed {
 pub fn list(store: &dyn BlobStore) -> Result<Vec<Listed>> {
     let mut stored = store.list(BlobKind::Backup)?;
     stored.sort_by_key(|stored| when(&stored.blob));
-    Ok(stored.into_iter().map(|stored| look(store, &stored)).collect())
+    Ok(stored
+        .into_iter()
+        .map(|stored| look(store, &stored))
+        .collect())
 }
 
 /// The newest backup of a store.
@@ -70,30 +74,65 @@ pub fn newest(store: &dyn BlobStore) -> Result<Option<Listed>> {
 }
 
 fn newest_stored(store: &dyn BlobStore) -> Result<Option<Stored>> {
-    Ok(store.list(BlobKind::Backup)?.into_iter().max_by_key(|stored| when(&stored.blob)))
+    Ok(store
+        .list(BlobKind::Backup)?
+        .into_iter()
+        .max_by_key(|stored| when(&stored.blob)))
 }
 
 fn when(blob: &Blob) -> (i64, Digest) {
-    if let Blob::Backup(at, digest) = *blob { (at, digest) } else { (i64::MIN, blob.digest()) }
+    if let Blob::Backup(at, digest) = *blob {
+        (at, digest)
+    } else {
+        (i64::MIN, blob.digest())
+    }
 }
 
 fn look(store: &dyn BlobStore, stored: &Stored) -> Listed {
-    let beginning = usize::try_from(stored.size).unwrap_or(usize::MAX).min(LONGEST_SUMMARY);
-    let summary = store.get_range(&stored.blob, 0, beginning).ok().and_then(|bytes| Summary::peek(&bytes));
-    Listed { blob: stored.blob, at: when(&stored.blob).0, size: stored.size, summary }
+    let beginning = usize::try_from(stored.size)
+        .unwrap_or(usize::MAX)
+        .min(LONGEST_SUMMARY);
+    let summary = store
+        .get_range(&stored.blob, 0, beginning)
+        .ok()
+        .and_then(|bytes| Summary::peek(&bytes));
+    Listed {
+        blob: stored.blob,
+        at: when(&stored.blob).0,
+        size: stored.size,
+        summary,
+    }
 }
 
-/// Backs a workspace up. Once this returns, all of it is in the store; before that nothing of it is listed.
-pub fn back_up(root: &Path, rules: &Rules, store: &dyn BlobStore, options: &Options, place: &Place, progress: &Progress) -> Result<BackedUp> {
+/// Backs a workspace up. Once this returns, all of it is in the store; before that nothing of it is
+/// listed.
+pub fn back_up(
+    root: &Path,
+    rules: &Rules,
+    store: &dyn BlobStore,
+    options: &Options,
+    place: &Place,
+    progress: &Progress,
+) -> Result<BackedUp> {
     let mut tries = 0;
     loop {
         tries += 1;
         let top = top(root)?;
         let walked = walk(root, rules, options.limits)?;
-        if walked.found.iter().all(|found| found.kind == FoundKind::Folder) {
+        if walked
+            .found
+            .iter()
+            .all(|found| found.kind == FoundKind::Folder)
+        {
             return Err(Problem::Empty(root.to_owned()));
         }
-        let backing = Backing { root, store, options, place, progress };
+        let backing = Backing {
+            root,
+            store,
+            options,
+            place,
+            progress,
+        };
         if let Some(done) = backing.attempt(top, walked, tries < TRIES)? {
             return Ok(done);
         }
@@ -103,15 +142,24 @@ pub fn back_up(root: &Path, rules: &Rules, store: &dyn BlobStore, options: &Opti
 fn top(root: &Path) -> Result<Top> {
     let stat = rustix::fs::stat(root).map_err(|error| Problem::file(root, "read", error))?;
     let stamp = Stamp::of(&stat);
-    Ok(Top { mode: stat.st_mode & Flavor::Workspace.mode_bits(true), modified: stamp.modified })
+    Ok(Top {
+        mode: stat.st_mode & Flavor::Workspace.mode_bits(true),
+        modified: stamp.modified,
+    })
 }
 
 /// Names of a file that has another name before them: by their places, the file's place.
 fn twins(found: &[Found]) -> HashMap<usize, usize> {
     let mut first: HashMap<(u64, u64), usize> = HashMap::new();
     let mut twins = HashMap::new();
-    for (number, found) in found.iter().enumerate().filter(|(_, found)| found.has_twins) {
-        let file = *first.entry((found.stamp.device, found.stamp.inode)).or_insert(number);
+    for (number, found) in found
+        .iter()
+        .enumerate()
+        .filter(|(_, found)| found.has_twins)
+    {
+        let file = *first
+            .entry((found.stamp.device, found.stamp.inode))
+            .or_insert(number);
         if file != number {
             twins.insert(number, file);
         }
@@ -130,45 +178,118 @@ struct Backing<'a> {
 impl Backing<'_> {
     /// `None`: names were moved while they were read; with `may_retry` that is worth another walk.
     fn attempt(&self, top: Top, walked: Walked, may_retry: bool) -> Result<Option<BackedUp>> {
-        let Walked { found, mut left_out, .. } = walked;
+        let Walked {
+            found,
+            mut left_out,
+            ..
+        } = walked;
         let twins = twins(&found);
         let recalled = stat_cache::recall(stat_cache::load(&self.options.stat_cache), &found);
         let newest = newest_stored(self.store)?;
         let last = newest.as_ref().map(|stored| when(&stored.blob));
-        let is_known = |number: usize| found[number].kind != FoundKind::File || recalled[number].is_some() || twins.contains_key(&number);
+        let is_known = |number: usize| {
+            found[number].kind != FoundKind::File
+                || recalled[number].is_some()
+                || twins.contains_key(&number)
+        };
         if let Some((at, digest)) = last
             && (0..found.len()).all(is_known)
         {
             let manifest = self.manifest(top, &found, recalled.clone(), &twins)?;
             if manifest.id() == digest && self.is_built_on(at, digest)? {
-                return Ok(Some(self.unchanged(&manifest, Blob::Backup(at, digest), left_out)));
+                return Ok(Some(self.unchanged(
+                    &manifest,
+                    Blob::Backup(at, digest),
+                    left_out,
+                )));
             }
         }
         self.refuse_overtaken(newest.as_ref())?;
         let index = open_index(self.store, &self.options.index)?;
-        let reading = Reading::new(self.root, &found, recalled, self.store, index, self.options, self.progress).of_workspace(&twins);
-        let Read { pieces, stamps, index, stored, unsteady, read, gone, unreadable } = reading.run()?;
+        let reading = Reading::new(
+            self.root,
+            &found,
+            recalled,
+            self.store,
+            index,
+            self.options,
+            self.progress,
+        )
+        .of_workspace(&twins);
+        let Read {
+            pieces,
+            stamps,
+            index,
+            stored,
+            unsteady,
+            read,
+            gone,
+            unreadable,
+        } = reading.run()?;
         if may_retry && twins.values().any(|file| gone.contains(file)) {
             return Ok(None);
         }
-        left_out.extend(unreadable.iter().map(|number| LeftOut { path: found[*number].path.clone(), is_folder: false, why: Why::Unreadable }));
-        let same: HashMap<Box<[u8]>, Box<[u8]>> = twins.iter().map(|(twin, file)| (found[*twin].path.clone(), found[*file].path.clone())).collect();
-        let gone: HashSet<usize> = gone.iter().copied().chain(twins.iter().filter(|(_, file)| gone.contains(file)).map(|(twin, _)| *twin)).collect();
+        left_out.extend(unreadable.iter().map(|number| LeftOut {
+            path: found[*number].path.clone(),
+            is_folder: false,
+            why: Why::Unreadable,
+        }));
+        let same: HashMap<Box<[u8]>, Box<[u8]>> = twins
+            .iter()
+            .map(|(twin, file)| (found[*twin].path.clone(), found[*file].path.clone()))
+            .collect();
+        let gone: HashSet<usize> = gone
+            .iter()
+            .copied()
+            .chain(
+                twins
+                    .iter()
+                    .filter(|(_, file)| gone.contains(file))
+                    .map(|(twin, _)| *twin),
+            )
+            .collect();
         let (found, pieces, stamps) = without(&gone, found, pieces, stamps);
-        remember(&self.options.stat_cache, &found, &pieces, &stamps, &unsteady, self.options.now)?;
+        remember(
+            &self.options.stat_cache,
+            &found,
+            &pieces,
+            &stamps,
+            &unsteady,
+            self.options.now,
+        )?;
         let twins = self::twins_by_path(&found, &same);
         let manifest = self.manifest(top, &found, pieces, &twins)?;
         let id = manifest.id();
         if let Some((at, digest)) = last.filter(|(_, digest)| *digest == id)
             && self.is_built_on(at, digest)?
         {
-            return Ok(Some(BackedUp { read, unsteady, ..self.unchanged(&manifest, Blob::Backup(at, digest), left_out) }));
+            return Ok(Some(BackedUp {
+                read,
+                unsteady,
+                ..self.unchanged(&manifest, Blob::Backup(at, digest), left_out)
+            }));
         }
         let taken = self.options.now / 1_000_000;
         let at = last.map_or(taken, |(last, _)| taken.max(last + 1));
-        let doubtful = left_out.iter().filter(|left| left.why == Why::Unreadable).count() + unsteady.len();
-        let summary = Summary { taken, stored, doubtful: doubtful as u64, ..self.summary(&manifest) };
-        let mut kept = make_root(manifest, crate::root::About { taken, name: self.options.name.clone() }, &index)?;
+        let doubtful = left_out
+            .iter()
+            .filter(|left| left.why == Why::Unreadable)
+            .count()
+            + unsteady.len();
+        let summary = Summary {
+            taken,
+            stored,
+            doubtful: doubtful as u64,
+            ..self.summary(&manifest)
+        };
+        let mut kept = make_root(
+            manifest,
+            crate::root::About {
+                taken,
+                name: self.options.name.clone(),
+            },
+            &index,
+        )?;
         kept.summary = Some(summary.clone());
         let blob = Blob::Backup(at, id);
         // First the mark: whoever is killed in between continues what was there before.
@@ -176,16 +297,34 @@ impl Backing<'_> {
         crash::pass("backup.root.before");
         self.store.put(&blob, &kept.encode()?)?;
         crash::pass("backup.root.done");
-        Ok(Some(BackedUp { blob, summary, read, left_out, unsteady, was_there: false }))
+        Ok(Some(BackedUp {
+            blob,
+            summary,
+            read,
+            left_out,
+            unsteady,
+            was_there: false,
+        }))
     }
 
     /// A copy that others have gone on from elsewhere does not become the newest backup unnoticed.
     fn refuse_overtaken(&self, newest: Option<&Stored>) -> Result<()> {
         let mark = Marked::new(self.root, &self.place.to).read();
-        let is_unknown = |newest: &&Stored| !self.place.anyway && !mark.is_some_and(|mark| mark.knows_of(when(&newest.blob).0));
-        let Some(newest) = newest.filter(is_unknown).map(|newest| look(self.store, newest)) else { return Ok(()) };
+        let is_unknown = |newest: &&Stored| {
+            !self.place.anyway && !mark.is_some_and(|mark| mark.knows_of(when(&newest.blob).0))
+        };
+        let Some(newest) = newest
+            .filter(is_unknown)
+            .map(|newest| look(self.store, newest))
+        else {
+            return Ok(());
+        };
         if is_overtaken(mark, &newest, self.place) {
-            return Err(Problem::Overtaken { folder: self.root.to_owned(), mark, newest: Box::new(newest) });
+            return Err(Problem::Overtaken {
+                folder: self.root.to_owned(),
+                mark,
+                newest: Box::new(newest),
+            });
         }
         Ok(())
     }
@@ -199,21 +338,34 @@ impl Backing<'_> {
     /// Whether the newest backup may stand for a workspace that did not change: nothing of it was
     /// found damaged since, and put on a list.
     fn is_built_on(&self, at: i64, digest: Digest) -> Result<bool> {
-        let listed: HashSet<Digest> = pending_deletion::packs_since(self.store, at)?.into_iter().map(|(pack, _)| pack).collect();
+        let listed: HashSet<Digest> = pending_deletion::packs_since(self.store, at)?
+            .into_iter()
+            .map(|(pack, _)| pack)
+            .collect();
         if listed.is_empty() {
             return Ok(true);
         }
-        Ok(crate::root::read(self.store, &Blob::Backup(at, digest)).is_ok_and(|root| !root.packs.iter().any(|pack| listed.contains(pack))))
+        Ok(crate::root::read(self.store, &Blob::Backup(at, digest))
+            .is_ok_and(|root| !root.packs.iter().any(|pack| listed.contains(pack))))
     }
 
-    fn manifest(&self, top: Top, found: &[Found], mut pieces: Vec<Option<Vec<Piece>>>, twins: &HashMap<usize, usize>) -> Result<Manifest> {
+    fn manifest(
+        &self,
+        top: Top,
+        found: &[Found],
+        mut pieces: Vec<Option<Vec<Piece>>>,
+        twins: &HashMap<usize, usize>,
+    ) -> Result<Manifest> {
         for twin in twins.keys() {
             pieces[*twin] = Some(Vec::new());
         }
         let mut manifest = make_manifest(self.root, found, pieces)?;
         (manifest.flavor, manifest.top) = (Flavor::Workspace, top);
         if !twins.is_empty() {
-            let same: HashMap<&[u8], &[u8]> = twins.iter().map(|(twin, file)| (&*found[*twin].path, &*found[*file].path)).collect();
+            let same: HashMap<&[u8], &[u8]> = twins
+                .iter()
+                .map(|(twin, file)| (&*found[*twin].path, &*found[*file].path))
+                .collect();
             for entry in &mut manifest.entries {
                 if let Some(file) = same.get(&*entry.path) {
                     entry.kind = Kind::Same((*file).into());
@@ -225,13 +377,30 @@ impl Backing<'_> {
 
     fn summary(&self, manifest: &Manifest) -> Summary {
         let Place { host, folder, .. } = self.place.clone();
-        Summary { name: self.options.name.clone(), host, folder, files: manifest.files() as u64, bytes: manifest.bytes(), ..Summary::default() }
+        Summary {
+            name: self.options.name.clone(),
+            host,
+            folder,
+            files: manifest.files() as u64,
+            bytes: manifest.bytes(),
+            ..Summary::default()
+        }
     }
 
     fn unchanged(&self, manifest: &Manifest, blob: Blob, left_out: Vec<LeftOut>) -> BackedUp {
         self.mark(blob);
         let taken = self.options.now / 1_000_000;
-        BackedUp { blob, summary: Summary { taken, ..self.summary(manifest) }, read: 0, left_out, unsteady: Vec::new(), was_there: true }
+        BackedUp {
+            blob,
+            summary: Summary {
+                taken,
+                ..self.summary(manifest)
+            },
+            read: 0,
+            left_out,
+            unsteady: Vec::new(),
+            was_there: true,
+        }
     }
 }
 
@@ -239,6 +408,12 @@ fn twins_by_path(found: &[Found], same: &HashMap<Box<[u8]>, Box<[u8]>>) -> HashM
     if same.is_empty() {
         return HashMap::new();
     }
-    let places: HashMap<&[u8], usize> = found.iter().enumerate().map(|(number, found)| (&*found.path, number)).collect();
-    same.iter().filter_map(|(twin, file)| Some((*places.get(&**twin)?, *places.get(&**file)?))).collect()
+    let places: HashMap<&[u8], usize> = found
+        .iter()
+        .enumerate()
+        .map(|(number, found)| (&*found.path, number))
+        .collect();
+    same.iter()
+        .filter_map(|(twin, file)| Some((*places.get(&**twin)?, *places.get(&**file)?)))
+        .collect()
 }

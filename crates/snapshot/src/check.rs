@@ -56,7 +56,14 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
                 sound.push(blob);
                 gather(&root, &mut needed);
             }
-            Err(Problem::Damaged { how, .. } | Problem::Hostile(how)) => checked.damage.push(Damage { what: blob.shown(), how, touches, is_set_aside: false }),
+            Err(Problem::Damaged { how, .. } | Problem::Hostile(how)) => {
+                checked.damage.push(Damage {
+                    what: blob.shown(),
+                    how,
+                    touches,
+                    is_set_aside: false,
+                })
+            }
             Err(other) => return Err(other),
         }
         checked.snapshots += 1;
@@ -67,23 +74,39 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
     for missing in needed.keys().filter(|pack| !there.contains(pack)) {
         wrong.insert((*missing, None), "it is gone".to_owned());
     }
-    let chosen: Vec<&Stored> = stored.iter().filter(|stored| only.is_none() || needed.contains_key(&stored.blob.digest())).collect();
-    progress.expect(chosen.len() as u64, chosen.iter().map(|stored| stored.size).sum());
+    let chosen: Vec<&Stored> = stored
+        .iter()
+        .filter(|stored| only.is_none() || needed.contains_key(&stored.blob.digest()))
+        .collect();
+    progress.expect(
+        chosen.len() as u64,
+        chosen.iter().map(|stored| stored.size).sum(),
+    );
     let none = BTreeMap::new();
     for pack in chosen {
         let digest = pack.blob.digest();
-        check_pack(store, digest, needed.get(&digest).unwrap_or(&none), &mut wrong)?;
+        check_pack(
+            store,
+            digest,
+            needed.get(&digest).unwrap_or(&none),
+            &mut wrong,
+        )?;
         checked.packs += 1;
         checked.bytes += pack.size;
         progress.add_file();
         progress.add_bytes(pack.size);
     }
     let set_aside = if only.is_none() && !wrong.is_empty() {
-        pending_deletion::packs_since(store, i64::MIN)?.into_iter().map(|(pack, _)| pack).collect()
+        pending_deletion::packs_since(store, i64::MIN)?
+            .into_iter()
+            .map(|(pack, _)| pack)
+            .collect()
     } else {
         BTreeSet::new()
     };
-    checked.damage.extend(report(store, &wrong, &sound, &set_aside)?);
+    checked
+        .damage
+        .extend(report(store, &wrong, &sound, &set_aside)?);
     checked.packs_damaged = wrong.keys().map(|(pack, _)| *pack).collect();
     checked.packs_damaged.dedup();
     Ok(checked)
@@ -93,7 +116,11 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
 fn gather(root: &Root, needed: &mut HashMap<Digest, BTreeMap<u64, Frame>>) {
     for (pack, frame) in &root.frames {
         if let Some(pack) = root.packs.get(*pack as usize) {
-            needed.entry(*pack).or_default().entry(frame.offset).or_insert_with(|| frame.clone());
+            needed
+                .entry(*pack)
+                .or_default()
+                .entry(frame.offset)
+                .or_insert_with(|| frame.clone());
         }
     }
 }
@@ -101,27 +128,48 @@ fn gather(root: &Root, needed: &mut HashMap<Digest, BTreeMap<u64, Frame>>) {
 /// Drops what a check found damaged, and the snapshots that cannot be laid out any more: whoever
 /// takes the same code again stores it anew. Gives what went.
 pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<Blob>> {
-    let mut gone: Vec<Blob> = checked.damage.iter().flat_map(|damage| damage.touches.iter().map(|(id, _)| *id)).collect();
+    let mut gone: Vec<Blob> = checked
+        .damage
+        .iter()
+        .flat_map(|damage| damage.touches.iter().map(|(id, _)| *id))
+        .collect();
     gone.sort_unstable();
     gone.dedup();
     pending_deletion::announce(store, &checked.packs_damaged, now)?;
     store.delete(&gone)?;
-    store.delete(&checked.packs_damaged.iter().map(|pack| Blob::Pack(*pack)).collect::<Vec<_>>())?;
+    store.delete(
+        &checked
+            .packs_damaged
+            .iter()
+            .map(|pack| Blob::Pack(*pack))
+            .collect::<Vec<_>>(),
+    )?;
     Ok(gone)
 }
 
 /// What a check of backups found damaged is not built on any more: the next backup stores it anew.
-/// What is whole beside it stays for those who need it; roots that cannot be read go. Gives how many
-/// packs and roots that were.
+/// What is whole beside it stays for those who need it; roots that cannot be read go. Gives how
+/// many packs and roots that were.
 pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<usize> {
-    let unreadable: Vec<Blob> = checked.damage.iter().flat_map(|damage| &damage.touches).filter(|(_, files)| files.is_empty()).map(|(root, _)| *root).collect();
+    let unreadable: Vec<Blob> = checked
+        .damage
+        .iter()
+        .flat_map(|damage| &damage.touches)
+        .filter(|(_, files)| files.is_empty())
+        .map(|(root, _)| *root)
+        .collect();
     pending_deletion::announce(store, &checked.packs_damaged, now)?;
     store.delete(&unreadable)?;
     Ok(unreadable.len() + checked.packs_damaged.len())
 }
 
 /// Its whole, then every frame that something needs.
-fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &BTreeMap<u64, Frame>, wrong: &mut Wrong) -> Result<()> {
+fn check_pack(
+    store: &dyn BlobStore,
+    digest: Digest,
+    frames: &BTreeMap<u64, Frame>,
+    wrong: &mut Wrong,
+) -> Result<()> {
     let Some(bytes) = store.get(&Blob::Pack(digest))? else {
         wrong.insert((digest, None), "it is gone".to_owned());
         return Ok(());
@@ -131,20 +179,32 @@ fn check_pack(store: &dyn BlobStore, digest: Digest, frames: &BTreeMap<u64, Fram
     }
     let mut found_in_frames = false;
     for frame in frames.values() {
-        let end = usize::try_from(frame.offset).ok().and_then(|begin| Some(begin..begin.checked_add(frame.stored as usize)?));
-        let outcome = end.and_then(|range| bytes.get(range)).ok_or_else(|| Problem::damaged(format!("pack {}", digest.short()), "it is cut short"));
+        let end = usize::try_from(frame.offset)
+            .ok()
+            .and_then(|begin| Some(begin..begin.checked_add(frame.stored as usize)?));
+        let outcome = end
+            .and_then(|range| bytes.get(range))
+            .ok_or_else(|| Problem::damaged(format!("pack {}", digest.short()), "it is cut short"));
         if let Err(problem) = outcome.and_then(|stored| unpack(frame, stored, &digest)) {
             found_in_frames = true;
             wrong.insert((digest, Some(frame.offset)), problem.to_string());
         }
     }
     if Digest::of(&bytes) != digest && !found_in_frames {
-        wrong.insert((digest, NOWHERE), "other bytes than were stored, in a part that nothing needs".to_owned());
+        wrong.insert(
+            (digest, NOWHERE),
+            "other bytes than were stored, in a part that nothing needs".to_owned(),
+        );
     }
     Ok(())
 }
 
-fn report(store: &dyn BlobStore, wrong: &Wrong, sound: &[Blob], set_aside: &BTreeSet<Digest>) -> Result<Vec<Damage>> {
+fn report(
+    store: &dyn BlobStore,
+    wrong: &Wrong,
+    sound: &[Blob],
+    set_aside: &BTreeSet<Digest>,
+) -> Result<Vec<Damage>> {
     let damage = |((pack, _), how): (&(Digest, _), &String)| Damage {
         what: format!("pack {}", pack.short()),
         how: how.clone(),
@@ -155,12 +215,24 @@ fn report(store: &dyn BlobStore, wrong: &Wrong, sound: &[Blob], set_aside: &BTre
     for blob in sound.iter().filter(|_| !wrong.is_empty()) {
         let root = read(store, blob)?;
         for ((pack, offset), damage) in wrong.keys().zip(&mut damages) {
-            damage.touches.extend(touched(&root, pack, *offset).map(|files| (*blob, files)));
+            damage
+                .touches
+                .extend(touched(&root, pack, *offset).map(|files| (*blob, files)));
         }
     }
-    let newest = sound.iter().filter_map(|blob| if let Blob::Backup(at, _) = *blob { Some((at, *blob)) } else { None }).max();
+    let newest = sound
+        .iter()
+        .filter_map(|blob| {
+            if let Blob::Backup(at, _) = *blob {
+                Some((at, *blob))
+            } else {
+                None
+            }
+        })
+        .max();
     for damage in &mut damages {
-        damage.is_set_aside &= newest.is_some_and(|(_, newest)| damage.touches.iter().all(|(blob, _)| *blob != newest));
+        damage.is_set_aside &= newest
+            .is_some_and(|(_, newest)| damage.touches.iter().all(|(blob, _)| *blob != newest));
     }
     Ok(damages)
 }
@@ -172,7 +244,10 @@ fn touched(root: &Root, pack: &Digest, offset: Option<u64>) -> Option<Vec<String
         chunks
             .get(digest)
             .and_then(|(place, _)| root.frames.get(place.frame as usize))
-            .is_some_and(|(number, frame)| root.packs.get(*number as usize) == Some(pack) && offset.is_none_or(|offset| offset == frame.offset))
+            .is_some_and(|(number, frame)| {
+                root.packs.get(*number as usize) == Some(pack)
+                    && offset.is_none_or(|offset| offset == frame.offset)
+            })
     };
     let mut hit: BTreeSet<&[u8]> = BTreeSet::new();
     for entry in &root.manifest.entries {
@@ -181,6 +256,9 @@ fn touched(root: &Root, pack: &Digest, offset: Option<u64>) -> Option<Vec<String
             hit.insert(&entry.path);
         }
     }
-    let files: Vec<String> = hit.into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    let files: Vec<String> = hit
+        .into_iter()
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect();
     (!files.is_empty()).then_some(files)
 }

@@ -16,7 +16,10 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// A signed number, small ones short.
 pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
-    put_number(out, (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
+    put_number(
+        out,
+        (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned(),
+    );
 }
 
 /// Why bytes could not be read.
@@ -60,7 +63,11 @@ impl<'a> Reader<'a> {
             number |= group << shift;
             if byte < 0x80 {
                 // `80 00` and `00` would be two spellings of one manifest.
-                return if byte == 0 && shift > 0 { Err(Malformed::Spelling) } else { Ok(number) };
+                return if byte == 0 && shift > 0 {
+                    Err(Malformed::Spelling)
+                } else {
+                    Ok(number)
+                };
             }
         }
         Err(Malformed::Number)
@@ -74,7 +81,11 @@ impl<'a> Reader<'a> {
     /// A count of things that take at least one byte each: never more than what is left.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::try_from(self.number()?).map_err(|_| Malformed::Number)?;
-        if count > self.rest.len() { Err(Malformed::Short) } else { Ok(count) }
+        if count > self.rest.len() {
+            Err(Malformed::Short)
+        } else {
+            Ok(count)
+        }
     }
 
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
@@ -90,7 +101,9 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn digest(&mut self) -> Result<crate::digest::Digest, Malformed> {
         let bytes = self.take(32)?;
-        Ok(crate::digest::Digest(bytes.try_into().map_err(|_| Malformed::Short)?))
+        Ok(crate::digest::Digest(
+            bytes.try_into().map_err(|_| Malformed::Short)?,
+        ))
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -98,7 +111,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) const fn end(self) -> Result<(), Malformed> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Rest) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed::Rest)
+        }
     }
 }
 

@@ -29,17 +29,28 @@ pub(crate) struct Content {
 }
 
 /// Reads a file and hands each chunk to `keep`, which may see chunks of a try that is given up.
-pub(crate) fn read(path: &Path, buffer: &mut Vec<u8>, keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>) -> io::Result<Content> {
+pub(crate) fn read(
+    path: &Path,
+    buffer: &mut Vec<u8>,
+    keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
+) -> io::Result<Content> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let fd = openat(rustix::fs::CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+        let fd = openat(
+            rustix::fs::CWD,
+            path,
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK,
+            Mode::empty(),
+        )?;
         let stat = fstat(&fd)?;
         if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
             return Err(io::ErrorKind::NotFound.into());
         }
         let before = Stamp::of(&stat);
-        let on_disk = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        let on_disk = u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512);
         let file = File::from(fd);
         let pieces = if before.size > WHOLE && on_disk + 4096 < before.size {
             read_sparse(&file, before.size, keep)?
@@ -52,12 +63,21 @@ pub(crate) fn read(path: &Path, buffer: &mut Vec<u8>, keep: &mut dyn FnMut(Diges
         let read: u64 = pieces.iter().map(Piece::length).sum();
         let steady = before == after && read == before.size;
         if steady || tries >= TRIES {
-            return Ok(Content { pieces, stamp: before, unsteady: !steady });
+            return Ok(Content {
+                pieces,
+                stamp: before,
+                unsteady: !steady,
+            });
         }
     }
 }
 
-fn read_whole(mut file: &File, size: u64, buffer: &mut Vec<u8>, keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>) -> io::Result<Vec<Piece>> {
+fn read_whole(
+    mut file: &File,
+    size: u64,
+    buffer: &mut Vec<u8>,
+    keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
+) -> io::Result<Vec<Piece>> {
     buffer.clear();
     // One more than its size tells whether it grew, without another call.
     let room = usize::try_from(size).unwrap_or(0) + 1;
@@ -77,21 +97,35 @@ fn read_whole(mut file: &File, size: u64, buffer: &mut Vec<u8>, keep: &mut dyn F
     }
     let digest = Digest::of(bytes);
     keep(digest, bytes)?;
-    Ok(vec![Piece::Chunk { digest, length: bytes.len() as u64 }])
+    Ok(vec![Piece::Chunk {
+        digest,
+        length: bytes.len() as u64,
+    }])
 }
 
-fn cut(file: impl Read, size: u64, keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>) -> io::Result<Vec<Piece>> {
+fn cut(
+    file: impl Read,
+    size: u64,
+    keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
+) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     for chunk in StreamCDC::new(file.take(size), LEAST, USUAL, MOST) {
         let chunk = chunk.map_err(io::Error::from)?;
         let digest = Digest::of(&chunk.data);
         keep(digest, &chunk.data)?;
-        pieces.push(Piece::Chunk { digest, length: chunk.data.len() as u64 });
+        pieces.push(Piece::Chunk {
+            digest,
+            length: chunk.data.len() as u64,
+        });
     }
     Ok(pieces)
 }
 
-fn read_sparse(file: &File, size: u64, keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>) -> io::Result<Vec<Piece>> {
+fn read_sparse(
+    file: &File,
+    size: u64,
+    keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
+) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut at = 0;
     while at < size {

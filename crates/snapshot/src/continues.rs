@@ -1,5 +1,6 @@
-//! Which backup a folder continues. It is written on the folder itself, so that it is true of a copy too, on whichever machine
-//! that comes up: one that others have gone on from elsewhere does not become the newest backup unnoticed.
+//! Which backup a folder continues. It is written on the folder itself, so that it is true of a
+//! copy too, on whichever machine that comes up: one that others have gone on from elsewhere does
+//! not become the newest backup unnoticed.
 
 use crate::backup::{Listed, Place};
 use crate::digest::Digest;
@@ -10,7 +11,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What names of files begin with that hold such a mark, where folders have no attributes. No walk sees them.
+/// What names of files begin with that hold such a mark, where folders have no attributes. No walk
+/// sees them.
 pub(crate) const FILE: &str = ".towline-backups-";
 const ATTRIBUTE: &str = "user.towline.";
 /// A mark always takes as much room: it can be replaced on a full disk.
@@ -27,7 +29,11 @@ pub struct Mark {
 
 impl Mark {
     pub fn of(blob: &Blob, in_part: bool) -> Option<Self> {
-        if let Blob::Backup(at, id) = *blob { Some(Self { at, id, in_part }) } else { None }
+        if let Blob::Backup(at, id) = *blob {
+            Some(Self { at, id, in_part })
+        } else {
+            None
+        }
     }
 
     /// Whether a folder with this mark has all that a backup of then has.
@@ -36,13 +42,26 @@ impl Mark {
     }
 
     fn text(&self) -> String {
-        format!("{:<1$}\n", format!("{} {} {}", self.at, self.id, if self.in_part { "part" } else { "whole" }), LENGTH - 1)
+        format!(
+            "{:<1$}\n",
+            format!(
+                "{} {} {}",
+                self.at,
+                self.id,
+                if self.in_part { "part" } else { "whole" }
+            ),
+            LENGTH - 1
+        )
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let (at, id) = (words.next()?.parse().ok()?, Digest::parse(words.next()?)?);
-        Some(Self { at, id, in_part: words.next()? == "part" })
+        Some(Self {
+            at,
+            id,
+            in_part: words.next()? == "part",
+        })
     }
 }
 
@@ -54,9 +73,13 @@ pub struct Marked<'a> {
 }
 
 impl<'a> Marked<'a> {
-    /// `place` names where its backups go: a folder that is backed up to two places continues one backup in each.
+    /// `place` names where its backups go: a folder that is backed up to two places continues one
+    /// backup in each.
     pub fn new(folder: &'a Path, place: &str) -> Self {
-        Self { folder, key: Digest::of(place.as_bytes()).short() }
+        Self {
+            folder,
+            key: Digest::of(place.as_bytes()).short(),
+        }
     }
 
     fn attribute(&self) -> String {
@@ -79,14 +102,24 @@ impl<'a> Marked<'a> {
     /// A folder that nobody may write on has no mark, and none of before.
     pub fn write(&self, mark: Mark) {
         let text = mark.text();
-        if rustix::fs::setxattr(self.folder, self.attribute(), text.as_bytes(), XattrFlags::empty()).is_ok() {
+        if rustix::fs::setxattr(
+            self.folder,
+            self.attribute(),
+            text.as_bytes(),
+            XattrFlags::empty(),
+        )
+        .is_ok()
+        {
             if self.file().symlink_metadata().is_ok() {
                 let _ = untouched(self.folder, || fs::remove_file(self.file()));
             }
             return;
         }
         let _ = rustix::fs::removexattr(self.folder, self.attribute());
-        if open(&self.file(), true).and_then(|file| file.write_all_at(text.as_bytes(), 0)).is_err() {
+        if open(&self.file(), true)
+            .and_then(|file| file.write_all_at(text.as_bytes(), 0))
+            .is_err()
+        {
             let _ = untouched(self.folder, || self.make_file(&text));
         }
     }
@@ -96,26 +129,54 @@ impl<'a> Marked<'a> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(self.file())?;
-        file.write_all(text.as_bytes()).inspect_err(|_| drop(fs::remove_file(self.file())))
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(self.file())?;
+        file.write_all(text.as_bytes())
+            .inspect_err(|_| drop(fs::remove_file(self.file())))
     }
 }
 
 /// A file of ours: no link, and no name of another file.
 fn open(path: &Path, write: bool) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let file = fs::OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path)?;
+    let file = fs::OpenOptions::new()
+        .read(!write)
+        .write(write)
+        .custom_flags(flags)
+        .open(path)?;
     let found = file.metadata()?;
-    if found.is_file() && found.nlink() == 1 { Ok(file) } else { Err(io::ErrorKind::InvalidData.into()) }
+    if found.is_file() && found.nlink() == 1 {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
 
-/// Does something in a folder without a change of its time, by which a backup would take it for changed.
+/// Does something in a folder without a change of its time, by which a backup would take it for
+/// changed.
 fn untouched(folder: &Path, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let before = rustix::fs::stat(folder)?;
     work()?;
-    let last_modification = Timespec { tv_sec: before.st_mtime, tv_nsec: before.st_mtime_nsec.cast_signed() };
-    let last_access = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-    Ok(rustix::fs::utimensat(CWD, folder, &Timestamps { last_access, last_modification }, AtFlags::empty())?)
+    let last_modification = Timespec {
+        tv_sec: before.st_mtime,
+        tv_nsec: before.st_mtime_nsec.cast_signed(),
+    };
+    let last_access = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    Ok(rustix::fs::utimensat(
+        CWD,
+        folder,
+        &Timestamps {
+            last_access,
+            last_modification,
+        },
+        AtFlags::empty(),
+    )?)
 }
 
 /// Whether `newest` was made of something that a folder with this mark does not know of.
@@ -123,7 +184,10 @@ pub fn is_overtaken(mark: Option<Mark>, newest: &Listed, place: &Place) -> bool 
     match mark {
         Some(mark) => !mark.knows_of(newest.at),
         // Backed up before marks were made, or nobody may write one.
-        None => newest.summary.as_ref().is_some_and(|made| (&made.host, &made.folder) != (&place.host, &place.folder)),
+        None => newest
+            .summary
+            .as_ref()
+            .is_some_and(|made| (&made.host, &made.folder) != (&place.host, &place.folder)),
     }
 }
 
@@ -138,17 +202,36 @@ mod tests {
     use std::fs;
 
     fn mark(at: i64) -> Mark {
-        Mark { at, id: Digest::of(b"a backup"), in_part: false }
+        Mark {
+            at,
+            id: Digest::of(b"a backup"),
+            in_part: false,
+        }
     }
 
     #[test]
     fn a_mark_stays_with_its_folder_and_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (Marked::new(folder.path(), "/backups"), Marked::new(folder.path(), "/elsewhere"));
+        let (one, other) = (
+            Marked::new(folder.path(), "/backups"),
+            Marked::new(folder.path(), "/elsewhere"),
+        );
         assert_eq!(one.read(), None);
         one.write(mark(7));
-        other.write(Mark { in_part: true, ..mark(8) });
-        assert_eq!((one.read(), other.read()), (Some(mark(7)), Some(Mark { in_part: true, ..mark(8) })));
+        other.write(Mark {
+            in_part: true,
+            ..mark(8)
+        });
+        assert_eq!(
+            (one.read(), other.read()),
+            (
+                Some(mark(7)),
+                Some(Mark {
+                    in_part: true,
+                    ..mark(8)
+                })
+            )
+        );
     }
 
     /// As on filesystems whose folders have no attributes.
@@ -162,7 +245,11 @@ mod tests {
             assert_eq!(text.len(), LENGTH);
             untouched(folder.path(), || marked.make_file(&text)).unwrap();
             assert_eq!(marked.read(), Some(mark(at)));
-            assert_eq!(fs::metadata(folder.path()).unwrap().modified().unwrap(), before, "the folder looks changed");
+            assert_eq!(
+                fs::metadata(folder.path()).unwrap().modified().unwrap(),
+                before,
+                "the folder looks changed"
+            );
         }
         // Another's file is neither believed nor written to.
         let secret = folder.path().join("secret");
@@ -171,23 +258,62 @@ mod tests {
         std::os::unix::fs::symlink(&secret, marked.file()).unwrap();
         assert_eq!(marked.read(), None);
         marked.make_file(&mark(10).text()).unwrap();
-        assert_eq!((marked.read(), fs::read_to_string(&secret).unwrap()), (Some(mark(10)), mark(9).text()));
+        assert_eq!(
+            (marked.read(), fs::read_to_string(&secret).unwrap()),
+            (Some(mark(10)), mark(9).text())
+        );
     }
 
     #[test]
     fn a_folder_is_overtaken_by_what_it_does_not_know_of() {
-        let here = Place { host: "a".into(), folder: "/scratch".into(), ..Place::default() };
+        let here = Place {
+            host: "a".into(),
+            folder: "/scratch".into(),
+            ..Place::default()
+        };
         let newest = |host: &str, at| {
-            let summary = Some(Summary { host: host.into(), folder: "/scratch".into(), ..Summary::default() });
-            Listed { blob: Blob::Backup(at, Digest::of(b"x")), at, size: 0, summary }
+            let summary = Some(Summary {
+                host: host.into(),
+                folder: "/scratch".into(),
+                ..Summary::default()
+            });
+            Listed {
+                blob: Blob::Backup(at, Digest::of(b"x")),
+                at,
+                size: 0,
+                summary,
+            }
         };
         assert!(!is_overtaken(Some(mark(5)), &newest("a", 5), &here));
-        assert!(!is_overtaken(Some(mark(5)), &newest("b", 4), &here), "the one it knew of was dropped");
+        assert!(
+            !is_overtaken(Some(mark(5)), &newest("b", 4), &here),
+            "the one it knew of was dropped"
+        );
         assert!(is_overtaken(Some(mark(5)), &newest("b", 6), &here));
-        assert!(is_overtaken(Some(mark(5)), &newest("a", 6), &here), "an older copy of this very folder");
-        assert!(is_overtaken(Some(Mark { in_part: true, ..mark(5) }), &newest("a", 5), &here));
+        assert!(
+            is_overtaken(Some(mark(5)), &newest("a", 6), &here),
+            "an older copy of this very folder"
+        );
+        assert!(is_overtaken(
+            Some(Mark {
+                in_part: true,
+                ..mark(5)
+            }),
+            &newest("a", 5),
+            &here
+        ));
         assert!(!is_overtaken(None, &newest("a", 5), &here));
         assert!(is_overtaken(None, &newest("b", 5), &here));
-        assert!(!is_overtaken(None, &Listed { summary: None, ..newest("b", 5) }, &here), "nobody knows whose it is");
+        assert!(
+            !is_overtaken(
+                None,
+                &Listed {
+                    summary: None,
+                    ..newest("b", 5)
+                },
+                &here
+            ),
+            "nobody knows whose it is"
+        );
     }
 }

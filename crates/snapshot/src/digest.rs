@@ -13,10 +13,16 @@ impl Digest {
 
     /// Reads 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+        if text.len() != 64
+            || !text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        {
             return None;
         }
-        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+        blake3::Hash::from_hex(text)
+            .ok()
+            .map(|hash| Self(*hash.as_bytes()))
     }
 
     /// The first digits: enough for people.

@@ -21,23 +21,42 @@ fn good(store: &FolderStore, content: &[u8]) -> Root {
     let digest = Digest::of(content);
     assert!(packer.add(digest, content).expect("packed").is_none());
     let pack = packer.finish().expect("packed").expect("a pack");
-    store.put(&Blob::Pack(pack.digest), &pack.bytes).expect("put");
-    let file = Kind::File(vec![Piece::Chunk { digest, length: content.len() as u64 }]);
+    store
+        .put(&Blob::Pack(pack.digest), &pack.bytes)
+        .expect("put");
+    let file = Kind::File(vec![Piece::Chunk {
+        digest,
+        length: content.len() as u64,
+    }]);
     Root {
-        manifest: Manifest { entries: vec![entry("f", file)], ..Manifest::default() },
+        manifest: Manifest {
+            entries: vec![entry("f", file)],
+            ..Manifest::default()
+        },
         packs: vec![pack.digest],
         frames: vec![(0, pack.frames[0].0.clone())],
-        places: vec![Place { frame: 0, offset: 0 }],
+        places: vec![Place {
+            frame: 0,
+            offset: 0,
+        }],
         ..Root::default()
     }
 }
 
 fn entry(path: &str, kind: Kind) -> Entry {
-    Entry { path: path.as_bytes().into(), mode: 0o644, kind, modified: 1 }
+    Entry {
+        path: path.as_bytes().into(),
+        mode: 0o644,
+        kind,
+        modified: 1,
+    }
 }
 
 fn folder(path: &str) -> Entry {
-    Entry { mode: 0o755, ..entry(path, Kind::Folder) }
+    Entry {
+        mode: 0o755,
+        ..entry(path, Kind::Folder)
+    }
 }
 
 fn link(path: &str, target: &str) -> Entry {
@@ -54,7 +73,13 @@ fn store_and_lay(root: &Root, place: &Path, store: &FolderStore) -> Result<()> {
     let _ = fs::remove_file(store.root().join(Blob::Root(id).path()));
     store.put(&Blob::Root(id), &root.encode()?)?;
     let read = read_root(store, &id)?;
-    lay_out(&read, store, &place.join("out"), &Progress::default(), &AtomicBool::new(false))
+    lay_out(
+        &read,
+        store,
+        &place.join("out"),
+        &Progress::default(),
+        &AtomicBool::new(false),
+    )
 }
 
 /// Whether it is refused, with nothing left behind and nothing touched outside.
@@ -66,15 +91,33 @@ fn refused(change: impl FnOnce(&mut Root)) -> String {
     let work = place.path().join("work");
     fs::create_dir(&work).expect("made");
     let problem = store_and_lay(&root, &work, &store).expect_err("refused");
-    assert_eq!(fs::read_dir(&work).expect("read").count(), 0, "something was left behind: {problem}");
+    assert_eq!(
+        fs::read_dir(&work).expect("read").count(),
+        0,
+        "something was left behind: {problem}"
+    );
     problem.to_string()
 }
 
 #[test]
 fn paths_that_leave_the_tree_are_refused() {
-    for path in ["../x", "/etc/passwd", "a/../../x", "..", ".", "a//b", "", "a/", "./a", "nul\0byte"] {
+    for path in [
+        "../x",
+        "/etc/passwd",
+        "a/../../x",
+        "..",
+        ".",
+        "a//b",
+        "",
+        "a/",
+        "./a",
+        "nul\0byte",
+    ] {
         let said = refused(|root| root.manifest.entries.insert(0, empty(path)));
-        assert!(said.contains("refused") || said.contains("damaged"), "{path:?}: {said}");
+        assert!(
+            said.contains("refused") || said.contains("damaged"),
+            "{path:?}: {said}"
+        );
     }
     let long = "x".repeat(256);
     refused(|root| root.manifest.entries.push(empty(&long)));
@@ -112,7 +155,12 @@ fn content_that_is_not_where_it_says_is_refused() {
     refused(|root| root.places[0].offset = 1);
     refused(|root| root.places[0].frame = 7);
     refused(|root| root.places.clear());
-    refused(|root| root.places.push(Place { frame: 0, offset: 0 }));
+    refused(|root| {
+        root.places.push(Place {
+            frame: 0,
+            offset: 0,
+        })
+    });
     refused(|root| root.frames.clear());
     refused(|root| root.packs.clear());
     refused(|root| root.packs[0] = Digest::of(b"other"));
@@ -120,17 +168,44 @@ fn content_that_is_not_where_it_says_is_refused() {
     refused(|root| root.frames[0].1.stored = 1);
     refused(|root| root.frames[0].1.digest = Digest::of(b"other"));
     // The bytes are there, but they are not what the manifest names.
-    refused(|root| root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk { digest: Digest::of(b"another"), length: 7 }]));
-    refused(|root| root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk { digest: Digest::of(b"content"), length: 6 }]));
+    refused(|root| {
+        root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
+            digest: Digest::of(b"another"),
+            length: 7,
+        }])
+    });
+    refused(|root| {
+        root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
+            digest: Digest::of(b"content"),
+            length: 6,
+        }])
+    });
 }
 
 #[test]
 fn sizes_that_cannot_be_are_refused() {
     let hole = |length| Piece::Hole { length };
-    refused(|root| root.manifest.entries.push(entry("g", Kind::File(vec![hole(1 << 62), hole(1 << 62), hole(1 << 62)]))));
-    refused(|root| root.manifest.entries.push(entry("g", Kind::File(vec![hole((1 << 62) - 1)]))));
+    refused(|root| {
+        root.manifest.entries.push(entry(
+            "g",
+            Kind::File(vec![hole(1 << 62), hole(1 << 62), hole(1 << 62)]),
+        ))
+    });
+    refused(|root| {
+        root.manifest
+            .entries
+            .push(entry("g", Kind::File(vec![hole((1 << 62) - 1)])))
+    });
     let digest = Digest::of(b"content");
-    refused(|root| root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk { digest, length: 7 }, Piece::Chunk { digest, length: 1 << 60 }]));
+    refused(|root| {
+        root.manifest.entries[0].kind = Kind::File(vec![
+            Piece::Chunk { digest, length: 7 },
+            Piece::Chunk {
+                digest,
+                length: 1 << 60,
+            },
+        ])
+    });
 }
 
 #[test]
@@ -145,7 +220,16 @@ fn bombs_do_not_unpack() {
     root.packs = vec![pack];
     let length = u32::try_from(bomb.len()).expect("small");
     for raw in [7, 8 << 20] {
-        root.frames = vec![(0, Frame { offset: 0, stored: length, raw, packed: true, digest: pack })];
+        root.frames = vec![(
+            0,
+            Frame {
+                offset: 0,
+                stored: length,
+                raw,
+                packed: true,
+                digest: pack,
+            },
+        )];
         let problem = store_and_lay(&root, place.path(), &store).expect_err("refused");
         assert!(matches!(problem, Problem::Damaged { .. }), "{problem}");
     }
@@ -173,7 +257,10 @@ fn a_root_cut_anywhere_is_refused() {
     let root = good(&FolderStore::new(place.path()), b"content");
     let bytes = root.encode().expect("encoded");
     for cut in 0..bytes.len() {
-        assert!(Root::decode(&bytes[..cut], &root.id()).is_err(), "cut at {cut}");
+        assert!(
+            Root::decode(&bytes[..cut], &root.id()).is_err(),
+            "cut at {cut}"
+        );
     }
     assert_eq!(Root::decode(&bytes, &root.id()).expect("whole"), root);
 }
@@ -187,13 +274,21 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     let kind = prop_oneof![
         Just(Kind::Folder),
         Just(Kind::File(Vec::new())),
-        Just(Kind::File(vec![Piece::Chunk { digest: Digest::of(b"content"), length: 7 }])),
+        Just(Kind::File(vec![Piece::Chunk {
+            digest: Digest::of(b"content"),
+            length: 7
+        }])),
         (1u64..10_000_000).prop_map(|length| Kind::File(vec![Piece::Hole { length }])),
         any_path().prop_map(|target| Kind::Link(target.into())),
         any_path().prop_map(|first| Kind::Same(first.into())),
     ];
     let mode = prop_oneof![3 => Just(0o755u32), 1 => any::<u32>()];
-    (any_path(), mode, kind, any::<i64>()).prop_map(|(path, mode, kind, modified)| Entry { path: path.into(), mode, kind, modified })
+    (any_path(), mode, kind, any::<i64>()).prop_map(|(path, mode, kind, modified)| Entry {
+        path: path.into(),
+        mode,
+        kind,
+        modified,
+    })
 }
 
 proptest! {

@@ -30,8 +30,14 @@ pub(crate) struct Index {
 impl Index {
     /// Reads what is whole; a torn or damaged end is left out.
     pub(crate) fn load(file: &Path) -> Result<Self> {
-        let mut index =
-            Self { file: file.to_owned(), frames: Vec::new(), chunks: HashMap::new(), pending_deletion: HashMap::new(), rewrite: false, records: Vec::new() };
+        let mut index = Self {
+            file: file.to_owned(),
+            frames: Vec::new(),
+            chunks: HashMap::new(),
+            pending_deletion: HashMap::new(),
+            rewrite: false,
+            records: Vec::new(),
+        };
         let bytes = match fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
@@ -56,7 +62,9 @@ impl Index {
         let name = record.digest()?;
         let count = record.number()?;
         if count == 0 {
-            let packs = (0..record.count()?).map(|_| record.digest()).collect::<Result<_, _>>()?;
+            let packs = (0..record.count()?)
+                .map(|_| record.digest())
+                .collect::<Result<_, _>>()?;
             self.pending_deletion.insert(name, packs);
             return record.end();
         }
@@ -67,7 +75,11 @@ impl Index {
             for _ in 0..record.count()? {
                 let digest = record.digest()?;
                 let length = u32::try_from(record.number()?).map_err(|_| Malformed::Number)?;
-                parts.push(Part { digest, offset, length });
+                parts.push(Part {
+                    digest,
+                    offset,
+                    length,
+                });
                 offset = offset.checked_add(length).ok_or(Malformed::Number)?;
             }
             self.insert(name, frame, &parts);
@@ -82,7 +94,9 @@ impl Index {
         let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.frames.push((pack, frame));
         for part in parts {
-            self.chunks.entry(part.digest).or_insert((number, part.offset));
+            self.chunks
+                .entry(part.digest)
+                .or_insert((number, part.offset));
         }
     }
 
@@ -107,7 +121,9 @@ impl Index {
 
     /// Whether a pack of that name was ever given up: it may be about to go.
     pub(crate) fn is_pending_deletion(&self, pack: &Digest) -> bool {
-        self.pending_deletion.values().any(|packs| packs.contains(pack))
+        self.pending_deletion
+            .values()
+            .any(|packs| packs.contains(pack))
     }
 
     /// A pack that is in the store by now.
@@ -129,14 +145,22 @@ impl Index {
     /// Strikes packs that were given up.
     pub(crate) fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
         let frames = &self.frames;
-        self.chunks.retain(|_, (frame, _)| frames.get(*frame as usize).is_some_and(|(pack, _)| !packs.contains(pack)));
+        self.chunks.retain(|_, (frame, _)| {
+            frames
+                .get(*frame as usize)
+                .is_some_and(|(pack, _)| !packs.contains(pack))
+        });
         self.pending_deletion.insert(name, packs);
         self.rewrite = true;
     }
 
     /// Packs that something known lies in.
     pub(crate) fn packs(&self) -> Vec<Digest> {
-        let used: HashSet<Digest> = self.chunks.values().filter_map(|(frame, _)| self.frames.get(*frame as usize).map(|(pack, _)| *pack)).collect();
+        let used: HashSet<Digest> = self
+            .chunks
+            .values()
+            .filter_map(|(frame, _)| self.frames.get(*frame as usize).map(|(pack, _)| *pack))
+            .collect();
         used.into_iter().collect()
     }
 
@@ -147,7 +171,11 @@ impl Index {
         }
         let gone: HashSet<&Digest> = packs.iter().collect();
         let frames = &self.frames;
-        self.chunks.retain(|_, (frame, _)| frames.get(*frame as usize).is_some_and(|(pack, _)| !gone.contains(pack)));
+        self.chunks.retain(|_, (frame, _)| {
+            frames
+                .get(*frame as usize)
+                .is_some_and(|(pack, _)| !gone.contains(pack))
+        });
         self.rewrite = true;
     }
 
@@ -157,7 +185,11 @@ impl Index {
         for (digest, (place, length)) in root.chunks() {
             if !self.has(&digest) {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
-                parts.entry(place.frame).or_default().push(Part { digest, offset: place.offset, length });
+                parts.entry(place.frame).or_default().push(Part {
+                    digest,
+                    offset: place.offset,
+                    length,
+                });
             }
         }
         for (number, parts) in parts {
@@ -176,20 +208,39 @@ impl Index {
         }
         let failed = |error| Problem::file(&self.file, "written", error);
         if let Some(folder) = self.file.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(failed)?;
         }
         let mut out = Vec::new();
         if self.rewrite {
             self.write_whole(&mut out);
-            let part = self.file.with_extension(format!("part-{}", std::process::id()));
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut file| file.write_all(&out)).map_err(failed)?;
+            let part = self
+                .file
+                .with_extension(format!("part-{}", std::process::id()));
+            fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&part)
+                .and_then(|mut file| file.write_all(&out))
+                .map_err(failed)?;
             fs::rename(&part, &self.file).map_err(failed)?;
         } else {
             for (_, payload) in &self.records {
                 put_record(&mut out, payload);
             }
             // One write at the end of the file: two who add at once do not mix.
-            fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file).and_then(|mut file| file.write_all(&out)).map_err(failed)?;
+            fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&self.file)
+                .and_then(|mut file| file.write_all(&out))
+                .map_err(failed)?;
         }
         self.records.clear();
         self.rewrite = false;
@@ -209,7 +260,12 @@ impl Index {
             parts.entry(*frame).or_default().push((*offset, *digest));
         }
         for (number, (pack, frame)) in self.frames.iter().enumerate() {
-            let Some(mut chunks) = u32::try_from(number).ok().and_then(|number| parts.remove(&number)) else { continue };
+            let Some(mut chunks) = u32::try_from(number)
+                .ok()
+                .and_then(|number| parts.remove(&number))
+            else {
+                continue;
+            };
             chunks.sort_unstable();
             let mut payload = pack.0.to_vec();
             put_number(&mut payload, 1);

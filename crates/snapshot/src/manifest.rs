@@ -136,7 +136,10 @@ impl Manifest {
     }
 
     pub fn files(&self) -> usize {
-        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_) | Kind::Same(_))).count()
+        self.entries
+            .iter()
+            .filter(|entry| matches!(entry.kind, Kind::File(_) | Kind::Same(_)))
+            .count()
     }
 
     /// Bytes of content, holes included.
@@ -153,7 +156,11 @@ impl Manifest {
         put_number(out, self.entries.len() as u64);
         let mut last: &[u8] = &[];
         for entry in &self.entries {
-            let shared = last.iter().zip(&*entry.path).take_while(|(a, b)| a == b).count();
+            let shared = last
+                .iter()
+                .zip(&*entry.path)
+                .take_while(|(a, b)| a == b)
+                .count();
             put_number(out, shared as u64);
             put_bytes(out, &entry.path[shared..]);
             last = &entry.path;
@@ -168,7 +175,9 @@ impl Manifest {
     pub(crate) fn read_tree(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let header = reader.take(15)?;
-        let flavor = [Flavor::Code, Flavor::Workspace].into_iter().find(|flavor| flavor.header() == header);
+        let flavor = [Flavor::Code, Flavor::Workspace]
+            .into_iter()
+            .find(|flavor| flavor.header() == header);
         let flavor = flavor.ok_or(Malformed::Other("it is not a tree of this version"))?;
         let mut top = Top::default();
         if flavor == Flavor::Workspace {
@@ -183,7 +192,11 @@ impl Manifest {
             let rest = reader.bytes()?;
             let start = last.get(..shared).ok_or(Malformed::Short)?;
             // The longest shared beginning, or there would be two spellings.
-            if last.get(shared).is_some_and(|byte| rest.first() == Some(byte)) || shared + rest.len() > LONGEST_PATH {
+            if last
+                .get(shared)
+                .is_some_and(|byte| rest.first() == Some(byte))
+                || shared + rest.len() > LONGEST_PATH
+            {
                 return Err(Malformed::Spelling);
             }
             // A few bytes here can stand for a long path: all of them together are bounded.
@@ -197,10 +210,19 @@ impl Manifest {
             }
             let mode = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
             let kind = read_kind(&mut reader)?;
-            entries.push(Entry { path, mode, kind, modified: 0 });
+            entries.push(Entry {
+                path,
+                mode,
+                kind,
+                modified: 0,
+            });
         }
         reader.end()?;
-        Ok(Self { flavor, top, entries })
+        Ok(Self {
+            flavor,
+            top,
+            entries,
+        })
     }
 
     pub(crate) fn write_times(&self, out: &mut Vec<u8>) {
@@ -232,48 +254,84 @@ impl Manifest {
     /// Refuses what no walk of ours makes: paths that leave the root or go through something that
     /// is no folder, names twice, strange modes, impossible sizes.
     pub fn validate(&self) -> Result<()> {
-        let (mut folders, mut files): (HashSet<&[u8]>, HashSet<&[u8]>) = (HashSet::new(), HashSet::new());
+        let (mut folders, mut files): (HashSet<&[u8]>, HashSet<&[u8]>) =
+            (HashSet::new(), HashSet::new());
         folders.insert(&[]);
         if self.top.mode & !self.flavor.mode_bits(true) != 0 {
-            return Err(Problem::hostile(format!("its folder has the mode {:o}", self.top.mode)));
+            return Err(Problem::hostile(format!(
+                "its folder has the mode {:o}",
+                self.top.mode
+            )));
         }
         let mut last: Option<&[u8]> = None;
         let mut total = 0u64;
         for entry in &self.entries {
             let shown = || String::from_utf8_lossy(&entry.path).into_owned();
-            check_path(&entry.path).map_err(|why| Problem::hostile(format!("`{}` {why}", shown().escape_debug())))?;
+            check_path(&entry.path)
+                .map_err(|why| Problem::hostile(format!("`{}` {why}", shown().escape_debug())))?;
             if last.is_some_and(|last| last >= &*entry.path) {
-                return Err(Problem::hostile(format!("`{}` is there twice or out of order", shown())));
+                return Err(Problem::hostile(format!(
+                    "`{}` is there twice or out of order",
+                    shown()
+                )));
             }
-            let parent = entry.path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |at| &entry.path[..at]);
+            let parent = entry
+                .path
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .map_or(&[][..], |at| &entry.path[..at]);
             if !folders.contains(parent) {
-                return Err(Problem::hostile(format!("`{}` lies in something that is no folder", shown())));
+                return Err(Problem::hostile(format!(
+                    "`{}` lies in something that is no folder",
+                    shown()
+                )));
             }
             if entry.mode & !self.flavor.mode_bits(entry.kind == Kind::Folder) != 0 {
-                return Err(Problem::hostile(format!("`{}` has the mode {:o}", shown(), entry.mode)));
+                return Err(Problem::hostile(format!(
+                    "`{}` has the mode {:o}",
+                    shown(),
+                    entry.mode
+                )));
             }
             match &entry.kind {
                 Kind::Folder => {
                     folders.insert(&entry.path);
                 }
-                Kind::Link(target) if target.is_empty() || target.len() > LONGEST_PATH || target.contains(&0) => {
-                    return Err(Problem::hostile(format!("the link `{}` has no possible target", shown())));
+                Kind::Link(target)
+                    if target.is_empty() || target.len() > LONGEST_PATH || target.contains(&0) =>
+                {
+                    return Err(Problem::hostile(format!(
+                        "the link `{}` has no possible target",
+                        shown()
+                    )));
                 }
                 Kind::Link(_) => {}
-                Kind::Same(first) if self.flavor == Flavor::Workspace && files.contains(&**first) => {}
-                Kind::Same(_) => return Err(Problem::hostile(format!("`{}` is another name of nothing", shown()))),
+                Kind::Same(first)
+                    if self.flavor == Flavor::Workspace && files.contains(&**first) => {}
+                Kind::Same(_) => {
+                    return Err(Problem::hostile(format!(
+                        "`{}` is another name of nothing",
+                        shown()
+                    )));
+                }
                 Kind::File(pieces) => {
                     if self.flavor == Flavor::Workspace {
                         files.insert(&entry.path);
                     }
                     for piece in pieces {
-                        total = total.checked_add(piece.length()).ok_or_else(|| Problem::hostile("its size is impossible"))?;
+                        total = total
+                            .checked_add(piece.length())
+                            .ok_or_else(|| Problem::hostile("its size is impossible"))?;
                     }
                 }
             }
             last = Some(&entry.path);
         }
-        if total > i64::MAX.unsigned_abs() { Err(Problem::hostile("its size is impossible")) } else { Ok(()) }
+        if total > i64::MAX.unsigned_abs() {
+            Err(Problem::hostile("its size is impossible"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -335,11 +393,20 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, Malformed> {
                 if length == 0 {
                     return Err(Malformed::Other("a piece of a file is empty"));
                 }
-                pieces.push(if number & 1 == 0 { Piece::Chunk { digest: reader.digest()?, length } } else { Piece::Hole { length } });
+                pieces.push(if number & 1 == 0 {
+                    Piece::Chunk {
+                        digest: reader.digest()?,
+                        length,
+                    }
+                } else {
+                    Piece::Hole { length }
+                });
             }
             Ok(Kind::File(pieces))
         }
         3 => Ok(Kind::Same(reader.bytes()?.into())),
-        _ => Err(Malformed::Other("an entry is neither folder, file nor link")),
+        _ => Err(Malformed::Other(
+            "an entry is neither folder, file nor link",
+        )),
     }
 }

@@ -9,15 +9,23 @@ use crate::problem::{Problem, Result};
 pub struct Squeeze {
     /// Of zstd.
     pub level: i32,
-    /// A frame is closed once it holds this much: larger ones shrink better, smaller ones are quicker to reach into.
+    /// A frame is closed once it holds this much: larger ones shrink better, smaller ones are
+    /// quicker to reach into.
     pub frame: usize,
 }
 
 impl Squeeze {
     /// For code that is laid out soon and often.
-    pub const QUICK: Self = Self { level: 1, frame: 2 << 20 };
-    /// For backups: a mixed tree is no larger than an archive squeezed in one go; one of text alone is, a little.
-    pub const SMALL: Self = Self { level: 3, frame: 4 << 20 };
+    pub const QUICK: Self = Self {
+        level: 1,
+        frame: 2 << 20,
+    };
+    /// For backups: a mixed tree is no larger than an archive squeezed in one go; one of text alone
+    /// is, a little.
+    pub const SMALL: Self = Self {
+        level: 3,
+        frame: 4 << 20,
+    };
 }
 
 /// No frame unpacks to more: what a reader must be ready for, and a bomb may not exceed.
@@ -67,7 +75,8 @@ const DENSE_LEVEL: i32 = 1;
 const SAMPLE: usize = 4096;
 
 /// Whether a chunk looks like pictures, archives or noise, which would keep text from lying beside
-/// text: in a sample of it, all bytes are about as frequent. A wrong guess costs room, never content.
+/// text: in a sample of it, all bytes are about as frequent. A wrong guess costs room, never
+/// content.
 fn is_dense(chunk: &[u8]) -> bool {
     let mut counts = [0u32; 256];
     let step = chunk.len().div_ceil(SAMPLE).max(1);
@@ -83,7 +92,10 @@ fn is_dense(chunk: &[u8]) -> bool {
         return false;
     }
     // Of noise each pair of bytes is equal once in 256 times; of text many times as often.
-    let pairs: u64 = counts.iter().map(|count| u64::from(*count) * u64::from(count.saturating_sub(1))).sum();
+    let pairs: u64 = counts
+        .iter()
+        .map(|count| u64::from(*count) * u64::from(count.saturating_sub(1)))
+        .sum();
     pairs * 256 < u64::from(taken) * u64::from(taken - 1) * 5 / 4
 }
 
@@ -96,8 +108,13 @@ struct Open {
 
 impl Open {
     fn new(level: i32) -> Result<Self> {
-        let squeezer = zstd::bulk::Compressor::new(level).map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-        Ok(Self { raw: Vec::new(), parts: Vec::new(), squeezer })
+        let squeezer = zstd::bulk::Compressor::new(level)
+            .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
+        Ok(Self {
+            raw: Vec::new(),
+            parts: Vec::new(),
+            squeezer,
+        })
     }
 }
 
@@ -111,23 +128,46 @@ pub(crate) struct Packer {
 
 impl Packer {
     pub(crate) fn new(squeeze: Squeeze) -> Result<Self> {
-        let (plain, dense) = (Open::new(squeeze.level)?, Open::new(squeeze.level.min(DENSE_LEVEL))?);
-        Ok(Self { plain, dense, bytes: Vec::new(), frames: Vec::new(), frame: squeeze.frame })
+        let (plain, dense) = (
+            Open::new(squeeze.level)?,
+            Open::new(squeeze.level.min(DENSE_LEVEL))?,
+        );
+        Ok(Self {
+            plain,
+            dense,
+            bytes: Vec::new(),
+            frames: Vec::new(),
+            frame: squeeze.frame,
+        })
     }
 
     /// Takes a chunk in; gives a pack back when one is full.
     pub(crate) fn add(&mut self, digest: Digest, chunk: &[u8]) -> Result<Option<Pack>> {
-        let Self { plain, dense, bytes, frames, frame } = self;
+        let Self {
+            plain,
+            dense,
+            bytes,
+            frames,
+            frame,
+        } = self;
         let open = if is_dense(chunk) { dense } else { plain };
         if !open.raw.is_empty() && open.raw.len() + chunk.len() > *frame {
             close(open, bytes, frames)?;
         }
-        open.parts.push(Part { digest, offset: small(open.raw.len()), length: small(chunk.len()) });
+        open.parts.push(Part {
+            digest,
+            offset: small(open.raw.len()),
+            length: small(chunk.len()),
+        });
         open.raw.extend_from_slice(chunk);
         if open.raw.len() >= *frame {
             close(open, bytes, frames)?;
         }
-        Ok(if self.bytes.len() >= PACK { self.take_pack() } else { None })
+        Ok(if self.bytes.len() >= PACK {
+            self.take_pack()
+        } else {
+            None
+        })
     }
 
     /// What is left.
@@ -142,7 +182,11 @@ impl Packer {
             return None;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        Some(Pack { digest: Digest::of(&bytes), bytes, frames: std::mem::take(&mut self.frames) })
+        Some(Pack {
+            digest: Digest::of(&bytes),
+            bytes,
+            frames: std::mem::take(&mut self.frames),
+        })
     }
 }
 
@@ -154,8 +198,11 @@ fn close(open: &mut Open, bytes: &mut Vec<u8>, frames: &mut Vec<(Frame, Vec<Part
     let offset = bytes.len();
     let room = zstd::zstd_safe::compress_bound(open.raw.len());
     bytes.resize(offset + room, 0);
-    let squeezed = open.squeezer.compress_to_buffer(&open.raw, &mut bytes[offset..]);
-    let squeezed = squeezed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
+    let squeezed = open
+        .squeezer
+        .compress_to_buffer(&open.raw, &mut bytes[offset..]);
+    let squeezed =
+        squeezed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
     let packed = squeezed < open.raw.len();
     bytes.truncate(offset + squeezed);
     if !packed {
@@ -163,7 +210,13 @@ fn close(open: &mut Open, bytes: &mut Vec<u8>, frames: &mut Vec<(Frame, Vec<Part
         bytes.extend_from_slice(&open.raw);
     }
     let stored = &bytes[offset..];
-    let frame = Frame { offset: offset as u64, stored: small(stored.len()), raw: small(open.raw.len()), packed, digest: Digest::of(stored) };
+    let frame = Frame {
+        offset: offset as u64,
+        stored: small(stored.len()),
+        raw: small(open.raw.len()),
+        packed,
+        digest: Digest::of(stored),
+    };
     frames.push((frame, std::mem::take(&mut open.parts)));
     open.raw.clear();
     Ok(())
@@ -175,7 +228,12 @@ fn small(number: usize) -> u32 {
 
 /// The raw bytes of a frame, from its stored ones. Checks everything that can be checked of it.
 pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<u8>> {
-    let damaged = |how: &str| Problem::damaged(format!("pack {}", pack.short()), format!("{how} at byte {}", frame.offset));
+    let damaged = |how: &str| {
+        Problem::damaged(
+            format!("pack {}", pack.short()),
+            format!("{how} at byte {}", frame.offset),
+        )
+    };
     if Digest::of(stored) != frame.digest {
         return Err(damaged("other bytes than were stored"));
     }
@@ -184,7 +242,11 @@ pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<
         return Err(Problem::hostile("a part of it would unpack to too much"));
     }
     if !frame.packed {
-        return if stored.len() == raw { Ok(stored.to_vec()) } else { Err(damaged("a wrong length")) };
+        return if stored.len() == raw {
+            Ok(stored.to_vec())
+        } else {
+            Err(damaged("a wrong length"))
+        };
     }
     match zstd::bulk::decompress(stored, raw) {
         Ok(bytes) if bytes.len() == raw => Ok(bytes),
@@ -211,10 +273,19 @@ mod tests {
     fn noise_is_dense_and_text_numbers_and_short_things_are_not() {
         for length in [2000, 5000, 70_000, 3_000_000] {
             assert!(is_dense(&noise(length)), "{length}");
-            assert!(!is_dense("def f(x):\n    return x + 1\n".repeat(length / 27 + 1).as_bytes()), "{length}");
+            assert!(
+                !is_dense(
+                    "def f(x):\n    return x + 1\n"
+                        .repeat(length / 27 + 1)
+                        .as_bytes()
+                ),
+                "{length}"
+            );
             assert!(!is_dense(&vec![0; length]), "{length}");
         }
-        let weights: Vec<u8> = (0..50_000_u16).flat_map(|number| (f32::from(number).sin() * 0.02).to_le_bytes()).collect();
+        let weights: Vec<u8> = (0..50_000_u16)
+            .flat_map(|number| (f32::from(number).sin() * 0.02).to_le_bytes())
+            .collect();
         assert!(!is_dense(&weights));
         assert!(!is_dense(b"") && !is_dense(&noise(500)));
     }
@@ -222,15 +293,33 @@ mod tests {
     #[test]
     fn what_is_dense_and_what_is_not_come_back_from_one_pack() {
         let mut packer = Packer::new(Squeeze::SMALL).expect("made");
-        let chunks: Vec<Vec<u8>> = (1..6).map(|number| if number % 2 == 0 { noise(number * 3000) } else { vec![b'a'; number * 3000] }).collect();
+        let chunks: Vec<Vec<u8>> = (1..6)
+            .map(|number| {
+                if number % 2 == 0 {
+                    noise(number * 3000)
+                } else {
+                    vec![b'a'; number * 3000]
+                }
+            })
+            .collect();
         for chunk in &chunks {
-            assert!(packer.add(Digest::of(chunk), chunk).expect("added").is_none());
+            assert!(
+                packer
+                    .add(Digest::of(chunk), chunk)
+                    .expect("added")
+                    .is_none()
+            );
         }
         let pack = packer.finish().expect("finished").expect("a pack");
         assert_eq!(pack.frames.len(), 2);
         for (frame, parts) in &pack.frames {
             let begin = usize::try_from(frame.offset).expect("small");
-            let raw = unpack(frame, &pack.bytes[begin..begin + frame.stored as usize], &pack.digest).expect("unpacks");
+            let raw = unpack(
+                frame,
+                &pack.bytes[begin..begin + frame.stored as usize],
+                &pack.digest,
+            )
+            .expect("unpacks");
             for part in parts {
                 let bytes = &raw[part.offset as usize..(part.offset + part.length) as usize];
                 assert_eq!(Digest::of(bytes), part.digest);

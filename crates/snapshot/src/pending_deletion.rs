@@ -1,5 +1,5 @@
-//! Packs that are about to be deleted. They are put on a list first, so that whoever takes a snapshot
-//! meanwhile does not build on them.
+//! Packs that are about to be deleted. They are put on a list first, so that whoever takes a
+//! snapshot meanwhile does not build on them.
 
 use crate::digest::Digest;
 use crate::problem::Result;
@@ -11,14 +11,27 @@ const DIGEST_BYTES: usize = 32;
 /// The lists of a store, each with its moment in milliseconds since 1970.
 pub(crate) fn lists(store: &dyn BlobStore) -> Result<Vec<(i64, Blob)>> {
     let stored = store.list(BlobKind::PendingDeletion)?.into_iter();
-    Ok(stored.filter_map(|list| if let Blob::PendingDeletion(at, _) = list.blob { Some((at, list.blob)) } else { None }).collect())
+    Ok(stored
+        .filter_map(|list| {
+            if let Blob::PendingDeletion(at, _) = list.blob {
+                Some((at, list.blob))
+            } else {
+                None
+            }
+        })
+        .collect())
 }
 
 /// The packs on one list. A list that is gone by now names none; what is cut off at its end is left
 /// out, and the next prune lists it again.
 pub(crate) fn packs(store: &dyn BlobStore, list: &Blob) -> Result<Vec<Digest>> {
     let bytes = store.get(list)?.unwrap_or_default();
-    Ok(bytes.as_chunks::<DIGEST_BYTES>().0.iter().map(|digest| Digest(*digest)).collect())
+    Ok(bytes
+        .as_chunks::<DIGEST_BYTES>()
+        .0
+        .iter()
+        .map(|digest| Digest(*digest))
+        .collect())
 }
 
 /// The packs on lists of `moment` or later, each with the moment of the first list that names it.

@@ -12,7 +12,11 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     #[error("{} cannot be {doing}: {source}", path.display())]
-    File { path: PathBuf, doing: &'static str, source: io::Error },
+    File {
+        path: PathBuf,
+        doing: &'static str,
+        source: io::Error,
+    },
     /// Stored bytes are not what they were when they were stored.
     #[error("{what} is damaged: {how}")]
     Damaged { what: String, how: String },
@@ -28,9 +32,14 @@ pub enum Problem {
     /// A workspace that has nothing in it any more.
     #[error("{} holds nothing: there is nothing to back up", .0.display())]
     Empty(PathBuf),
-    /// The newest backup is of something that the folder does not know of: backed up from elsewhere, or since this copy was made.
+    /// The newest backup is of something that the folder does not know of: backed up from
+    /// elsewhere, or since this copy was made.
     #[error("{} does not continue the newest backup, {}", folder.display(), newest.blob.digest().short())]
-    Overtaken { folder: PathBuf, mark: Option<Mark>, newest: Box<Listed> },
+    Overtaken {
+        folder: PathBuf,
+        mark: Option<Mark>,
+        newest: Box<Listed>,
+    },
     /// The store said no.
     #[error("{0}")]
     Store(#[source] Box<Error>),
@@ -38,10 +47,17 @@ pub enum Problem {
 
 impl Problem {
     pub fn file(path: &Path, doing: &'static str, source: impl Into<io::Error>) -> Self {
-        Self::File { path: path.to_owned(), doing, source: source.into() }
+        Self::File {
+            path: path.to_owned(),
+            doing,
+            source: source.into(),
+        }
     }
     pub fn damaged(what: impl Into<String>, how: impl Into<String>) -> Self {
-        Self::Damaged { what: what.into(), how: how.into() }
+        Self::Damaged {
+            what: what.into(),
+            how: how.into(),
+        }
     }
     pub fn hostile(why: impl Into<String>) -> Self {
         Self::Hostile(why.into())
@@ -52,17 +68,31 @@ impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         match problem {
             Problem::Store(error) => *error,
-            Problem::File { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Self::refused(problem.to_string()).hint("leave it out: add it to `.towignore` or to `code.ignore`")
+            Problem::File { ref source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Self::refused(problem.to_string()).hint(
+                    "leave it out: add it to `.towignore` or \
+                    to `code.ignore`",
+                )
             }
             Problem::File { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::refused(problem.to_string()).hint("the disk is full: `tow prune` and `tow snapshot prune` make room")
+                Self::refused(problem.to_string()).hint(
+                    "the disk is full: `tow prune` and `tow \
+                    snapshot prune` make room",
+                )
             }
-            Problem::NoSnapshot(_) | Problem::NoPack(_) => Self::not_found(problem.to_string()).hint("`tow snapshot ls` lists them"),
-            Problem::Damaged { .. } => {
-                Self::refused(problem.to_string()).hint("`tow snapshot check --repair` drops what is damaged; then submit again from the folder")
+            Problem::NoSnapshot(_) | Problem::NoPack(_) => {
+                Self::not_found(problem.to_string()).hint("`tow snapshot ls` lists them")
             }
-            Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint("`tow prune` and `tow snapshot prune` make room"),
+            Problem::Damaged { .. } => Self::refused(problem.to_string()).hint(
+                "`tow snapshot check --repair` drops what \
+                    is damaged; then submit again from the folder",
+            ),
+            Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint(
+                "`tow prune` and \
+                `tow snapshot prune` make room",
+            ),
             other => Self::refused(other.to_string()),
         }
     }

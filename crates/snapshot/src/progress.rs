@@ -38,6 +38,9 @@ impl Progress {
     }
     pub fn read(&self) -> Reading {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Reading { files: (load(&self.files), load(&self.files_expected)), bytes: (load(&self.bytes), load(&self.bytes_expected)) }
+        Reading {
+            files: (load(&self.files), load(&self.files_expected)),
+            bytes: (load(&self.bytes), load(&self.bytes_expected)),
+        }
     }
 }

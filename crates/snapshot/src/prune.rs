@@ -1,9 +1,9 @@
 //! Dropping snapshots: a plan first, then the act. A pack goes only when no snapshot that stays
 //! needs any part of it.
 //!
-//! Where others use the store, packs are first put on a list of pending deletions, and deleted by a later
-//! prune if nobody has come to need them: whoever takes a snapshot reads these lists and does not
-//! build on what is on them.
+//! Where others use the store, packs are first put on a list of pending deletions, and deleted by a
+//! later prune if nobody has come to need them: whoever takes a snapshot reads these lists and does
+//! not build on what is on them.
 
 use crate::digest::Digest;
 use crate::pending_deletion;
@@ -49,7 +49,9 @@ pub struct Policy<'a> {
 
 impl std::fmt::Debug for Policy<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Policy").field("grace", &self.grace).finish_non_exhaustive()
+        f.debug_struct("Policy")
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,7 +75,9 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
         }
     }
     for stored in store.list(BlobKind::Pack)? {
-        let Blob::Pack(digest) = stored.blob else { continue };
+        let Blob::Pack(digest) = stored.blob else {
+            continue;
+        };
         if needed.contains(&digest) {
             continue;
         }
@@ -82,7 +86,10 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
             continue;
         };
         // Somebody may be about to name it: it is younger than any upload takes.
-        if stored.changed.is_none_or(|changed| policy.now - changed < grace) {
+        if stored
+            .changed
+            .is_none_or(|changed| policy.now - changed < grace)
+        {
             continue;
         }
         match listed.get(&digest) {
@@ -104,8 +111,25 @@ pub(crate) fn roots(store: &dyn BlobStore) -> Result<Vec<Stored>> {
 /// Carries a plan out. Roots go first: what is interrupted leaves packs that nobody needs, which
 /// the next prune finds, and never a snapshot without its content.
 pub fn carry_out(store: &dyn BlobStore, plan: &PrunePlan, policy: &Policy<'_>) -> Result<()> {
-    let gone: Vec<Digest> = plan.packs.iter().chain(&plan.newly_listed).map(|(pack, _)| *pack).collect();
+    let gone: Vec<Digest> = plan
+        .packs
+        .iter()
+        .chain(&plan.newly_listed)
+        .map(|(pack, _)| *pack)
+        .collect();
     pending_deletion::announce(store, &gone, policy.now)?;
-    store.delete(&plan.snapshots.iter().map(|(root, _)| *root).collect::<Vec<_>>())?;
-    store.delete(&plan.packs.iter().map(|(pack, _)| Blob::Pack(*pack)).collect::<Vec<_>>())
+    store.delete(
+        &plan
+            .snapshots
+            .iter()
+            .map(|(root, _)| *root)
+            .collect::<Vec<_>>(),
+    )?;
+    store.delete(
+        &plan
+            .packs
+            .iter()
+            .map(|(pack, _)| Blob::Pack(*pack))
+            .collect::<Vec<_>>(),
+    )
 }

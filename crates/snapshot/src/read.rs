@@ -8,7 +8,12 @@ use crate::root::Root;
 use crate::store::{Blob, BlobStore};
 
 /// The bytes of a file, verified; `None` for what is no file, or holds more than `most` bytes.
-pub fn read_file(root: &Root, store: &dyn BlobStore, entry: &Entry, most: u64) -> Result<Option<Vec<u8>>> {
+pub fn read_file(
+    root: &Root,
+    store: &dyn BlobStore,
+    entry: &Entry,
+    most: u64,
+) -> Result<Option<Vec<u8>>> {
     if entry.size() > most {
         return Ok(None);
     }
@@ -16,8 +21,16 @@ pub fn read_file(root: &Root, store: &dyn BlobStore, entry: &Entry, most: u64) -
 }
 
 /// At most `most` bytes of a file from `offset` on, verified; `None` for what is no file.
-pub fn read_part(root: &Root, store: &dyn BlobStore, entry: &Entry, offset: u64, most: u64) -> Result<Option<Vec<u8>>> {
-    let Kind::File(pieces) = &entry.kind else { return Ok(None) };
+pub fn read_part(
+    root: &Root,
+    store: &dyn BlobStore,
+    entry: &Entry,
+    offset: u64,
+    most: u64,
+) -> Result<Option<Vec<u8>>> {
+    let Kind::File(pieces) = &entry.kind else {
+        return Ok(None);
+    };
     let end = offset.saturating_add(most);
     let chunks = root.chunks();
     let (mut bytes, mut at) = (Vec::new(), 0);
@@ -28,7 +41,9 @@ pub fn read_part(root: &Root, store: &dyn BlobStore, entry: &Entry, offset: u64,
             continue;
         }
         // Both lie within the piece.
-        let place = |position: u64| usize::try_from(position.saturating_sub(begin).min(length)).unwrap_or(usize::MAX);
+        let place = |position: u64| {
+            usize::try_from(position.saturating_sub(begin).min(length)).unwrap_or(usize::MAX)
+        };
         let (from, to) = (place(offset), place(end));
         match piece {
             Piece::Hole { .. } => bytes.resize(bytes.len() + (to - from), 0),
@@ -37,13 +52,22 @@ pub fn read_part(root: &Root, store: &dyn BlobStore, entry: &Entry, offset: u64,
                 let (place, _) = chunks.get(digest).ok_or_else(missing)?;
                 let (pack, frame) = root.frames.get(place.frame as usize).ok_or_else(missing)?;
                 let pack = root.packs.get(*pack as usize).ok_or_else(missing)?;
-                let stored = store.get_range(&Blob::Pack(*pack), frame.offset, frame.stored as usize)?;
+                let stored =
+                    store.get_range(&Blob::Pack(*pack), frame.offset, frame.stored as usize)?;
                 let raw = unpack(frame, &stored, pack)?;
                 let begin = place.offset as usize;
-                let part = usize::try_from(*length).ok().and_then(|length| raw.get(begin..begin.checked_add(length)?));
+                let part = usize::try_from(*length)
+                    .ok()
+                    .and_then(|length| raw.get(begin..begin.checked_add(length)?));
                 let part = part.filter(|part| Digest::of(part) == *digest);
-                let damaged = || Problem::damaged(format!("`{}`", String::from_utf8_lossy(&entry.path)), "its content is not what it was");
-                bytes.extend_from_slice(part.ok_or_else(damaged)?.get(from..to).unwrap_or_default());
+                let damaged = || {
+                    Problem::damaged(
+                        format!("`{}`", String::from_utf8_lossy(&entry.path)),
+                        "its content is not what it was",
+                    )
+                };
+                bytes
+                    .extend_from_slice(part.ok_or_else(damaged)?.get(from..to).unwrap_or_default());
             }
         }
     }

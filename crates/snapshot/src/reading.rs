@@ -81,9 +81,16 @@ impl<'a> Reading<'a> {
                 Piece::Hole { .. } => true,
             })
         };
-        let todo: Vec<usize> =
-            (0..found.len()).filter(|number| found[*number].kind == FoundKind::File && !recalled[*number].as_ref().is_some_and(is_kept)).collect();
-        progress.expect(todo.len() as u64, todo.iter().map(|number| found[*number].stamp.size).sum());
+        let todo: Vec<usize> = (0..found.len())
+            .filter(|number| {
+                found[*number].kind == FoundKind::File
+                    && !recalled[*number].as_ref().is_some_and(is_kept)
+            })
+            .collect();
+        progress.expect(
+            todo.len() as u64,
+            todo.iter().map(|number| found[*number].stamp.size).sum(),
+        );
         Self {
             root,
             found,
@@ -108,7 +115,10 @@ impl<'a> Reading<'a> {
     }
 
     pub(crate) fn run(self) -> Result<Read> {
-        let workers = std::thread::available_parallelism().map_or(1, |count| count.get().min(8)).min(self.todo.len().div_ceil(BATCH)).max(1);
+        let workers = std::thread::available_parallelism()
+            .map_or(1, |count| count.get().min(8))
+            .min(self.todo.len().div_ceil(BATCH))
+            .max(1);
         let keepers = self.store.parallel().max(1);
         let (send, receive) = sync_channel::<Pack>(1);
         let receive = Mutex::new(receive);
@@ -117,16 +127,23 @@ impl<'a> Reading<'a> {
         std::thread::scope(|scope| {
             for number in 0..keepers {
                 // One is needed: it takes what the others make.
-                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.keep_packs(&receive, &stored))
+                if let Err(error) = std::thread::Builder::new()
+                    .spawn_scoped(scope, || self.keep_packs(&receive, &stored))
                     && number == 0
                 {
-                    return self.give_up(Problem::Store(Box::new(Error::refused("no thread can be made").source_error(error).hint(THREADS_HINT))));
+                    return self.give_up(Problem::Store(Box::new(
+                        Error::refused("no thread can be made")
+                            .source_error(error)
+                            .hint(THREADS_HINT),
+                    )));
                 }
             }
             let others: Vec<_> = (1..workers)
                 .map_while(|_| {
                     let send = send.clone();
-                    std::thread::Builder::new().spawn_scoped(scope, || self.work(send)).ok()
+                    std::thread::Builder::new()
+                        .spawn_scoped(scope, || self.work(send))
+                        .ok()
                 })
                 .collect();
             files.extend(self.work(send));
@@ -134,7 +151,13 @@ impl<'a> Reading<'a> {
                 files.extend(other.join().unwrap_or_default());
             }
         });
-        let Self { found, recalled, index, problem, .. } = self;
+        let Self {
+            found,
+            recalled,
+            index,
+            problem,
+            ..
+        } = self;
         if let Some(problem) = problem.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(problem);
         }
@@ -164,7 +187,8 @@ impl<'a> Reading<'a> {
                 }
             };
             if content.unsteady {
-                read.unsteady.push(String::from_utf8_lossy(&found[number].path).into_owned());
+                read.unsteady
+                    .push(String::from_utf8_lossy(&found[number].path).into_owned());
             } else {
                 read.stamps[number] = Some(content.stamp);
             }
@@ -174,24 +198,42 @@ impl<'a> Reading<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     fn give_up(&self, problem: Problem) {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
+        self.problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(problem);
     }
 
     /// Reads files until there are none left.
-    #[expect(clippy::needless_pass_by_value, reason = "the keepers stop when the last sender is dropped")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the keepers stop when the last sender is dropped"
+    )]
     fn work(&self, send: SyncSender<Pack>) -> Vec<FileRead> {
         let mut files = Vec::new();
         let outcome = Packer::new(self.options.squeeze).and_then(|mut packer| {
             let mut buffer = Vec::new();
             while !self.is_over() {
                 let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
-                let Some(batch) = self.todo.get(first..self.todo.len().min(first + BATCH)).filter(|batch| !batch.is_empty()) else { break };
+                let Some(batch) = self
+                    .todo
+                    .get(first..self.todo.len().min(first + BATCH))
+                    .filter(|batch| !batch.is_empty())
+                else {
+                    break;
+                };
                 for number in batch {
-                    files.push((*number, self.read_file(*number, &mut packer, &mut buffer, &send)?));
+                    files.push((
+                        *number,
+                        self.read_file(*number, &mut packer, &mut buffer, &send)?,
+                    ));
                 }
             }
             if let Some(pack) = packer.finish()? {
@@ -205,18 +247,34 @@ impl<'a> Reading<'a> {
         files
     }
 
-    fn read_file(&self, number: usize, packer: &mut Packer, buffer: &mut Vec<u8>, send: &SyncSender<Pack>) -> Result<Outcome> {
+    fn read_file(
+        &self,
+        number: usize,
+        packer: &mut Packer,
+        buffer: &mut Vec<u8>,
+        send: &SyncSender<Pack>,
+    ) -> Result<Outcome> {
         let path = join(self.root, &self.found[number].path);
         let mut problem = None;
         let read = content::read(&path, buffer, &mut |digest, chunk| {
             self.progress.add_bytes(chunk.len() as u64);
-            if self.index.lock().unwrap_or_else(PoisonError::into_inner).has(&digest)
-                || !self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(digest)
+            if self
+                .index
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .has(&digest)
+                || !self
+                    .claimed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(digest)
             {
                 return Ok(());
             }
             match packer.add(digest, chunk) {
-                Ok(Some(pack)) => send.send(pack).map_err(|_| io::Error::other("the store failed")),
+                Ok(Some(pack)) => send
+                    .send(pack)
+                    .map_err(|_| io::Error::other("the store failed")),
                 Ok(None) => Ok(()),
                 Err(error) => {
                     problem = Some(error);
@@ -229,29 +287,47 @@ impl<'a> Reading<'a> {
             Ok(content) => Ok(Outcome::Read(content)),
             // Editors, compilers and checkpoints make and remove files all the time.
             Err(error) if problem.is_none() && is_gone(&error) => Ok(Outcome::Gone),
-            Err(error) if problem.is_none() && self.is_tolerant && error.kind() == io::ErrorKind::PermissionDenied => Ok(Outcome::Unreadable),
+            Err(error)
+                if problem.is_none()
+                    && self.is_tolerant
+                    && error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Ok(Outcome::Unreadable)
+            }
             Err(error) => Err(problem.unwrap_or_else(|| Problem::file(&path, "read", error))),
         }
     }
 
     fn keep_packs(&self, receive: &Mutex<Receiver<Pack>>, stored: &Mutex<u64>) {
         loop {
-            let next = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let next = receive
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
             let Ok(mut pack) = next else { return };
             if self.is_over() {
                 continue;
             }
-            if self.index.lock().unwrap_or_else(PoisonError::into_inner).is_pending_deletion(&pack.digest) {
+            if self
+                .index
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_pending_deletion(&pack.digest)
+            {
                 // One of that name may be deleted any moment.
                 pack.rename(self.options.now);
             }
-            let kept = self.store.put(&Blob::Pack(pack.digest), &pack.bytes).and_then(|()| {
-                *stored.lock().unwrap_or_else(PoisonError::into_inner) += pack.bytes.len() as u64;
-                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                index.add(&pack);
-                // At once: whoever goes on after a kill does not store it again.
-                index.save()
-            });
+            let kept = self
+                .store
+                .put(&Blob::Pack(pack.digest), &pack.bytes)
+                .and_then(|()| {
+                    *stored.lock().unwrap_or_else(PoisonError::into_inner) +=
+                        pack.bytes.len() as u64;
+                    let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                    index.add(&pack);
+                    // At once: whoever goes on after a kill does not store it again.
+                    index.save()
+                });
             if let Err(problem) = kept {
                 self.give_up(problem);
             }
@@ -260,6 +336,14 @@ impl<'a> Reading<'a> {
 }
 
 fn is_gone(error: &io::Error) -> bool {
-    let gone = [rustix::io::Errno::NOENT, rustix::io::Errno::NOTDIR, rustix::io::Errno::LOOP].map(rustix::io::Errno::raw_os_error);
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error().is_some_and(|code| gone.contains(&code))
+    let gone = [
+        rustix::io::Errno::NOENT,
+        rustix::io::Errno::NOTDIR,
+        rustix::io::Errno::LOOP,
+    ]
+    .map(rustix::io::Errno::raw_os_error);
+    error.kind() == io::ErrorKind::NotFound
+        || error
+            .raw_os_error()
+            .is_some_and(|code| gone.contains(&code))
 }

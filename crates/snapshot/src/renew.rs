@@ -16,7 +16,13 @@ use std::sync::atomic::AtomicBool;
 
 /// Makes the entries of `root` in `target`, a real folder, as they were. What stands in the way is
 /// moved below `aside`. Gives the paths that were renewed.
-pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, stop: &AtomicBool) -> Result<Vec<String>> {
+pub fn renew(
+    root: &Root,
+    store: &dyn BlobStore,
+    target: &Path,
+    aside: &Path,
+    stop: &AtomicBool,
+) -> Result<Vec<String>> {
     let changed = changed(root, target);
     if changed.is_empty() {
         return Ok(Vec::new());
@@ -24,15 +30,31 @@ pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, st
     let paths: HashSet<&[u8]> = changed.iter().map(|entry| &*entry.path).collect();
     let fresh = target.with_file_name(".renewed");
     let _ = towline_host::filesystem::remove_tree(&fresh);
-    lay_out(&root.only(|entry| paths.contains(&*entry.path)), store, &fresh, &Progress::default(), stop)?;
-    let folders: HashMap<&[u8], &Entry> = root.manifest.entries.iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| (&*entry.path, entry)).collect();
+    lay_out(
+        &root.only(|entry| paths.contains(&*entry.path)),
+        store,
+        &fresh,
+        &Progress::default(),
+        stop,
+    )?;
+    let folders: HashMap<&[u8], &Entry> = root
+        .manifest
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::Folder)
+        .map(|entry| (&*entry.path, entry))
+        .collect();
     let mut opened: BTreeSet<&[u8]> = BTreeSet::new();
     for entry in &changed {
         let parent = parent(&entry.path);
         if !parent.is_empty() && opened.insert(parent) {
             set_mode(&join(target, parent), 0o700)?;
         }
-        let (from, to, away) = (join(&fresh, &entry.path), join(target, &entry.path), join(aside, &entry.path));
+        let (from, to, away) = (
+            join(&fresh, &entry.path),
+            join(target, &entry.path),
+            join(aside, &entry.path),
+        );
         let there = fs::symlink_metadata(&to).ok();
         if entry.kind == Kind::Folder {
             if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
@@ -59,7 +81,10 @@ pub fn renew(root: &Root, store: &dyn BlobStore, target: &Path, aside: &Path, st
         }
     }
     let _ = towline_host::filesystem::remove_tree(&fresh);
-    Ok(changed.iter().map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect())
+    Ok(changed
+        .iter()
+        .map(|entry| String::from_utf8_lossy(&entry.path).into_owned())
+        .collect())
 }
 
 /// What is not as it was, in the order of paths; all that lies below something that is no folder
@@ -80,17 +105,24 @@ fn changed<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
 }
 
 pub(crate) fn parent(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |at| &path[..at])
+    path.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(&[], |at| &path[..at])
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| Problem::file(path, "renewed", error))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|error| Problem::file(path, "renewed", error))
 }
 
 fn move_aside(path: &Path, aside: &Path) -> Result<()> {
     let failed = |error| Problem::file(path, "kept aside", error);
     if let Some(folder) = aside.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
     }
     fs::rename(path, aside).map_err(failed)
 }
@@ -98,16 +130,26 @@ fn move_aside(path: &Path, aside: &Path) -> Result<()> {
 /// By kind, size, time and mode: whoever changes a file and sets all of them back means it.
 pub(crate) fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
     let path = join(target, &entry.path);
-    let Ok(meta) = fs::symlink_metadata(&path) else { return false };
+    let Ok(meta) = fs::symlink_metadata(&path) else {
+        return false;
+    };
     match &entry.kind {
         // The time of a folder changes with what lies in it.
         Kind::Folder => meta.is_dir(),
         Kind::File(_) => {
-            let modified = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
-            meta.is_file() && meta.len() == entry.size() && modified == entry.modified && meta.mode() & crate::manifest::MODE_BITS == entry.mode
+            let modified = meta
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(meta.mtime_nsec());
+            meta.is_file()
+                && meta.len() == entry.size()
+                && modified == entry.modified
+                && meta.mode() & crate::manifest::MODE_BITS == entry.mode
         }
         // Code has none.
         Kind::Same(_) => false,
-        Kind::Link(wanted) => fs::read_link(&path).is_ok_and(|found| std::os::unix::ffi::OsStrExt::as_bytes(found.as_os_str()) == &**wanted),
+        Kind::Link(wanted) => fs::read_link(&path).is_ok_and(|found| {
+            std::os::unix::ffi::OsStrExt::as_bytes(found.as_os_str()) == &**wanted
+        }),
     }
 }

@@ -79,7 +79,9 @@ impl Root {
         self.manifest.write_times(&mut times);
         put_bytes(&mut body, &times);
         put_number(&mut body, self.packs.len() as u64);
-        self.packs.iter().for_each(|pack| body.extend_from_slice(&pack.0));
+        self.packs
+            .iter()
+            .for_each(|pack| body.extend_from_slice(&pack.0));
         put_number(&mut body, self.frames.len() as u64);
         for (pack, frame) in &self.frames {
             put_number(&mut body, u64::from(*pack));
@@ -92,7 +94,8 @@ impl Root {
             last = i64::from(place.frame);
             put_number(&mut body, u64::from(place.offset));
         }
-        let squeezed = zstd::bulk::compress(&body, 1).map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
+        let squeezed = zstd::bulk::compress(&body, 1)
+            .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
         let mut out = match &self.summary {
             None => MAGIC.to_vec(),
             Some(summary) => [BACKUP_MAGIC, &summary.encode()?].concat(),
@@ -107,21 +110,38 @@ impl Root {
     /// Reads a root and believes nothing: seal, spelling, bounds, paths, identity.
     pub fn decode(bytes: &[u8], id: &Digest) -> Result<Self> {
         let root = Self::decode_any(bytes, &id.short())?;
-        if root.id() == *id { Ok(root) } else { Err(Problem::damaged(format!("snapshot {}", id.short()), "it is another snapshot")) }
+        if root.id() == *id {
+            Ok(root)
+        } else {
+            Err(Problem::damaged(
+                format!("snapshot {}", id.short()),
+                "it is another snapshot",
+            ))
+        }
     }
 
     /// Whatever snapshot it is. `name` is for messages.
     pub fn decode_any(bytes: &[u8], name: &str) -> Result<Self> {
         let damaged = |how: &str| Problem::damaged(format!("snapshot {name}"), how);
-        let sealed = bytes.len().checked_sub(32).ok_or_else(|| damaged("it is cut short"))?;
+        let sealed = bytes
+            .len()
+            .checked_sub(32)
+            .ok_or_else(|| damaged("it is cut short"))?;
         if Digest::of(&bytes[..sealed]).0 != bytes[sealed..] {
             return Err(damaged("other bytes than were stored"));
         }
-        let (summary, packed) = match Summary::split(&bytes[..sealed]).map_err(|how| damaged(&how.to_string()))? {
-            Some((summary, packed)) => (Some(summary), packed),
-            None => (None, bytes[..sealed].strip_prefix(MAGIC).ok_or_else(|| damaged("it is not a snapshot of this version"))?),
-        };
-        let mut root = Self::decode_body(&unpack(packed).map_err(|how| damaged(&how))?).map_err(|how| damaged(&how.to_string()))?;
+        let (summary, packed) =
+            match Summary::split(&bytes[..sealed]).map_err(|how| damaged(&how.to_string()))? {
+                Some((summary, packed)) => (Some(summary), packed),
+                None => (
+                    None,
+                    bytes[..sealed]
+                        .strip_prefix(MAGIC)
+                        .ok_or_else(|| damaged("it is not a snapshot of this version"))?,
+                ),
+            };
+        let mut root = Self::decode_body(&unpack(packed).map_err(|how| damaged(&how))?)
+            .map_err(|how| damaged(&how.to_string()))?;
         root.summary = summary;
         if (root.manifest.flavor == Flavor::Workspace) != root.summary.is_some() {
             return Err(damaged("it is neither code nor a workspace"));
@@ -137,7 +157,9 @@ impl Root {
         let name = String::from_utf8_lossy(reader.bytes()?).into_owned();
         let mut manifest = Manifest::read_tree(reader.bytes()?)?;
         manifest.read_times(reader.bytes()?)?;
-        let packs = (0..reader.count()?).map(|_| reader.digest()).collect::<Result<Vec<_>, _>>()?;
+        let packs = (0..reader.count()?)
+            .map(|_| reader.digest())
+            .collect::<Result<Vec<_>, _>>()?;
         let mut frames = Vec::new();
         for _ in 0..reader.count()? {
             let pack = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
@@ -149,13 +171,22 @@ impl Root {
         let mut places = Vec::new();
         let mut last = 0i64;
         for _ in 0..reader.count()? {
-            last = last.checked_add(reader.signed()?).ok_or(Malformed::Number)?;
+            last = last
+                .checked_add(reader.signed()?)
+                .ok_or(Malformed::Number)?;
             let frame = u32::try_from(last).map_err(|_| Malformed::Number)?;
             let offset = u32::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
             places.push(Place { frame, offset });
         }
         reader.end()?;
-        Ok(Self { about: About { taken, name }, summary: None, manifest, packs, frames, places })
+        Ok(Self {
+            about: About { taken, name },
+            summary: None,
+            manifest,
+            packs,
+            frames,
+            places,
+        })
     }
 
     /// The place of every chunk by its digest.
@@ -175,7 +206,12 @@ impl Root {
     /// The same with only some of its entries, and the folders these lie in.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
-        let chosen: Vec<&Entry> = self.manifest.entries.iter().filter(|entry| wanted(entry)).collect();
+        let chosen: Vec<&Entry> = self
+            .manifest
+            .entries
+            .iter()
+            .filter(|entry| wanted(entry))
+            .collect();
         let mut folders: HashSet<&[u8]> = HashSet::new();
         for entry in &chosen {
             let mut path = &*entry.path;
@@ -185,12 +221,22 @@ impl Root {
             }
         }
         let chunks = self.chunks();
-        let mut part =
-            Self { about: self.about.clone(), summary: self.summary.clone(), packs: self.packs.clone(), frames: self.frames.clone(), ..Self::default() };
+        let mut part = Self {
+            about: self.about.clone(),
+            summary: self.summary.clone(),
+            packs: self.packs.clone(),
+            frames: self.frames.clone(),
+            ..Self::default()
+        };
         (part.manifest.flavor, part.manifest.top) = (self.manifest.flavor, self.manifest.top);
         let files: HashMap<&[u8], &Entry> = match self.manifest.flavor {
             Flavor::Code => HashMap::new(),
-            Flavor::Workspace => self.manifest.entries.iter().map(|entry| (&*entry.path, entry)).collect(),
+            Flavor::Workspace => self
+                .manifest
+                .entries
+                .iter()
+                .map(|entry| (&*entry.path, entry))
+                .collect(),
         };
         // The first of several names that comes along is the file.
         let mut first: HashMap<&[u8], Box<[u8]>> = HashMap::new();
@@ -211,8 +257,12 @@ impl Root {
             } else if let Some((path, _)) = files.get_key_value(&*entry.path) {
                 first.insert(path, entry.path.clone());
             }
-            part.places
-                .extend(entry.chunks().filter(|(digest, _)| seen.insert(**digest)).filter_map(|(digest, _)| chunks.get(digest).map(|(place, _)| *place)));
+            part.places.extend(
+                entry
+                    .chunks()
+                    .filter(|(digest, _)| seen.insert(**digest))
+                    .filter_map(|(digest, _)| chunks.get(digest).map(|(place, _)| *place)),
+            );
             part.manifest.entries.push(entry);
         }
         part
@@ -226,30 +276,54 @@ impl Root {
                 Some(known) if *known == length => {}
                 Some(_) => return Err(Problem::hostile("one content has two lengths")),
                 None => {
-                    let place = places.next().ok_or_else(|| Problem::hostile("content without a place"))?;
-                    let frame = self.frames.get(place.frame as usize).ok_or_else(|| Problem::hostile("content without a place"))?;
-                    if u64::from(place.offset).checked_add(length).is_none_or(|end| end > u64::from(frame.1.raw)) {
+                    let place = places
+                        .next()
+                        .ok_or_else(|| Problem::hostile("content without a place"))?;
+                    let frame = self
+                        .frames
+                        .get(place.frame as usize)
+                        .ok_or_else(|| Problem::hostile("content without a place"))?;
+                    if u64::from(place.offset)
+                        .checked_add(length)
+                        .is_none_or(|end| end > u64::from(frame.1.raw))
+                    {
                         return Err(Problem::hostile("content that reaches over its part's end"));
                     }
                     lengths.insert(digest, length);
                 }
             }
         }
-        if places.next().is_some() { Err(Problem::hostile("places without content")) } else { Ok(()) }
+        if places.next().is_some() {
+            Err(Problem::hostile("places without content"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
     let mut reader = Reader::new(packed);
     let length = reader.number().map_err(|error| error.to_string())?;
-    let length = usize::try_from(length).ok().filter(|length| *length <= LARGEST).ok_or("it would unpack to too much")?;
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= LARGEST)
+        .ok_or("it would unpack to too much")?;
     let mut prefix = Vec::new();
     put_number(&mut prefix, length as u64);
     // The room grows with what really comes, not with what was announced.
     let mut body = Vec::new();
-    let stream = zstd::stream::read::Decoder::with_buffer(&packed[prefix.len()..]).map_err(|error| error.to_string())?;
-    std::io::Read::read_to_end(&mut std::io::Read::take(stream, length as u64 + 1), &mut body).map_err(|error| error.to_string())?;
-    if body.len() == length { Ok(body) } else { Err("it has a wrong length".to_owned()) }
+    let stream = zstd::stream::read::Decoder::with_buffer(&packed[prefix.len()..])
+        .map_err(|error| error.to_string())?;
+    std::io::Read::read_to_end(
+        &mut std::io::Read::take(stream, length as u64 + 1),
+        &mut body,
+    )
+    .map_err(|error| error.to_string())?;
+    if body.len() == length {
+        Ok(body)
+    } else {
+        Err("it has a wrong length".to_owned())
+    }
 }
 
 pub(crate) fn put_frame(out: &mut Vec<u8>, frame: &Frame) {
@@ -261,10 +335,21 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, frame: &Frame) {
 
 pub(crate) fn read_frame(reader: &mut Reader<'_>) -> Result<Frame, Malformed> {
     let offset = reader.number()?;
-    let small = |number: u64| u32::try_from(number).ok().filter(|number| *number as usize <= LARGEST_FRAME).ok_or(Malformed::Other("a part is too large"));
+    let small = |number: u64| {
+        u32::try_from(number)
+            .ok()
+            .filter(|number| *number as usize <= LARGEST_FRAME)
+            .ok_or(Malformed::Other("a part is too large"))
+    };
     let stored = small(reader.number()?)?;
     let raw = reader.number()?;
-    Ok(Frame { offset, stored, raw: small(raw >> 1)?, packed: raw & 1 == 1, digest: reader.digest()? })
+    Ok(Frame {
+        offset,
+        stored,
+        raw: small(raw >> 1)?,
+        packed: raw & 1 == 1,
+        digest: reader.digest()?,
+    })
 }
 
 /// Reads the root of a snapshot from a store.
@@ -274,7 +359,9 @@ pub fn read_root(store: &dyn BlobStore, id: &Digest) -> Result<Root> {
 
 /// The same of whatever has a root: a snapshot or a backup.
 pub fn read(store: &dyn BlobStore, blob: &Blob) -> Result<Root> {
-    let bytes = store.get(blob)?.ok_or_else(|| Problem::NoSnapshot(blob.digest()))?;
+    let bytes = store
+        .get(blob)?
+        .ok_or_else(|| Problem::NoSnapshot(blob.digest()))?;
     Root::decode(&bytes, &blob.digest())
 }
 
@@ -298,7 +385,9 @@ impl Summary {
 
     /// The summary at the beginning of a backup and what follows it; `None` for what is no backup.
     fn split(bytes: &[u8]) -> Result<Option<(Self, &[u8])>, Malformed> {
-        let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else { return Ok(None) };
+        let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else {
+            return Ok(None);
+        };
         let mut reader = Reader::new(rest);
         let body = reader.bytes()?;
         let mut prefix = Vec::new();
@@ -306,16 +395,31 @@ impl Summary {
         let packed = &rest[prefix.len() + body.len()..];
         let mut reader = Reader::new(body);
         let taken = reader.signed()?;
-        let mut text = || reader.bytes().map(|text| String::from_utf8_lossy(text).into_owned());
+        let mut text = || {
+            reader
+                .bytes()
+                .map(|text| String::from_utf8_lossy(text).into_owned())
+        };
         let (name, host, folder) = (text()?, text()?, text()?);
-        let summary =
-            Self { taken, name, host, folder, files: reader.number()?, bytes: reader.number()?, stored: reader.number()?, doubtful: reader.number()? };
+        let summary = Self {
+            taken,
+            name,
+            host,
+            folder,
+            files: reader.number()?,
+            bytes: reader.number()?,
+            stored: reader.number()?,
+            doubtful: reader.number()?,
+        };
         reader.end()?;
         Ok(Some((summary, packed)))
     }
 
     /// From the first [`LONGEST_SUMMARY`] bytes of a backup. Not sealed: for people to look at.
     pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
-        Self::split(bytes).ok().flatten().map(|(summary, _)| summary)
+        Self::split(bytes)
+            .ok()
+            .flatten()
+            .map(|(summary, _)| summary)
     }
 }

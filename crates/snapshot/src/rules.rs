@@ -36,7 +36,13 @@ pub enum Why {
 
 impl Why {
     fn is_linked(&self) -> bool {
-        !matches!(self, Self::BuiltIn(CACHE | "query results" | "desktop file") | Self::Special(_) | Self::Own | Self::Unreadable)
+        !matches!(
+            self,
+            Self::BuiltIn(CACHE | "query results" | "desktop file")
+                | Self::Special(_)
+                | Self::Own
+                | Self::Unreadable
+        )
     }
 }
 
@@ -48,14 +54,23 @@ impl crate::walk::LeftOut {
     /// them: an interpreter that trusts modification times would take another version's compiled
     /// code from there.
     pub fn is_linked(&self) -> bool {
-        let name = self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let name = self
+            .path
+            .rsplit(|byte| *byte == b'/')
+            .next()
+            .unwrap_or_default();
         self.why.is_linked() && !is_cache(name, self.is_folder)
     }
 }
 
 fn is_cache(name: &[u8], is_folder: bool) -> bool {
     match name {
-        b"__pycache__" | b".mypy_cache" | b".pytest_cache" | b".ruff_cache" | b".ipynb_checkpoints" | b".hypothesis" => is_folder,
+        b"__pycache__"
+        | b".mypy_cache"
+        | b".pytest_cache"
+        | b".ruff_cache"
+        | b".ipynb_checkpoints"
+        | b".hypothesis" => is_folder,
         _ => !is_folder && (name.ends_with(b".pyc") || name.ends_with(b".pyo")),
     }
 }
@@ -102,8 +117,16 @@ pub struct Chain {
 
 impl Rules {
     /// `job` are the patterns of `code.ignore`, `mapped` the names under `folders:`.
-    pub fn new(root: &Path, job: &[String], mapped: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
-        let file = if root.join(OWN_FILE).is_file() { OWN_FILE } else { GIT_FILE };
+    pub fn new(
+        root: &Path,
+        job: &[String],
+        mapped: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self> {
+        let file = if root.join(OWN_FILE).is_file() {
+            OWN_FILE
+        } else {
+            GIT_FILE
+        };
         Ok(Self {
             flavor: Flavor::Code,
             root: root.to_owned(),
@@ -120,7 +143,16 @@ impl Rules {
     pub fn of_workspace(root: &Path, ignore: &[String]) -> Result<Self> {
         let job = patterns(root, "ignore", ignore)?;
         // No file has an empty name: none is read for rules.
-        Ok(Self { flavor: Flavor::Workspace, root: root.to_owned(), file: "", job, mapped: Arc::default(), keys: Arc::default(), own: None, above: None })
+        Ok(Self {
+            flavor: Flavor::Workspace,
+            root: root.to_owned(),
+            file: "",
+            job,
+            mapped: Arc::default(),
+            keys: Arc::default(),
+            own: None,
+            above: None,
+        })
     }
 
     pub(crate) const fn flavor(&self) -> Flavor {
@@ -152,16 +184,31 @@ impl Rules {
 
     /// The rules in force inside `folder`, which has an ignore file.
     /// One that cannot be read is an error: what it leaves out would travel.
-    pub(crate) fn enter(&self, folder: &Path, above: Option<&Arc<Chain>>) -> std::io::Result<Option<Arc<Chain>>> {
+    pub(crate) fn enter(
+        &self,
+        folder: &Path,
+        above: Option<&Arc<Chain>>,
+    ) -> std::io::Result<Option<Arc<Chain>>> {
         let file = folder.join(self.file);
         match check_plain(&file).and_then(|()| std::fs::File::open(&file)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(read(folder, self.file).map(|rules| Arc::new(Chain { rules, above: above.cloned() }))),
+            _ => Ok(read(folder, self.file).map(|rules| {
+                Arc::new(Chain {
+                    rules,
+                    above: above.cloned(),
+                })
+            })),
         }
     }
 
     /// Whether an entry is left out. `path` is absolute, below the root.
-    pub(crate) fn judge(&self, path: &Path, name: &[u8], is_folder: bool, chain: Option<&Arc<Chain>>) -> Option<Why> {
+    pub(crate) fn judge(
+        &self,
+        path: &Path,
+        name: &[u8],
+        is_folder: bool,
+        chain: Option<&Arc<Chain>>,
+    ) -> Option<Why> {
         if is_folder && self.own.as_deref() == Some(path) {
             return Some(Why::Own);
         }
@@ -182,7 +229,11 @@ impl Rules {
         if self.flavor == Flavor::Workspace {
             return None;
         }
-        if !self.mapped.is_empty() && path.strip_prefix(&self.root).is_ok_and(|below| self.mapped.contains(below)) {
+        if !self.mapped.is_empty()
+            && path
+                .strip_prefix(&self.root)
+                .is_ok_and(|below| self.mapped.contains(below))
+        {
             return Some(Why::Mapped);
         }
         if self.keys.contains(path) {
@@ -195,13 +246,16 @@ impl Rules {
 /// No ignore file that somebody wrote is larger.
 const MOST_IGNORE_BYTES: u64 = 16 << 20;
 
-/// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the memory.
+/// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the
+/// memory.
 fn check_plain(file: &Path) -> std::io::Result<()> {
     let meta = std::fs::metadata(file)?;
     let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
     match (meta.is_file(), meta.is_dir()) {
         (false, false) => refused("it is not a plain file".to_owned()),
-        (true, _) if meta.len() > MOST_IGNORE_BYTES => refused(format!("it is larger than {} MiB", MOST_IGNORE_BYTES >> 20)),
+        (true, _) if meta.len() > MOST_IGNORE_BYTES => {
+            refused(format!("it is larger than {} MiB", MOST_IGNORE_BYTES >> 20))
+        }
         _ => Ok(()),
     }
 }
@@ -226,8 +280,19 @@ fn verdict(found: &Match<&ignore::gitignore::Glob>) -> Option<Verdict> {
         Match::None => None,
         Match::Whitelist(_) => Some(Verdict::Belongs),
         Match::Ignore(glob) => {
-            let from = glob.from().map_or_else(|| "code.ignore".to_owned(), |file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
-            Some(Verdict::LeftOut(Why::Pattern { pattern: glob.original().to_owned(), from }))
+            let from = glob.from().map_or_else(
+                || "code.ignore".to_owned(),
+                |file| {
+                    file.file_name()
+                        .unwrap_or_default()
+                        .to_string_lossy()
+                        .into_owned()
+                },
+            );
+            Some(Verdict::LeftOut(Why::Pattern {
+                pattern: glob.original().to_owned(),
+                from,
+            }))
         }
     }
 }
@@ -242,9 +307,9 @@ fn built_in(path: &Path, name: &[u8], is_folder: bool, root: &Path) -> Option<&'
         b".tox" | b".nox" | b".venv" => Some("virtual environment"),
         b"node_modules" => Some("packages"),
         b"assets" => (path.parent() == Some(root)).then_some("query results"),
-        b"venv" | b"env" | b".env" | b"conda" | b"virtualenv" => {
-            (path.join("pyvenv.cfg").exists() || path.join("conda-meta").exists()).then_some("virtual environment")
-        }
+        b"venv" | b"env" | b".env" | b"conda" | b"virtualenv" => (path.join("pyvenv.cfg").exists()
+            || path.join("conda-meta").exists())
+        .then_some("virtual environment"),
         _ => None,
     }
 }
@@ -254,13 +319,22 @@ fn above(root: &Path) -> Option<Arc<Chain>> {
     if root.join(".git").exists() {
         return None;
     }
-    let repository = root.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
-    let mut folders: Vec<&Path> = root.ancestors().skip(1).take_while(|folder| folder.starts_with(repository)).collect();
+    let repository = root
+        .ancestors()
+        .skip(1)
+        .find(|folder| folder.join(".git").exists())?;
+    let mut folders: Vec<&Path> = root
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| folder.starts_with(repository))
+        .collect();
     folders.reverse();
-    folders.into_iter().fold(None, |above, folder| match read(folder, GIT_FILE) {
-        Some(rules) => Some(Arc::new(Chain { rules, above })),
-        None => above,
-    })
+    folders
+        .into_iter()
+        .fold(None, |above, folder| match read(folder, GIT_FILE) {
+            Some(rules) => Some(Arc::new(Chain { rules, above })),
+            None => above,
+        })
 }
 
 /// Lines that are no pattern are passed over, as git does.
@@ -277,9 +351,16 @@ fn read(folder: &Path, file: &str) -> Option<Gitignore> {
 fn patterns(root: &Path, key: &'static str, lines: &[String]) -> Result<Option<Arc<Gitignore>>> {
     let mut builder = GitignoreBuilder::new(root);
     for line in lines {
-        builder.add_line(Some(key.into()), line).map_err(|error| Error::config(format!("`{key}`: `{line}` is no pattern: {}", reason(&error))))?;
+        builder.add_line(Some(key.into()), line).map_err(|error| {
+            Error::config(format!(
+                "`{key}`: `{line}` is no pattern: {}",
+                reason(&error)
+            ))
+        })?;
     }
-    let built = builder.build().map_err(|error| Error::config(format!("`{key}`: {}", reason(&error))))?;
+    let built = builder
+        .build()
+        .map_err(|error| Error::config(format!("`{key}`: {}", reason(&error))))?;
     Ok((!built.is_empty()).then(|| Arc::new(built)))
 }
 

@@ -34,16 +34,30 @@ pub(crate) const fn is_settled(stamp: &Stamp, now: i64) -> bool {
 /// Sorted by path.
 pub(crate) fn load(file: &Path) -> Vec<Known> {
     // A memory only: what cannot be read is as good as none.
-    fs::read(file).ok().and_then(|bytes| decode(&bytes).ok()).unwrap_or_default()
+    fs::read(file)
+        .ok()
+        .and_then(|bytes| decode(&bytes).ok())
+        .unwrap_or_default()
 }
 
 pub(crate) fn save(file: &Path, known: &[Known]) -> Result<()> {
     let failed = |error| Problem::file(file, "written", error);
     if let Some(folder) = file.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
     }
     let part = file.with_extension(format!("part-{}", std::process::id()));
-    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part).and_then(|mut out| out.write_all(&encode(known))).map_err(failed)?;
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)
+        .and_then(|mut out| out.write_all(&encode(known)))
+        .map_err(failed)?;
     fs::rename(&part, file).map_err(failed)
 }
 
@@ -55,7 +69,8 @@ pub(crate) fn recall(known: Vec<Known>, found: &[Found]) -> Vec<Option<Vec<Piece
         .map(|found| {
             while known.next_if(|known| known.path < found.path).is_some() {}
             let same = known.next_if(|known| known.path == found.path)?;
-            (found.kind == FoundKind::File && same.settled && same.stamp == found.stamp).then_some(same.pieces)
+            (found.kind == FoundKind::File && same.settled && same.stamp == found.stamp)
+                .then_some(same.pieces)
         })
         .collect()
 }
@@ -93,21 +108,43 @@ fn decode(bytes: &[u8]) -> Result<Vec<Known>, Malformed> {
     if Digest::of(&bytes[..sealed]).0 != bytes[sealed..] {
         return Err(Malformed::Other("damaged"));
     }
-    let mut reader = Reader::new(bytes[..sealed].strip_prefix(MAGIC).ok_or(Malformed::Other("another version"))?);
+    let mut reader = Reader::new(
+        bytes[..sealed]
+            .strip_prefix(MAGIC)
+            .ok_or(Malformed::Other("another version"))?,
+    );
     let count = reader.count()?;
     let mut known = Vec::with_capacity(count);
     for _ in 0..count {
         let path = reader.bytes()?.into();
         let settled = reader.byte()? == 1;
-        let stamp = Stamp { size: reader.number()?, modified: reader.signed()?, changed: reader.signed()?, inode: reader.number()?, device: reader.number()? };
+        let stamp = Stamp {
+            size: reader.number()?,
+            modified: reader.signed()?,
+            changed: reader.signed()?,
+            inode: reader.number()?,
+            device: reader.number()?,
+        };
         let pieces = (0..reader.count()?)
             .map(|_| {
                 let number = reader.number()?;
                 let length = number >> 1;
-                Ok(if number & 1 == 0 { Piece::Chunk { digest: reader.digest()?, length } } else { Piece::Hole { length } })
+                Ok(if number & 1 == 0 {
+                    Piece::Chunk {
+                        digest: reader.digest()?,
+                        length,
+                    }
+                } else {
+                    Piece::Hole { length }
+                })
             })
             .collect::<Result<_, Malformed>>()?;
-        known.push(Known { path, stamp, pieces, settled });
+        known.push(Known {
+            path,
+            stamp,
+            pieces,
+            settled,
+        });
     }
     reader.end()?;
     Ok(known)

@@ -19,7 +19,8 @@ pub enum Blob {
     Root(Digest),
     /// The same of a workspace, named by its moment in milliseconds, then its id.
     Backup(i64, Digest),
-    /// A list of packs that are about to be deleted, named by its moment and the digest of its bytes.
+    /// A list of packs that are about to be deleted, named by its moment and the digest of its
+    /// bytes.
     PendingDeletion(i64, Digest),
 }
 
@@ -63,7 +64,11 @@ impl Blob {
             "backups" | "doomed" => {
                 let (at, digest) = rest.split_once('-')?;
                 let (at, digest) = (at.parse().ok()?, Digest::parse(digest)?);
-                if folder == "backups" { Self::Backup(at, digest) } else { Self::PendingDeletion(at, digest) }
+                if folder == "backups" {
+                    Self::Backup(at, digest)
+                } else {
+                    Self::PendingDeletion(at, digest)
+                }
             }
             _ => return None,
         };
@@ -84,7 +89,10 @@ impl Blob {
     /// What it holds is known by this.
     pub const fn digest(&self) -> Digest {
         match self {
-            Self::Pack(digest) | Self::Root(digest) | Self::Backup(_, digest) | Self::PendingDeletion(_, digest) => *digest,
+            Self::Pack(digest)
+            | Self::Root(digest)
+            | Self::Backup(_, digest)
+            | Self::PendingDeletion(_, digest) => *digest,
         }
     }
 }
@@ -119,8 +127,16 @@ pub trait BlobStore: Send + Sync {
 
     /// Which of these packs are not there.
     fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
-        let there: std::collections::HashSet<Blob> = self.list(BlobKind::Pack)?.into_iter().map(|stored| stored.blob).collect();
-        Ok(packs.iter().filter(|pack| !there.contains(&Blob::Pack(**pack))).copied().collect())
+        let there: std::collections::HashSet<Blob> = self
+            .list(BlobKind::Pack)?
+            .into_iter()
+            .map(|stored| stored.blob)
+            .collect();
+        Ok(packs
+            .iter()
+            .filter(|pack| !there.contains(&Blob::Pack(**pack)))
+            .copied()
+            .collect())
     }
 
     /// What is not there is fine.
@@ -154,20 +170,29 @@ const OPEN_PACKS: usize = 64;
 
 impl FolderStore {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), keeps_whole: true, next: AtomicU64::new(0), open: Mutex::new(Vec::new()) }
+        Self {
+            root: root.into(),
+            keeps_whole: true,
+            next: AtomicU64::new(0),
+            open: Mutex::new(Vec::new()),
+        }
     }
 
     /// For what is laid out seldom: nothing is kept beside the packs.
     #[must_use]
     pub fn without_whole_files(self) -> Self {
-        Self { keeps_whole: false, ..self }
+        Self {
+            keeps_whole: false,
+            ..self
+        }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Removes what was being written by somebody who was killed. Only for who holds the store alone.
+    /// Removes what was being written by somebody who was killed. Only for who holds the store
+    /// alone.
     pub fn clear_incoming(&self) {
         let _ = fs::remove_dir_all(self.root.join("incoming"));
     }
@@ -175,8 +200,16 @@ impl FolderStore {
     /// Removes what nobody has written to since then, in milliseconds since 1970: left by those who
     /// were killed. For a store that others may be using.
     pub fn clear_incoming_before(&self, moment: i64) {
-        for entry in fs::read_dir(self.root.join("incoming")).into_iter().flatten().flatten() {
-            let is_old = entry.metadata().is_ok_and(|meta| Stamped(&meta).millis().is_some_and(|changed| changed < moment));
+        for entry in fs::read_dir(self.root.join("incoming"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let is_old = entry.metadata().is_ok_and(|meta| {
+                Stamped(&meta)
+                    .millis()
+                    .is_some_and(|changed| changed < moment)
+            });
             if is_old {
                 let _ = fs::remove_file(entry.path());
             }
@@ -188,18 +221,28 @@ impl FolderStore {
     }
 
     fn make_folder(path: &Path) -> Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| Problem::file(path, "made", error))
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| Problem::file(path, "made", error))
     }
 
     fn opened(&self, digest: Digest) -> Result<std::sync::Arc<File>> {
-        let lock = || self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lock = || {
+            self.open
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
         if let Some((_, file)) = lock().iter().find(|(known, _)| *known == digest) {
             return Ok(file.clone());
         }
         let path = self.file(&Blob::Pack(digest));
         let file = match File::open(&path) {
             Ok(file) => std::sync::Arc::new(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Problem::NoPack(digest)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Problem::NoPack(digest));
+            }
             Err(error) => return Err(Problem::file(&path, "read", error)),
         };
         let mut open = lock();
@@ -213,21 +256,33 @@ impl FolderStore {
     /// Written beside, synced, then given its name if nobody has it.
     fn put_file(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
         let incoming = self.root.join("incoming");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&incoming)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&incoming)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let part = incoming.join(format!("{}-{number}-{:p}", std::process::id(), self));
         let written = (|| {
-            let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o400).open(&part)?;
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o400)
+                .open(&part)?;
             // The kernel gives a long write memory of its own kind, which may be slow to come by.
-            bytes.chunks(WRITTEN).try_for_each(|piece| file.write_all(piece))?;
+            bytes
+                .chunks(WRITTEN)
+                .try_for_each(|piece| file.write_all(piece))?;
             file.sync_data()?;
             match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {
                 Err(rustix::io::Errno::EXIST) => Ok(()),
                 // Some file systems cannot: a hard link refuses to replace as well.
-                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match fs::hard_link(&part, target) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                    _ => Ok(()),
-                },
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                    match fs::hard_link(&part, target) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                        _ => Ok(()),
+                    }
+                }
                 other => other.map_err(Into::into),
             }
         })();
@@ -247,7 +302,8 @@ impl BlobStore for FolderStore {
 
     fn has(&self, blob: &Blob) -> Result<bool> {
         let path = self.file(blob);
-        path.try_exists().map_err(|error| Problem::file(&path, "looked at", error))
+        path.try_exists()
+            .map_err(|error| Problem::file(&path, "looked at", error))
     }
 
     fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()> {
@@ -258,7 +314,8 @@ impl BlobStore for FolderStore {
         if target.exists() {
             return Ok(());
         }
-        self.put_file(&target, bytes).map_err(|error| Problem::file(&target, "written", error))
+        self.put_file(&target, bytes)
+            .map_err(|error| Problem::file(&target, "written", error))
     }
 
     fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>> {
@@ -274,12 +331,16 @@ impl BlobStore for FolderStore {
         let path = self.file(blob);
         let file = match blob {
             Blob::Pack(digest) => self.opened(*digest)?,
-            _ => std::sync::Arc::new(File::open(&path).map_err(|error| Problem::file(&path, "read", error))?),
+            _ => std::sync::Arc::new(
+                File::open(&path).map_err(|error| Problem::file(&path, "read", error))?,
+            ),
         };
         let mut bytes = vec![0; length];
         match file.read_exact_at(&mut bytes, offset) {
             Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Problem::damaged(blob.shown(), "it is cut short")),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(Problem::damaged(blob.shown(), "it is cut short"))
+            }
             Err(error) => Err(Problem::file(&path, "read", error)),
         }
     }
@@ -302,9 +363,17 @@ impl BlobStore for FolderStore {
                     folders.push(path);
                     continue;
                 }
-                let blob = path.strip_prefix(&self.root).ok().and_then(|below| below.to_str()).and_then(Blob::parse);
+                let blob = path
+                    .strip_prefix(&self.root)
+                    .ok()
+                    .and_then(|below| below.to_str())
+                    .and_then(Blob::parse);
                 let changed = Stamped(&meta).millis();
-                stored.extend(blob.map(|blob| Stored { blob, size: meta.len(), changed }));
+                stored.extend(blob.map(|blob| Stored {
+                    blob,
+                    size: meta.len(),
+                    changed,
+                }));
             }
         }
         stored.sort_by_key(|stored| stored.blob);
@@ -312,7 +381,11 @@ impl BlobStore for FolderStore {
     }
 
     fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
-        Ok(packs.iter().filter(|pack| !self.file(&Blob::Pack(**pack)).exists()).copied().collect())
+        Ok(packs
+            .iter()
+            .filter(|pack| !self.file(&Blob::Pack(**pack)).exists())
+            .copied()
+            .collect())
     }
 
     fn whole_files(&self) -> Option<PathBuf> {
@@ -327,7 +400,9 @@ impl BlobStore for FolderStore {
         for blob in blobs {
             let path = self.file(blob);
             match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Problem::file(&path, "removed", error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Problem::file(&path, "removed", error));
+                }
                 _ => {}
             }
         }
@@ -340,7 +415,10 @@ struct Stamped<'a>(&'a fs::Metadata);
 impl Stamped<'_> {
     fn millis(&self) -> Option<i64> {
         use std::os::unix::fs::MetadataExt;
-        self.0.mtime().checked_mul(1000).and_then(|millis| millis.checked_add(self.0.mtime_nsec() / 1_000_000))
+        self.0
+            .mtime()
+            .checked_mul(1000)
+            .and_then(|millis| millis.checked_add(self.0.mtime_nsec() / 1_000_000))
     }
 }
 
@@ -351,7 +429,12 @@ mod tests {
     #[test]
     fn names_read_back_and_nothing_else_does() {
         let digest = Digest::of(b"x");
-        for blob in [Blob::Pack(digest), Blob::Root(digest), Blob::Backup(1_700_000_000_000, digest), Blob::PendingDeletion(1_700_000_000_000, digest)] {
+        for blob in [
+            Blob::Pack(digest),
+            Blob::Root(digest),
+            Blob::Backup(1_700_000_000_000, digest),
+            Blob::PendingDeletion(1_700_000_000_000, digest),
+        ] {
             assert_eq!(Blob::parse(&blob.path()), Some(blob));
         }
         for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {
@@ -367,9 +450,17 @@ mod tests {
         assert!(!store.has(&blob).expect("asks"));
         store.put(&blob, b"first").expect("put");
         store.put(&blob, b"second").expect("put again");
-        assert_eq!(store.get(&blob).expect("read").as_deref(), Some(&b"first"[..]));
+        assert_eq!(
+            store.get(&blob).expect("read").as_deref(),
+            Some(&b"first"[..])
+        );
         assert_eq!(store.list(BlobKind::Root).expect("listed").len(), 1);
-        assert_eq!(fs::read_dir(folder.path().join("store/incoming")).expect("there").count(), 0);
+        assert_eq!(
+            fs::read_dir(folder.path().join("store/incoming"))
+                .expect("there")
+                .count(),
+            0
+        );
         store.delete(&[blob, blob]).expect("deleted");
         assert_eq!(store.get(&blob).expect("read"), None);
     }
@@ -382,7 +473,8 @@ mod tests {
         fs::create_dir(&incoming).expect("made");
         for (name, seconds) in [("old", 1000), ("new", 3000)] {
             let file = File::create(incoming.join(name)).expect("made");
-            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).expect("set");
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+                .expect("set");
         }
         store.clear_incoming_before(2_000_000);
         assert!(!incoming.join("old").exists() && incoming.join("new").exists());

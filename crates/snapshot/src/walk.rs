@@ -46,9 +46,18 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    #[expect(clippy::unnecessary_cast, clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "the widths differ between machines")]
+    #[expect(
+        clippy::unnecessary_cast,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        reason = "the widths differ between machines"
+    )]
     pub fn of(stat: &Stat) -> Self {
-        let nanos = |seconds: i64, nanos: u64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos as i64);
+        let nanos = |seconds: i64, nanos: u64| {
+            seconds
+                .saturating_mul(1_000_000_000)
+                .saturating_add(nanos as i64)
+        };
         Self {
             size: stat.st_size as u64,
             modified: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as u64),
@@ -76,7 +85,10 @@ pub struct Limits {
 
 impl Limits {
     pub const fn none() -> Self {
-        Self { files: usize::MAX, bytes: u64::MAX }
+        Self {
+            files: usize::MAX,
+            bytes: u64::MAX,
+        }
     }
 }
 
@@ -92,22 +104,43 @@ pub struct Walked {
 
 impl Walked {
     pub fn files(&self) -> usize {
-        self.found.iter().filter(|found| found.kind == FoundKind::File).count()
+        self.found
+            .iter()
+            .filter(|found| found.kind == FoundKind::File)
+            .count()
     }
     pub fn bytes(&self) -> u64 {
-        self.found.iter().filter(|found| found.kind == FoundKind::File).map(|found| found.stamp.size).sum()
+        self.found
+            .iter()
+            .filter(|found| found.kind == FoundKind::File)
+            .map(|found| found.stamp.size)
+            .sum()
     }
 
     /// The folders directly below the root that hold most, largest first: files, bytes, name.
     pub fn largest(&self) -> Vec<(usize, u64, String)> {
-        let mut sums: std::collections::BTreeMap<&[u8], (usize, u64)> = std::collections::BTreeMap::new();
-        for found in self.found.iter().filter(|found| found.kind == FoundKind::File) {
-            let top = found.path.iter().position(|byte| *byte == b'/').map_or(&b"."[..], |at| &found.path[..at]);
+        let mut sums: std::collections::BTreeMap<&[u8], (usize, u64)> =
+            std::collections::BTreeMap::new();
+        for found in self
+            .found
+            .iter()
+            .filter(|found| found.kind == FoundKind::File)
+        {
+            let top = found
+                .path
+                .iter()
+                .position(|byte| *byte == b'/')
+                .map_or(&b"."[..], |at| &found.path[..at]);
             let sum = sums.entry(top).or_default();
             sum.0 += 1;
             sum.1 += found.stamp.size;
         }
-        let mut largest: Vec<_> = sums.into_iter().map(|(name, (files, bytes))| (files, bytes, String::from_utf8_lossy(name).into_owned())).collect();
+        let mut largest: Vec<_> = sums
+            .into_iter()
+            .map(|(name, (files, bytes))| {
+                (files, bytes, String::from_utf8_lossy(name).into_owned())
+            })
+            .collect();
         largest.sort_by_key(|(files, bytes, _)| std::cmp::Reverse(bytes + *files as u64 * 4096));
         largest
     }
@@ -139,13 +172,31 @@ struct Walk<'a> {
 
 /// Walks `root`. Past the limits it goes on long enough to say what is large, then gives up.
 pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
-    let job = Job { path: root.to_owned(), below: Vec::new(), chain: rules.above().cloned() };
-    let walk = Walk { rules, limits, shared: Mutex::new(Shared { jobs: vec![job], ..Shared::default() }), wake: Condvar::new() };
+    let job = Job {
+        path: root.to_owned(),
+        below: Vec::new(),
+        chain: rules.above().cloned(),
+    };
+    let walk = Walk {
+        rules,
+        limits,
+        shared: Mutex::new(Shared {
+            jobs: vec![job],
+            ..Shared::default()
+        }),
+        wake: Condvar::new(),
+    };
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
     let mut walked = Walked::default();
     std::thread::scope(|scope| {
         // Where no more threads can be made, those that are there do it all.
-        let others: Vec<_> = (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, || walk.work()).ok()).collect();
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| {
+                std::thread::Builder::new()
+                    .spawn_scoped(scope, || walk.work())
+                    .ok()
+            })
+            .collect();
         let mut parts = vec![walk.work()];
         parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
         for part in parts {
@@ -153,7 +204,10 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
             walked.left_out.extend(part.left_out);
         }
     });
-    let shared = walk.shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let shared = walk
+        .shared
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(problem) = shared.problem {
         return Err(problem);
     }
@@ -164,12 +218,19 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
 }
 
 fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::openat(rustix::fs::CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::openat(
+        rustix::fs::CWD,
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 impl Walk<'_> {
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.shared
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn work(&self) -> Walked {
@@ -189,13 +250,19 @@ impl Walk<'_> {
                     if shared.busy == 0 {
                         return part;
                     }
-                    shared = self.wake.wait(shared).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    shared = self
+                        .wake
+                        .wait(shared)
+                        .unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
             };
             let before = (part.found.len(), part.left_out.len());
             let outcome = self.read(&job, &mut part, &mut buffer);
             let (mut files, mut bytes) = (0, 0);
-            for found in part.found[before.0..].iter().filter(|found| found.kind == FoundKind::File) {
+            for found in part.found[before.0..]
+                .iter()
+                .filter(|found| found.kind == FoundKind::File)
+            {
                 files += 1;
                 bytes += found.stamp.size;
             }
@@ -208,36 +275,60 @@ impl Walk<'_> {
             shared.files += files;
             shared.bytes = shared.bytes.saturating_add(bytes);
             // Four times over, the largest folders are known well enough.
-            shared.stop |= shared.files / 4 >= self.limits.files || shared.bytes / 4 >= self.limits.bytes;
+            shared.stop |=
+                shared.files / 4 >= self.limits.files || shared.bytes / 4 >= self.limits.bytes;
             self.wake.notify_all();
         }
     }
 
     /// One folder: its entries judged, its folders to be read next.
-    fn read(&self, job: &Job, part: &mut Walked, buffer: &mut [MaybeUninit<u8>]) -> Result<Vec<Job>> {
+    fn read(
+        &self,
+        job: &Job,
+        part: &mut Walked,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Vec<Job>> {
         let fail = |path: &Path, error| Problem::file(path, "read", error);
-        let folder = match open_folder(&job.path) {
-            Ok(folder) => folder,
-            Err(rustix::io::Errno::ACCESS) if self.rules.flavor() == Flavor::Workspace && !job.below.is_empty() => {
-                part.left_out.push(LeftOut { path: job.below.clone().into(), is_folder: true, why: Why::Unreadable });
-                return Ok(Vec::new());
-            }
-            // Gone since it was listed, or no folder any more: it is not part of the tree.
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) if !job.below.is_empty() => return Ok(Vec::new()),
-            Err(error) => return Err(fail(&job.path, error)),
-        };
+        let folder =
+            match open_folder(&job.path) {
+                Ok(folder) => folder,
+                Err(rustix::io::Errno::ACCESS)
+                    if self.rules.flavor() == Flavor::Workspace && !job.below.is_empty() =>
+                {
+                    part.left_out.push(LeftOut {
+                        path: job.below.clone().into(),
+                        is_folder: true,
+                        why: Why::Unreadable,
+                    });
+                    return Ok(Vec::new());
+                }
+                // Gone since it was listed, or no folder any more: it is not part of the tree.
+                Err(
+                    rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP,
+                ) if !job.below.is_empty() => return Ok(Vec::new()),
+                Err(error) => return Err(fail(&job.path, error)),
+            };
         let mut names: Vec<(Vec<u8>, FileType)> = Vec::new();
         let mut listing = RawDir::new(&folder, buffer);
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(|error| fail(&job.path, error))?;
             let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." && !name.starts_with(crate::continues::FILE.as_bytes()) {
+            if name != b"." && name != b".." && !name.starts_with(crate::continues::FILE.as_bytes())
+            {
                 names.push((name.to_vec(), entry.file_type()));
             }
         }
-        let own = names.iter().any(|(name, _)| name == self.rules.file_name().as_bytes());
-        let entered = if own { self.rules.enter(&job.path, job.chain.as_ref()) } else { Ok(None) };
-        let entered = entered.map_err(|error| Problem::file(&job.path.join(self.rules.file_name()), "read", error))?;
+        let own = names
+            .iter()
+            .any(|(name, _)| name == self.rules.file_name().as_bytes());
+        let entered = if own {
+            self.rules.enter(&job.path, job.chain.as_ref())
+        } else {
+            Ok(None)
+        };
+        let entered = entered.map_err(|error| {
+            Problem::file(&job.path.join(self.rules.file_name()), "read", error)
+        })?;
         let chain = entered.or_else(|| job.chain.clone());
         let mut jobs = Vec::new();
         for (name, kind) in names {
@@ -249,21 +340,44 @@ impl Walk<'_> {
                 Err(rustix::io::Errno::NOENT) => continue,
                 Err(error) => return Err(fail(&path, error)),
             };
-            let kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
-            let below: Box<[u8]> = if job.below.is_empty() { name.as_slice().into() } else { [job.below.as_slice(), b"/", &name].concat().into() };
+            let kind = if kind == FileType::Unknown {
+                FileType::from_raw_mode(stat.st_mode)
+            } else {
+                kind
+            };
+            let below: Box<[u8]> = if job.below.is_empty() {
+                name.as_slice().into()
+            } else {
+                [job.below.as_slice(), b"/", &name].concat().into()
+            };
             let is_folder = kind == FileType::Directory;
             let why = self
                 .rules
                 .judge(&path, &name, is_folder, chain.as_ref())
                 .or_else(|| special(kind).map(Why::Special))
-                .or_else(|| if self.rules.flavor() == Flavor::Code { outside(&folder, job, &name, kind) } else { None });
+                .or_else(|| {
+                    if self.rules.flavor() == Flavor::Code {
+                        outside(&folder, job, &name, kind)
+                    } else {
+                        None
+                    }
+                });
             if let Some(why) = why {
-                part.left_out.push(LeftOut { path: below, is_folder, why });
+                part.left_out.push(LeftOut {
+                    path: below,
+                    is_folder,
+                    why,
+                });
                 continue;
             }
-            part.found.push(make(&below, kind, &stat, self.rules.flavor()));
+            part.found
+                .push(make(&below, kind, &stat, self.rules.flavor()));
             if is_folder {
-                jobs.push(Job { path, below: below.into_vec(), chain: chain.clone() });
+                jobs.push(Job {
+                    path,
+                    below: below.into_vec(),
+                    chain: chain.clone(),
+                });
             }
         }
         Ok(jobs)
@@ -280,7 +394,11 @@ fn outside(folder: &OwnedFd, job: &Job, name: &[u8], kind: FileType) -> Option<W
     if target.starts_with(b"/") {
         return None;
     }
-    let mut depth = job.below.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
+    let mut depth = job
+        .below
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+        .count();
     for part in target.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
@@ -308,10 +426,19 @@ fn make(path: &[u8], kind: FileType, stat: &Stat, flavor: Flavor) -> Found {
         _ => FoundKind::File,
     };
     let stamp = Stamp::of(stat);
-    let on_disk = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    let on_disk = u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(512);
     let mode = stat.st_mode & flavor.mode_bits(kind == FoundKind::Folder);
     let has_twins = kind == FoundKind::File && stat.st_nlink > 1;
-    Found { path: path.into(), kind, mode, sparse: on_disk + 4096 < stamp.size, stamp, has_twins }
+    Found {
+        path: path.into(),
+        kind,
+        mode,
+        sparse: on_disk + 4096 < stamp.size,
+        stamp,
+        has_twins,
+    }
 }
 
 /// A path below the root as the system takes it.

@@ -22,26 +22,38 @@ pub(crate) struct WholeFiles {
 
 impl WholeFiles {
     pub(crate) const fn new(folder: PathBuf) -> Self {
-        Self { folder, works: AtomicBool::new(true) }
+        Self {
+            folder,
+            works: AtomicBool::new(true),
+        }
     }
 
     /// Where a file of that content is kept; `None` for one that is not kept whole.
     fn place(&self, kind: &Kind) -> Option<PathBuf> {
-        let Kind::File(pieces) = kind else { return None };
+        let Kind::File(pieces) = kind else {
+            return None;
+        };
         let mut name = Vec::new();
         let mut size = 0;
         for piece in pieces {
-            let Piece::Chunk { digest, length } = piece else { return None };
+            let Piece::Chunk { digest, length } = piece else {
+                return None;
+            };
             name.extend_from_slice(&digest.0);
             size += length;
         }
-        (size >= LEAST && self.works.load(Ordering::Relaxed)).then(|| self.folder.join(Digest::of(&name).to_string()))
+        (size >= LEAST && self.works.load(Ordering::Relaxed))
+            .then(|| self.folder.join(Digest::of(&name).to_string()))
     }
 
     /// Makes the empty `file` share the blocks of the kept one, and verifies all of it.
     pub(crate) fn fill(&self, kind: &Kind, file: impl AsFd) -> bool {
-        let Some(place) = self.place(kind) else { return false };
-        let Ok(kept) = File::open(&place) else { return false };
+        let Some(place) = self.place(kind) else {
+            return false;
+        };
+        let Ok(kept) = File::open(&place) else {
+            return false;
+        };
         if ioctl_ficlone(&file, &kept).is_err() {
             self.works.store(false, Ordering::Relaxed);
             return false;
@@ -57,10 +69,23 @@ impl WholeFiles {
 
     /// Keeps a file that was just laid out; it takes no room until one of the two is changed.
     pub(crate) fn keep(&self, kind: &Kind, file: impl AsFd) {
-        let Some(place) = self.place(kind).filter(|place| !place.exists()) else { return };
-        let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        let Some(place) = self.place(kind).filter(|place| !place.exists()) else {
+            return;
+        };
+        let _ = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder);
         let part = place.with_extension(format!("part-{}", std::process::id()));
-        let Ok(kept) = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o400).open(&part) else { return };
+        let Ok(kept) = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o400)
+            .open(&part)
+        else {
+            return;
+        };
         let outcome = ioctl_ficlone(&kept, file);
         if outcome.is_err() || fs::rename(&part, place).is_err() {
             let _ = fs::remove_file(part);
@@ -72,11 +97,15 @@ impl WholeFiles {
 }
 
 fn is_right(kind: &Kind, file: &File) -> bool {
-    let Kind::File(pieces) = kind else { return false };
+    let Kind::File(pieces) = kind else {
+        return false;
+    };
     let mut buffer = Vec::new();
     let mut at = 0;
     for piece in pieces {
-        let Piece::Chunk { digest, length } = piece else { return false };
+        let Piece::Chunk { digest, length } = piece else {
+            return false;
+        };
         buffer.resize(usize::try_from(*length).unwrap_or(0), 0);
         if file.read_exact_at(&mut buffer, at).is_err() || Digest::of(&buffer) != *digest {
             return false;

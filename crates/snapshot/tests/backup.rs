@@ -1,4 +1,5 @@
-//! Backups of a workspace: exactly what was there, whole or not at all, and the last good one stays.
+//! Backups of a workspace: exactly what was there, whole or not at all, and the last good one
+//! stays.
 
 mod support;
 
@@ -19,8 +20,19 @@ use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
 fn back_up_to(bench: &Bench, store: &dyn BlobStore, ignore: &[String]) -> Result<BackedUp> {
     let rules = Rules::of_workspace(&bench.tree(), ignore).expect("rules");
-    let place = Place { host: "node".into(), folder: bench.tree().display().to_string(), ..Place::default() };
-    back_up(&bench.tree(), &rules, store, &bench.options(), &place, &Progress::default())
+    let place = Place {
+        host: "node".into(),
+        folder: bench.tree().display().to_string(),
+        ..Place::default()
+    };
+    back_up(
+        &bench.tree(),
+        &rules,
+        store,
+        &bench.options(),
+        &place,
+        &Progress::default(),
+    )
 }
 
 fn backed_up(bench: &Bench) -> BackedUp {
@@ -30,19 +42,36 @@ fn backed_up(bench: &Bench) -> BackedUp {
 fn restore(bench: &Bench, blob: &Blob, name: &str) -> Result<PathBuf> {
     let target = bench.folder.path().join(name);
     let root = read(&bench.store, blob)?;
-    lay_out(&root, &bench.store, &target, &Progress::default(), &AtomicBool::new(false))?;
+    lay_out(
+        &root,
+        &bench.store,
+        &target,
+        &Progress::default(),
+        &AtomicBool::new(false),
+    )?;
     Ok(target)
 }
 
 fn own(path: &Path) -> (u32, i64) {
     let meta = fs::metadata(path).expect("there");
-    (meta.permissions().mode(), meta.mtime() * 1_000_000_000 + meta.mtime_nsec())
+    (
+        meta.permissions().mode(),
+        meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
+    )
 }
 
 #[test]
 fn everything_is_there_that_a_code_snapshot_leaves_out() {
     let bench = Bench::new();
-    for path in [".git/HEAD", "node_modules/x/index.js", "__pycache__/a.pyc", ".venv/bin/python", "assets/query/1", "data/a", ".gitignore"] {
+    for path in [
+        ".git/HEAD",
+        "node_modules/x/index.js",
+        "__pycache__/a.pyc",
+        ".venv/bin/python",
+        "assets/query/1",
+        "data/a",
+        ".gitignore",
+    ] {
         bench.write(path, path);
     }
     bench.write(".gitignore", "data\n");
@@ -69,22 +98,47 @@ fn modes_times_sparse_files_and_names_of_one_file_come_back() {
     sparse.set_len(64 << 20).expect("long");
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"in the middle", 30 << 20).expect("written");
     fs::set_permissions(bench.tree().join("dir"), fs::Permissions::from_mode(0o2750)).expect("set");
-    fs::set_permissions(bench.tree().join("small"), fs::Permissions::from_mode(0o400)).expect("set");
+    fs::set_permissions(
+        bench.tree().join("small"),
+        fs::Permissions::from_mode(0o400),
+    )
+    .expect("set");
     fs::set_permissions(bench.tree(), fs::Permissions::from_mode(0o711)).expect("set");
     let old = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
-    fs::File::open(bench.tree().join("small")).expect("open").set_modified(old).expect("set");
+    fs::File::open(bench.tree().join("small"))
+        .expect("open")
+        .set_modified(old)
+        .expect("set");
     let made = backed_up(&bench);
     let target = restore(&bench, &made.blob, "out").expect("restored");
     assert_eq!(look(&bench.tree()), look(&target));
     assert_eq!(own(&bench.tree()), own(&target));
     let inode = |name: &str| fs::metadata(target.join(name)).expect("there").ino();
-    assert_eq!((inode("dir/a"), inode("dir/a")), (inode("dir/b"), inode("z")));
-    assert!(fs::metadata(target.join("sparse")).expect("there").blocks() < 8192, "the holes came back as zeros");
+    assert_eq!(
+        (inode("dir/a"), inode("dir/a")),
+        (inode("dir/b"), inode("z"))
+    );
+    assert!(
+        fs::metadata(target.join("sparse")).expect("there").blocks() < 8192,
+        "the holes came back as zeros"
+    );
     // Only the second of the names: it is a file by itself.
-    let part = read(&bench.store, &made.blob).expect("read").only(|entry| &*entry.path == b"dir/b");
+    let part = read(&bench.store, &made.blob)
+        .expect("read")
+        .only(|entry| &*entry.path == b"dir/b");
     let only = bench.folder.path().join("only");
-    lay_out(&part, &bench.store, &only, &Progress::default(), &AtomicBool::new(false)).expect("restored");
-    assert_eq!(fs::read(only.join("dir/b")).expect("read"), fs::read(bench.tree().join("z")).expect("read"));
+    lay_out(
+        &part,
+        &bench.store,
+        &only,
+        &Progress::default(),
+        &AtomicBool::new(false),
+    )
+    .expect("restored");
+    assert_eq!(
+        fs::read(only.join("dir/b")).expect("read"),
+        fs::read(bench.tree().join("z")).expect("read")
+    );
 }
 
 #[test]
@@ -94,12 +148,37 @@ fn what_did_not_change_is_not_backed_up_twice_and_a_touched_time_is_a_change() {
     let first = backed_up(&bench);
     let again = backed_up(&bench);
     assert!(again.was_there && again.blob == first.blob, "{again:?}");
-    fs::File::open(bench.tree().join("a")).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+    fs::File::open(bench.tree().join("a"))
+        .expect("open")
+        .set_modified(std::time::UNIX_EPOCH)
+        .expect("set");
     let touched = backed_up(&bench);
-    assert!(!touched.was_there && touched.summary.stored == 0, "{touched:?}");
-    assert_eq!(list(&bench.store).expect("listed").iter().map(|listed| listed.blob).collect::<Vec<_>>(), [first.blob, touched.blob]);
-    let summary = list(&bench.store).expect("listed").pop().and_then(|listed| listed.summary).expect("a summary");
-    assert_eq!((summary.name.as_str(), summary.host.as_str(), summary.files, summary.bytes), ("tree", "node", 1, 5000));
+    assert!(
+        !touched.was_there && touched.summary.stored == 0,
+        "{touched:?}"
+    );
+    assert_eq!(
+        list(&bench.store)
+            .expect("listed")
+            .iter()
+            .map(|listed| listed.blob)
+            .collect::<Vec<_>>(),
+        [first.blob, touched.blob]
+    );
+    let summary = list(&bench.store)
+        .expect("listed")
+        .pop()
+        .and_then(|listed| listed.summary)
+        .expect("a summary");
+    assert_eq!(
+        (
+            summary.name.as_str(),
+            summary.host.as_str(),
+            summary.files,
+            summary.bytes
+        ),
+        ("tree", "node", 1, 5000)
+    );
 }
 
 #[test]
@@ -108,8 +187,14 @@ fn a_state_that_comes_back_is_the_newest_backup() {
     bench.write("a", "one");
     let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     let settle = || {
-        fs::File::open(bench.tree().join("a")).expect("open").set_modified(old).expect("set");
-        fs::File::open(bench.tree()).expect("open").set_modified(old).expect("set");
+        fs::File::open(bench.tree().join("a"))
+            .expect("open")
+            .set_modified(old)
+            .expect("set");
+        fs::File::open(bench.tree())
+            .expect("open")
+            .set_modified(old)
+            .expect("set");
     };
     settle();
     let first = backed_up(&bench);
@@ -129,7 +214,10 @@ fn an_empty_or_vanished_workspace_is_refused() {
     bench.write("a/b", "x");
     let first = backed_up(&bench);
     fs::remove_file(bench.tree().join("a/b")).expect("removed");
-    assert!(matches!(back_up_to(&bench, &bench.store, &[]), Err(Problem::Empty(_))));
+    assert!(matches!(
+        back_up_to(&bench, &bench.store, &[]),
+        Err(Problem::Empty(_))
+    ));
     fs::remove_dir_all(bench.tree()).expect("removed");
     assert!(back_up_to(&bench, &bench.store, &[]).is_err());
     fs::write(bench.tree(), "a file").expect("written");
@@ -143,9 +231,14 @@ fn what_is_ignored_or_no_file_is_left_out_and_told() {
     let bench = Bench::new();
     bench.write("keep", "x");
     bench.write("build/a.o", "x");
-    let _socket = std::os::unix::net::UnixListener::bind(bench.tree().join("socket")).expect("bound");
+    let _socket =
+        std::os::unix::net::UnixListener::bind(bench.tree().join("socket")).expect("bound");
     let made = back_up_to(&bench, &bench.store, &["build/".to_owned()]).expect("backed up");
-    let mut left: Vec<String> = made.left_out.iter().map(|left| String::from_utf8_lossy(&left.path).into_owned()).collect();
+    let mut left: Vec<String> = made
+        .left_out
+        .iter()
+        .map(|left| String::from_utf8_lossy(&left.path).into_owned())
+        .collect();
     left.sort();
     assert_eq!(left, ["build", "socket"]);
     assert_eq!(made.summary.files, 1);
@@ -166,17 +259,32 @@ fn any_flipped_bit_is_found_and_the_files_it_touches_are_named() {
         fs::remove_file(&path).expect("removed");
         fs::write(&path, &bad).expect("written");
         let checked = check(&bench.store, None, &Progress::default()).expect("checks");
-        assert!(checked.damage.iter().any(|damage| damage.touches.iter().any(|(blob, _)| *blob == made.blob)), "bit {bit}: {checked:?}");
+        assert!(
+            checked
+                .damage
+                .iter()
+                .any(|damage| damage.touches.iter().any(|(blob, _)| *blob == made.blob)),
+            "bit {bit}: {checked:?}"
+        );
         assert!(restore(&bench, &made.blob, "out").is_err(), "bit {bit}");
     }
     fs::remove_file(&path).expect("removed");
     fs::write(&path, good).expect("put back");
-    let pack = bench.store.root().join(bench.store.list(BlobKind::Pack).expect("listed")[0].blob.path());
+    let pack = bench.store.root().join(
+        bench.store.list(BlobKind::Pack).expect("listed")[0]
+            .blob
+            .path(),
+    );
     let mut bad = fs::read(&pack).expect("read");
     bad[10] ^= 1;
     fs::remove_file(&pack).expect("removed");
     fs::write(&pack, bad).expect("written");
-    let checked = check(&FolderStore::new(bench.store.root()), None, &Progress::default()).expect("checks");
+    let checked = check(
+        &FolderStore::new(bench.store.root()),
+        None,
+        &Progress::default(),
+    )
+    .expect("checks");
     assert_eq!(checked.damage[0].touches[0].1, ["a", "b", "c"]);
 }
 
@@ -190,11 +298,27 @@ fn pruning_drops_what_is_not_kept_and_leaves_the_rest_whole() {
         made.push(backed_up(&bench).blob);
     }
     let keep = |blob: &Blob, _: Option<i64>| *blob == made[0] || *blob == made[3];
-    let policy = Policy { keep: &keep, grace: None, now: 1 };
+    let policy = Policy {
+        keep: &keep,
+        grace: None,
+        now: 1,
+    };
     let planned = plan(&bench.store, &policy).expect("planned");
     carry_out(&bench.store, &planned, &policy).expect("carried out");
-    assert_eq!(list(&bench.store).expect("listed").iter().map(|listed| listed.blob).collect::<Vec<_>>(), [made[0], made[3]]);
-    assert!(check(&bench.store, None, &Progress::default()).expect("checks").damage.is_empty());
+    assert_eq!(
+        list(&bench.store)
+            .expect("listed")
+            .iter()
+            .map(|listed| listed.blob)
+            .collect::<Vec<_>>(),
+        [made[0], made[3]]
+    );
+    assert!(
+        check(&bench.store, None, &Progress::default())
+            .expect("checks")
+            .damage
+            .is_empty()
+    );
     let target = restore(&bench, &made[3], "out").expect("restored");
     assert_eq!(look(&bench.tree()), look(&target));
 }
@@ -210,8 +334,18 @@ impl BlobStore for Failing<'_> {
         self.0.has(blob)
     }
     fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()> {
-        let full = || Problem::file(self.0.root(), "written", std::io::Error::from(std::io::ErrorKind::StorageFull));
-        self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).map_err(|_| full())?;
+        let full = || {
+            Problem::file(
+                self.0.root(),
+                "written",
+                std::io::Error::from(std::io::ErrorKind::StorageFull),
+            )
+        };
+        self.1
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            })
+            .map_err(|_| full())?;
         self.0.put(blob, bytes)
     }
     fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>> {
@@ -238,7 +372,11 @@ fn a_full_store_leaves_the_last_good_one_and_the_next_goes_on() {
     let mut failures = 0;
     for puts in 0.. {
         let outcome = back_up_to(&bench, &Failing(&bench.store, AtomicUsize::new(puts)), &[]);
-        let listed: Vec<Blob> = list(&bench.store).expect("listed").iter().map(|listed| listed.blob).collect();
+        let listed: Vec<Blob> = list(&bench.store)
+            .expect("listed")
+            .iter()
+            .map(|listed| listed.blob)
+            .collect();
         if let Ok(made) = outcome {
             assert_eq!(listed, [first.blob, made.blob]);
             let target = restore(&bench, &made.blob, "new").expect("restored");
@@ -251,5 +389,10 @@ fn a_full_store_leaves_the_last_good_one_and_the_next_goes_on() {
     assert!(failures >= 2, "{failures}");
     let target = restore(&bench, &first.blob, "old").expect("restored");
     assert_eq!(before, look(&target));
-    assert!(check(&bench.store, None, &Progress::default()).expect("checks").damage.is_empty());
+    assert!(
+        check(&bench.store, None, &Progress::default())
+            .expect("checks")
+            .damage
+            .is_empty()
+    );
 }

@@ -26,11 +26,23 @@ impl Shared {
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let (image, point) = (folder.path().join("image"), folder.path().join("point"));
-        fs::File::create(&image).and_then(|file| file.set_len(400 << 20)).expect("made");
+        fs::File::create(&image)
+            .and_then(|file| file.set_len(400 << 20))
+            .expect("made");
         fs::create_dir(&point).expect("made");
-        let good = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
-        let mounted = good(Command::new("mkfs.btrfs").arg("-q").arg(&image)) && good(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&point));
-        mounted.then_some(Self { _folder: folder, point })
+        let good =
+            |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+        let mounted = good(Command::new("mkfs.btrfs").arg("-q").arg(&image))
+            && good(
+                Command::new("mount")
+                    .args(["-o", "loop"])
+                    .arg(&image)
+                    .arg(&point),
+            );
+        mounted.then_some(Self {
+            _folder: folder,
+            point,
+        })
     }
     fn used(&self) -> u64 {
         let _ = Command::new("sync").arg("-f").arg(&self.point).status();
@@ -46,7 +58,8 @@ impl Drop for Shared {
 }
 
 fn options(point: &Path) -> Options {
-    let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos()).expect("this century");
+    let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos())
+        .expect("this century");
     Options {
         limits: Limits::none(),
         squeeze: towline_snapshot::pack::Squeeze::QUICK,
@@ -60,7 +73,10 @@ fn options(point: &Path) -> Options {
 #[test]
 fn large_files_share_their_blocks_until_they_are_written() {
     let Some(shared) = Shared::new() else {
-        let _ = writeln!(std::io::stderr(), "not run: clones of large files: no btrfs can be mounted here");
+        let _ = writeln!(
+            std::io::stderr(),
+            "not run: clones of large files: no btrfs can be mounted here"
+        );
         return;
     };
     let tree = shared.point.join("tree");
@@ -70,25 +86,45 @@ fn large_files_share_their_blocks_until_they_are_written() {
     fs::write(tree.join("small"), "small").expect("written");
     let store = FolderStore::new(shared.point.join("store"));
     let rules = Rules::new(&tree, &[], []).expect("rules");
-    let taken = take(&tree, &rules, &store, &options(&shared.point), &Progress::default()).expect("taken");
+    let taken = take(
+        &tree,
+        &rules,
+        &store,
+        &options(&shared.point),
+        &Progress::default(),
+    )
+    .expect("taken");
     let first = lay(&store, &taken.id, &shared.point.join("one")).expect("laid out");
     let before = shared.used();
     let second = lay(&store, &taken.id, &shared.point.join("two")).expect("laid out");
     let grown = shared.used() - before;
     assert!(grown < 8 << 20, "the second layout took {grown} bytes");
     // A job writes through its own file only.
-    let file = fs::File::options().write(true).open(first.join("large")).expect("open");
+    let file = fs::File::options()
+        .write(true)
+        .open(first.join("large"))
+        .expect("open");
     file.write_all_at(b"changed", 1000).expect("written");
     drop(file);
     assert!(fs::read(second.join("large")).expect("read") == large);
     let third = lay(&store, &taken.id, &shared.point.join("three")).expect("laid out");
     assert!(fs::read(third.join("large")).expect("read") == large);
     // A damaged one is not used, and is made anew.
-    let kept = fs::read_dir(shared.point.join("store/whole")).expect("there").flatten().next().expect("one").path();
+    let kept = fs::read_dir(shared.point.join("store/whole"))
+        .expect("there")
+        .flatten()
+        .next()
+        .expect("one")
+        .path();
     let mut permissions = fs::metadata(&kept).expect("there").permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
     fs::set_permissions(&kept, permissions).expect("set");
-    fs::File::options().write(true).open(&kept).expect("open").write_all_at(b"!", 5_000_000).expect("written");
+    fs::File::options()
+        .write(true)
+        .open(&kept)
+        .expect("open")
+        .write_all_at(b"!", 5_000_000)
+        .expect("written");
     let fourth = lay(&store, &taken.id, &shared.point.join("four")).expect("laid out");
     assert!(fs::read(fourth.join("large")).expect("read") == large);
     assert!(fs::read(&kept).expect("kept anew") == large);

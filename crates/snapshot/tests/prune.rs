@@ -1,4 +1,5 @@
-//! Dropping snapshots where others use the store: what is on a list of the doomed is not built upon.
+//! Dropping snapshots where others use the store: what is on a list of the doomed is not built
+//! upon.
 
 mod support;
 
@@ -20,7 +21,10 @@ fn age(bench: &Bench) {
             if entry.path().is_dir() {
                 folders.push(entry.path());
             } else {
-                fs::File::open(entry.path()).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+                fs::File::open(entry.path())
+                    .expect("open")
+                    .set_modified(std::time::UNIX_EPOCH)
+                    .expect("set");
             }
         }
     }
@@ -28,10 +32,18 @@ fn age(bench: &Bench) {
 
 fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usize, usize) {
     let keep = |root: &Blob, _: Option<i64>| keep(&root.digest());
-    let policy = Policy { keep: &keep, grace: Some(DAY), now };
+    let policy = Policy {
+        keep: &keep,
+        grace: Some(DAY),
+        now,
+    };
     let plan = plan(&bench.store, &policy).expect("planned");
     carry_out(&bench.store, &plan, &policy).expect("carried out");
-    (plan.snapshots.len(), plan.packs.len(), plan.newly_listed.len())
+    (
+        plan.snapshots.len(),
+        plan.packs.len(),
+        plan.newly_listed.len(),
+    )
 }
 
 #[test]
@@ -41,15 +53,28 @@ fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
     let first = bench.take();
     let now = bench.options().now / 1_000_000;
     age(&bench);
-    assert_eq!(prune(&bench, now, &|_| false), (1, 0, 1), "marked, not deleted");
+    assert_eq!(
+        prune(&bench, now, &|_| false),
+        (1, 0, 1),
+        "marked, not deleted"
+    );
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 1);
-    assert_eq!(prune(&bench, now + DAY / 2, &|_| true), (0, 0, 0), "too early");
+    assert_eq!(
+        prune(&bench, now + DAY / 2, &|_| true),
+        (0, 0, 0),
+        "too early"
+    );
     // The same content is taken again meanwhile: it does not build on what may go.
     let again = bench.take();
     assert_eq!(again.id, first.id);
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 2);
     assert_eq!(prune(&bench, now + 2 * DAY, &|_| true), (0, 1, 0));
-    assert!(check(&bench.store, None, &Progress::default()).expect("checked").damage.is_empty());
+    assert!(
+        check(&bench.store, None, &Progress::default())
+            .expect("checked")
+            .damage
+            .is_empty()
+    );
     bench.round_trip(&again.id, "out");
 }
 
@@ -58,7 +83,11 @@ fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
     let bench = Bench::new();
     bench.write("a", noise(2, 4000));
     let first = bench.take();
-    let root = bench.store.get(&Blob::Root(first.id)).expect("read").expect("there");
+    let root = bench
+        .store
+        .get(&Blob::Root(first.id))
+        .expect("read")
+        .expect("there");
     let now = bench.options().now / 1_000_000;
     age(&bench);
     prune(&bench, now, &|_| false);
@@ -68,7 +97,10 @@ fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
     options.index = bench.folder.path().join("fresh-index");
     bench.write("b", "more");
     let second = bench.take_with(&options).expect("taken");
-    bench.store.delete(&[Blob::Root(first.id)]).expect("deleted");
+    bench
+        .store
+        .delete(&[Blob::Root(first.id)])
+        .expect("deleted");
     age(&bench);
     // The same packs are given up a second time: that list counts as well.
     prune(&bench, now + 2 * DAY, &|id| *id == second.id);

@@ -30,10 +30,22 @@ fn odd_trees_come_back_exactly() {
     bench.link("deep/er/up", "../..");
     bench.link("folder-link", "deep");
     bench.write("run.sh", "#!/bin/sh\n");
-    fs::set_permissions(bench.tree().join("run.sh"), fs::Permissions::from_mode(0o755)).expect("set");
-    fs::set_permissions(bench.tree().join("plain.txt"), fs::Permissions::from_mode(0o400)).expect("set");
+    fs::set_permissions(
+        bench.tree().join("run.sh"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .expect("set");
+    fs::set_permissions(
+        bench.tree().join("plain.txt"),
+        fs::Permissions::from_mode(0o400),
+    )
+    .expect("set");
     bench.write("locked/inside", "x");
-    fs::set_permissions(bench.tree().join("locked"), fs::Permissions::from_mode(0o555)).expect("set");
+    fs::set_permissions(
+        bench.tree().join("locked"),
+        fs::Permissions::from_mode(0o555),
+    )
+    .expect("set");
     let taken = bench.take();
     assert_eq!((taken.files, taken.was_there), (12, false));
     bench.round_trip(&taken.id, "out");
@@ -49,12 +61,20 @@ fn sparse_files_stay_sparse_and_are_not_read_through() {
     drop(file);
     let taken = bench.take();
     assert!(taken.stored < 100_000, "{} bytes stored", taken.stored);
-    let out = bench.lay(&taken.id, "out").expect("laid out").join("sparse");
+    let out = bench
+        .lay(&taken.id, "out")
+        .expect("laid out")
+        .join("sparse");
     let meta = fs::metadata(&out).expect("there");
     assert_eq!(meta.len(), 20 << 30);
     assert!(meta.blocks() * 512 < 1 << 20, "{} blocks", meta.blocks());
     let mut island = [0; 6];
-    std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(out).expect("open"), &mut island, 7 << 30).expect("read");
+    std::os::unix::fs::FileExt::read_exact_at(
+        &fs::File::open(out).expect("open"),
+        &mut island,
+        7 << 30,
+    )
+    .expect("read");
     assert_eq!(&island, b"island");
 }
 
@@ -70,7 +90,10 @@ fn an_unchanged_tree_is_not_read_and_a_changed_file_only_itself() {
     let first = bench.take_with(&options).expect("taken");
     assert_eq!(first.read, 50);
     let second = bench.take_with(&options).expect("taken");
-    assert_eq!((second.read, second.stored, second.was_there, second.id), (0, 0, true, first.id));
+    assert_eq!(
+        (second.read, second.stored, second.was_there, second.id),
+        (0, 0, true, first.id)
+    );
     bench.write("f7", noise(99, 3000));
     let third = bench.take_with(&options).expect("taken");
     assert_eq!(third.read, 1);
@@ -86,9 +109,17 @@ fn a_file_changed_at_once_after_it_was_read_is_read_again() {
     let first = bench.take();
     // The same size, and the time set back to what it was: only what cannot be set back tells.
     let path = bench.tree().join("f");
-    let before = fs::metadata(&path).expect("there").modified().expect("a time");
+    let before = fs::metadata(&path)
+        .expect("there")
+        .modified()
+        .expect("a time");
     fs::write(&path, "two").expect("written");
-    fs::File::options().write(true).open(&path).expect("open").set_modified(before).expect("set");
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .expect("open")
+        .set_modified(before)
+        .expect("set");
     let second = bench.take();
     assert_ne!(first.id, second.id);
     bench.round_trip(&second.id, "out");
@@ -101,7 +132,12 @@ fn the_same_tree_has_the_same_id_wherever_and_whenever() {
         bench.write("a/b", "x");
         bench.write("c", noise(3, 2_500_000));
     }
-    fs::File::options().write(true).open(two.tree().join("c")).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+    fs::File::options()
+        .write(true)
+        .open(two.tree().join("c"))
+        .expect("open")
+        .set_modified(std::time::UNIX_EPOCH)
+        .expect("set");
     assert_eq!(one.take().id, two.take().id);
     fs::set_permissions(two.tree().join("c"), fs::Permissions::from_mode(0o755)).expect("set");
     assert_ne!(one.take().id, two.take().id);
@@ -124,7 +160,10 @@ fn a_change_in_the_middle_of_a_large_file_stores_little() {
 fn many_take_and_lay_out_at_once() {
     let bench = Bench::new();
     for number in 0..300u16 {
-        bench.write(&format!("d{}/f{number}", number % 7), noise(number.into(), 2000 + usize::from(number) * 37));
+        bench.write(
+            &format!("d{}/f{number}", number % 7),
+            noise(number.into(), 2000 + usize::from(number) * 37),
+        );
     }
     let barrier = Barrier::new(8);
     std::thread::scope(|scope| {
@@ -145,8 +184,15 @@ fn many_take_and_lay_out_at_once() {
 #[test]
 fn a_tree_without_what_its_snapshot_holds_has_what_was_written_and_nothing_else() {
     let bench = Bench::new();
-    for (path, text) in [("a.py", "a"), ("deep/b.py", "b"), ("changed", "1"), ("set back", "same"), ("removed", "x"), ("moved/precious", "p"), ("run.sh", "r")]
-    {
+    for (path, text) in [
+        ("a.py", "a"),
+        ("deep/b.py", "b"),
+        ("changed", "1"),
+        ("set back", "same"),
+        ("removed", "x"),
+        ("moved/precious", "p"),
+        ("run.sh", "r"),
+    ] {
         bench.write(path, text);
     }
     bench.write("large", noise(3, 9_000_000));
@@ -155,25 +201,46 @@ fn a_tree_without_what_its_snapshot_holds_has_what_was_written_and_nothing_else(
     let root = read_root(&bench.store, &taken.id).expect("there");
     let tree = bench.lay(&taken.id, "out").expect("laid out");
     fs::write(tree.join("changed"), "2").expect("written");
-    let back = fs::metadata(tree.join("set back")).and_then(|meta| meta.modified()).expect("its time");
+    let back = fs::metadata(tree.join("set back"))
+        .and_then(|meta| meta.modified())
+        .expect("its time");
     fs::write(tree.join("set back"), "SAME").expect("written");
-    fs::File::open(tree.join("set back")).and_then(|file| file.set_modified(back)).expect("set back");
+    fs::File::open(tree.join("set back"))
+        .and_then(|file| file.set_modified(back))
+        .expect("set back");
     fs::remove_file(tree.join("removed")).expect("removed");
     fs::rename(tree.join("moved"), bench.folder.path().join("elsewhere")).expect("moved");
-    std::os::unix::fs::symlink(bench.folder.path().join("elsewhere"), tree.join("moved")).expect("linked");
+    std::os::unix::fs::symlink(bench.folder.path().join("elsewhere"), tree.join("moved"))
+        .expect("linked");
     fs::write(tree.join("deep/new"), "n").expect("written");
     fs::set_permissions(tree.join("run.sh"), fs::Permissions::from_mode(0o700)).expect("its mode");
 
-    let gone: Vec<String> = absent(&root, &tree).iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    let gone: Vec<String> = absent(&root, &tree)
+        .iter()
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect();
     assert_eq!(gone, ["moved/precious", "removed"]);
-    assert!(!shed(&root, &tree, &|| true).expect("stopped"), "it was told to stop");
+    assert!(
+        !shed(&root, &tree, &|| true).expect("stopped"),
+        "it was told to stop"
+    );
     assert!(tree.join("a.py").exists());
     for _ in 0..2 {
         assert!(shed(&root, &tree, &|| false).expect("shed"));
-        let left: Vec<String> = look(&tree).into_keys().map(|path| String::from_utf8_lossy(&path).into_owned()).collect();
-        assert_eq!(left, ["changed", "deep", "deep/new", "moved", "run.sh", "set back"]);
+        let left: Vec<String> = look(&tree)
+            .into_keys()
+            .map(|path| String::from_utf8_lossy(&path).into_owned())
+            .collect();
+        assert_eq!(
+            left,
+            ["changed", "deep", "deep/new", "moved", "run.sh", "set back"]
+        );
     }
-    assert_eq!(fs::read(bench.folder.path().join("elsewhere/precious")).expect("there"), b"p", "nothing is removed behind a link");
+    assert_eq!(
+        fs::read(bench.folder.path().join("elsewhere/precious")).expect("there"),
+        b"p",
+        "nothing is removed behind a link"
+    );
 }
 
 #[test]
@@ -184,21 +251,56 @@ fn any_part_of_a_file_is_read_without_the_rest() {
     bench.write("small", "0123456789");
     let taken = bench.take();
     let root = read_root(&bench.store, &taken.id).expect("there");
-    let entry = |path: &[u8]| root.manifest.entries.iter().find(|entry| &*entry.path == path).expect("there");
-    let part = |path: &[u8], offset: u64, most: u64| read_part(&root, &bench.store, entry(path), offset, most).expect("read").expect("a file");
-    for (offset, most) in [(0u64, 10u64), (0, 5_000_000), (1, 4_999_999), (1_234_567, 2_000_000), (4_999_990, 100), (5_000_000, 10), (9_000_000, 1)] {
+    let entry = |path: &[u8]| {
+        root.manifest
+            .entries
+            .iter()
+            .find(|entry| &*entry.path == path)
+            .expect("there")
+    };
+    let part = |path: &[u8], offset: u64, most: u64| {
+        read_part(&root, &bench.store, entry(path), offset, most)
+            .expect("read")
+            .expect("a file")
+    };
+    for (offset, most) in [
+        (0u64, 10u64),
+        (0, 5_000_000),
+        (1, 4_999_999),
+        (1_234_567, 2_000_000),
+        (4_999_990, 100),
+        (5_000_000, 10),
+        (9_000_000, 1),
+    ] {
         let from = usize::try_from(offset).expect("small").min(bytes.len());
-        let to = usize::try_from(offset + most).expect("small").min(bytes.len());
-        assert!(part(b"large", offset, most) == bytes[from..to], "{offset} {most}");
+        let to = usize::try_from(offset + most)
+            .expect("small")
+            .min(bytes.len());
+        assert!(
+            part(b"large", offset, most) == bytes[from..to],
+            "{offset} {most}"
+        );
     }
     assert_eq!(part(b"small", 3, 4), b"3456");
 }
 
 fn part() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
-        proptest::sample::select(vec![b"a".to_vec(), b"b".to_vec(), b"A".to_vec(), b"a b".to_vec(), b"-x".to_vec(), b"~".to_vec()]),
-        proptest::collection::vec(any::<u8>().prop_filter("a name", |byte| *byte != 0 && *byte != b'/'), 1..12)
-            .prop_filter("a name", |name| name != b"." && name != b".." && name != b".git"),
+        proptest::sample::select(vec![
+            b"a".to_vec(),
+            b"b".to_vec(),
+            b"A".to_vec(),
+            b"a b".to_vec(),
+            b"-x".to_vec(),
+            b"~".to_vec()
+        ]),
+        proptest::collection::vec(
+            any::<u8>().prop_filter("a name", |byte| *byte != 0 && *byte != b'/'),
+            1..12
+        )
+        .prop_filter("a name", |name| name != b"."
+            && name != b".."
+            && name != b".git"),
     ]
 }
 

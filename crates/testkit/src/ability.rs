@@ -5,27 +5,47 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Says what was not run. Written past the test harness, which keeps the output of good tests to itself.
+/// Says what was not run. Written past the test harness, which keeps the output of good tests to
+/// itself.
 pub fn not_run(what: &str) {
     let _ = writeln!(std::io::stderr(), "not run: {what}");
 }
 
 /// Whether groups can be made and pulled (version 2).
 pub fn may_make_groups() -> bool {
-    own("0::").is_some_and(|path| ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].iter().any(|mount| can_make(&Path::new(mount).join(&path), "cgroup.kill")))
+    own("0::").is_some_and(|path| {
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+            .iter()
+            .any(|mount| can_make(&Path::new(mount).join(&path), "cgroup.kill"))
+    })
 }
 
 /// Whether memory can be limited, by either version.
 pub fn may_limit_memory() -> bool {
-    let version_1 = own(":memory:").is_some_and(|path| can_make(&Path::new("/sys/fs/cgroup/memory").join(path), "memory.limit_in_bytes"));
-    let version_2 = || own("0::").is_some_and(|path| Path::new("/sys/fs/cgroup").join(path).ancestors().take(2).any(|folder| can_make(folder, "memory.max")));
+    let version_1 = own(":memory:").is_some_and(|path| {
+        can_make(
+            &Path::new("/sys/fs/cgroup/memory").join(path),
+            "memory.limit_in_bytes",
+        )
+    });
+    let version_2 = || {
+        own("0::").is_some_and(|path| {
+            Path::new("/sys/fs/cgroup")
+                .join(path)
+                .ancestors()
+                .take(2)
+                .any(|folder| can_make(folder, "memory.max"))
+        })
+    };
     version_1 || version_2()
 }
 
 /// Our own group's path, from the line of `/proc/self/cgroup` that holds `mark`.
 fn own(mark: &str) -> Option<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = text.lines().find_map(|line| line.split_once(mark).map(|(_, path)| path))?;
+    let path = text
+        .lines()
+        .find_map(|line| line.split_once(mark).map(|(_, path)| path))?;
     Some(path.trim_start_matches('/').into())
 }
 

@@ -1,4 +1,5 @@
-//! What long campaigns share: a seed that gives the same one everywhere, their length, and what they submit.
+//! What long campaigns share: a seed that gives the same one everywhere, their length, and what
+//! they submit.
 
 /// Whether campaigns run in full: `cargo xtask soak`.
 pub fn is_soak() -> bool {
@@ -7,7 +8,10 @@ pub fn is_soak() -> bool {
 
 /// `TOW_SEED`, or the one that CI has.
 pub fn seed() -> u64 {
-    std::env::var("TOW_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
+    std::env::var("TOW_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_261_115)
 }
 
 /// A small generator.
@@ -17,7 +21,10 @@ pub struct Seeded(pub u64);
 impl Seeded {
     /// Of nothing, there is only the first.
     pub fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from((self.0 >> 33) % below.max(1) as u64).unwrap()
     }
 
@@ -72,12 +79,25 @@ impl Shape {
 
     /// The runs of a submission.
     pub fn runs(self, id: &str) -> Vec<String> {
-        if self == Self::Sweep { (1..=3).map(|number| format!("{id}-{number}")).collect() } else { vec![id.to_owned()] }
+        if self == Self::Sweep {
+            (1..=3).map(|number| format!("{id}-{number}")).collect()
+        } else {
+            vec![id.to_owned()]
+        }
     }
 }
 
 /// The points of client and daemon that a run on any such cluster passes, beside those of its kind.
 pub fn points_on_the_way() -> impl Iterator<Item = &'static str> {
-    let passed = ["client.", "daemon.submit.", "daemon.cancel.", "daemon.ended.committed", "daemon.requeue.committed"];
-    towline_host::crash::POINTS.iter().copied().filter(move |point| passed.iter().any(|begin| point.starts_with(begin)))
+    let passed = [
+        "client.",
+        "daemon.submit.",
+        "daemon.cancel.",
+        "daemon.ended.committed",
+        "daemon.requeue.committed",
+    ];
+    towline_host::crash::POINTS
+        .iter()
+        .copied()
+        .filter(move |point| passed.iter().any(|begin| point.starts_with(begin)))
 }

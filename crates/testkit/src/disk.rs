@@ -36,8 +36,15 @@ impl Disk {
     pub fn mount_with_files(at: &Path, kilobytes: u32, files: u32) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let options = format!("size={kilobytes}k,nr_inodes={files},mode=0700");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output().ok()?;
-        mounted.status.success().then(|| Self { path: at.to_owned(), taker: Mutex::default() })
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(at)
+            .output()
+            .ok()?;
+        mounted.status.success().then(|| Self {
+            path: at.to_owned(),
+            taker: Mutex::default(),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -60,11 +67,17 @@ impl Disk {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
-        self.send_away(Some(Taker { stop, thread: std::thread::spawn(taking) }));
+        self.send_away(Some(Taker {
+            stop,
+            thread: std::thread::spawn(taking),
+        }));
     }
 
     fn send_away(&self, next: Option<Taker>) {
-        let former = std::mem::replace(&mut *self.taker.lock().unwrap_or_else(PoisonError::into_inner), next);
+        let former = std::mem::replace(
+            &mut *self.taker.lock().unwrap_or_else(PoisonError::into_inner),
+            next,
+        );
         if let Some(Taker { stop, thread }) = former {
             stop.store(true, Ordering::Relaxed);
             let _ = thread.join();
@@ -77,7 +90,10 @@ impl Disk {
         if fs::create_dir_all(&folder).is_err() {
             return;
         }
-        let free = rustix::fs::statvfs(&self.path).unwrap().f_favail.saturating_sub(files);
+        let free = rustix::fs::statvfs(&self.path)
+            .unwrap()
+            .f_favail
+            .saturating_sub(files);
         for number in 0..free {
             let _ = fs::write(folder.join(number.to_string()), b"");
         }
@@ -100,15 +116,29 @@ fn take(path: &Path, but: u64) {
     let room = rustix::fs::statvfs(path).unwrap();
     let free = (room.f_bavail * room.f_frsize).saturating_sub(but);
     // Without files left, or where somebody else takes the room first, it is as full as it can be.
-    let Ok(ballast) = fs::OpenOptions::new().create(true).append(true).open(path.join(BALLAST)) else { return };
+    let Ok(ballast) = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path.join(BALLAST))
+    else {
+        return;
+    };
     let length = ballast.metadata().unwrap().len();
-    let _ = rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), length, free.max(1));
+    let _ = rustix::fs::fallocate(
+        &ballast,
+        rustix::fs::FallocateFlags::empty(),
+        length,
+        free.max(1),
+    );
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
         self.send_away(None);
         // Something of a home that is being dropped may still be at work there.
-        let _ = Command::new("umount").arg("--lazy").arg(&self.path).status();
+        let _ = Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.path)
+            .status();
     }
 }

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged};
+use towline_core::backend::{
+    Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged,
+};
 use towline_core::caps::Caps;
 use towline_core::event::RunEvent;
 use towline_core::plan::{Plan, Request};
@@ -56,7 +58,15 @@ impl FakeBackend {
 
     /// The fake cluster's own life: starts a job, lets it write, and ends it.
     pub fn play(&self, run: &RunId, log: &[u8], ending: Ending) {
-        self.step(run, &RunEvent::AttemptIntent { attempt: 1, runner: "fake".into(), gpus: Vec::new(), durable: false });
+        self.step(
+            run,
+            &RunEvent::AttemptIntent {
+                attempt: 1,
+                runner: "fake".into(),
+                gpus: Vec::new(),
+                durable: false,
+            },
+        );
         self.step(run, &RunEvent::AttemptStarted { attempt: 1 });
         if let Some((_, bytes)) = self.jobs.lock().unwrap().get_mut(run) {
             bytes.extend_from_slice(log);
@@ -74,14 +84,27 @@ impl Backend for FakeBackend {
         "fake"
     }
     fn caps(&self) -> Caps {
-        Caps { live_logs: true, ..Caps::default() }
+        Caps {
+            live_logs: true,
+            ..Caps::default()
+        }
     }
     async fn probe(&self) -> Result<Facts> {
         self.call()?;
-        Ok(Facts { nodes: vec![NodeFacts { name: "fake".into(), cpus: 8, memory: 1 << 34, ..NodeFacts::default() }], notes: Vec::new() })
+        Ok(Facts {
+            nodes: vec![NodeFacts {
+                name: "fake".into(),
+                cpus: 8,
+                memory: 1 << 34,
+                ..NodeFacts::default()
+            }],
+            notes: Vec::new(),
+        })
     }
     fn render(&self, asked: &Asked<'_>, _: &Facts) -> Result<Request> {
-        Ok(Request { text: asked.resolved.program.display() })
+        Ok(Request {
+            text: asked.resolved.program.display(),
+        })
     }
     async fn submit(&self, plan: &Plan, _: &SecretSet, _: &Staged) -> Result<Vec<Handle>> {
         let fault = self.call()?;
@@ -99,17 +122,30 @@ impl Backend for FakeBackend {
         if fault == Fault::LostAnswer {
             return Err(Error::unreachable("the answer was lost"));
         }
-        Ok(plan.runs.iter().map(|run| Handle { run: run.id.clone(), native: run.id.to_string() }).collect())
+        Ok(plan
+            .runs
+            .iter()
+            .map(|run| Handle {
+                run: run.id.clone(),
+                native: run.id.to_string(),
+            })
+            .collect())
     }
     async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
         self.call()?;
-        Ok(self.jobs.lock().unwrap().contains_key(run).then(|| Handle { run: run.clone(), native: run.to_string() }))
+        Ok(self.jobs.lock().unwrap().contains_key(run).then(|| Handle {
+            run: run.clone(),
+            native: run.to_string(),
+        }))
     }
     async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {
         self.call()?;
         let jobs = self.jobs.lock().unwrap();
         let one = |handle: &Handle| match jobs.get(&handle.run) {
-            Some((state, _)) => Observation::Known { state: Box::new(state.clone()), native: state.phase.word().to_owned() },
+            Some((state, _)) => Observation::Known {
+                state: Box::new(state.clone()),
+                native: state.phase.word().to_owned(),
+            },
             None => Observation::Gone,
         };
         Ok(handles.iter().map(one).collect())
@@ -117,19 +153,39 @@ impl Backend for FakeBackend {
     async fn logs(&self, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
         self.call()?;
         let jobs = self.jobs.lock().unwrap();
-        let bytes = jobs.get(&handle.run).map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
+        let bytes = jobs
+            .get(&handle.run)
+            .map(|(_, bytes)| bytes.as_slice())
+            .unwrap_or_default();
         let start = usize::try_from(from.offset).unwrap_or(usize::MAX);
         if start > bytes.len() {
-            return Ok(LogChunk { bytes: Vec::new(), truncated_to: Some(bytes.len() as u64) });
+            return Ok(LogChunk {
+                bytes: Vec::new(),
+                truncated_to: Some(bytes.len() as u64),
+            });
         }
-        Ok(LogChunk { bytes: bytes[start..].iter().copied().take(most).collect(), truncated_to: None })
+        Ok(LogChunk {
+            bytes: bytes[start..].iter().copied().take(most).collect(),
+            truncated_to: None,
+        })
     }
     async fn cancel(&self, handles: &[Handle]) -> Result<()> {
         self.call()?;
         for handle in handles {
-            let attempt = self.jobs.lock().unwrap().get(&handle.run).map_or(0, |(state, _)| state.attempt);
+            let attempt = self
+                .jobs
+                .lock()
+                .unwrap()
+                .get(&handle.run)
+                .map_or(0, |(state, _)| state.attempt);
             self.step(&handle.run, &RunEvent::CancelIntent);
-            self.step(&handle.run, &RunEvent::Ended { attempt, ending: cancelled() });
+            self.step(
+                &handle.run,
+                &RunEvent::Ended {
+                    attempt,
+                    ending: cancelled(),
+                },
+            );
         }
         Ok(())
     }

@@ -25,7 +25,8 @@ impl Output {
     /// stdout as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
     }
     /// The id on the first line.
     pub fn id(&self) -> String {
@@ -41,7 +42,10 @@ impl Output {
 impl From<std::process::Output> for Output {
     fn from(output: std::process::Output) -> Self {
         Self {
-            code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             raw: output.stdout,
@@ -59,9 +63,20 @@ pub struct Home {
 impl Home {
     /// `built` is the test profile's binary; `TOW_TEST_BINARY` names the shipped one instead.
     pub fn new(built: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("tow-test-").tempdir().unwrap();
-        let binary = std::env::var_os("TOW_TEST_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from);
-        let home = Self { folder, binary, variables: vec![("TOW_GRACE_MILLIS".into(), "1500".into()), ("TOW_IN_PLACE".into(), "true".into())] };
+        let folder = tempfile::Builder::new()
+            .prefix("tow-test-")
+            .tempdir()
+            .unwrap();
+        let binary =
+            std::env::var_os("TOW_TEST_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from);
+        let home = Self {
+            folder,
+            binary,
+            variables: vec![
+                ("TOW_GRACE_MILLIS".into(), "1500".into()),
+                ("TOW_IN_PLACE".into(), "true".into()),
+            ],
+        };
         for name in ["project", "state", "config/towline", "home"] {
             fs::create_dir_all(home.path(name)).unwrap();
         }
@@ -124,7 +139,11 @@ impl Home {
     /// The state folder of this host, as `tow` makes it.
     pub fn state(&self) -> StateFolder {
         let root = self.path("state/towline");
-        let host = fs::read_dir(&root).ok().and_then(|mut entries| entries.next()).and_then(Result::ok).map(|entry| entry.path());
+        let host = fs::read_dir(&root)
+            .ok()
+            .and_then(|mut entries| entries.next())
+            .and_then(Result::ok)
+            .map(|entry| entry.path());
         StateFolder::new(host.unwrap_or(root))
     }
 
@@ -151,11 +170,24 @@ impl Home {
 
     /// `tow` from a shell whose umask takes no permission away.
     #[track_caller]
-    pub fn tow_with_open_umask<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
+    pub fn tow_with_open_umask<S: AsRef<OsStr>>(
+        &self,
+        words: impl IntoIterator<Item = S>,
+    ) -> Output {
         let tow = self.command(words);
         let mut shell = Command::new("sh");
-        shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(tow.get_program()).args(tow.get_args());
-        shell.current_dir(self.project()).env_clear().envs(tow.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        shell
+            .args(["-c", "umask 000; exec \"$0\" \"$@\""])
+            .arg(tow.get_program())
+            .args(tow.get_args());
+        shell
+            .current_dir(self.project())
+            .env_clear()
+            .envs(
+                tow.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
         shell.output().unwrap().into()
     }
 
@@ -163,12 +195,22 @@ impl Home {
     #[track_caller]
     pub fn submit_file(&self, text: &str, more: &[&str]) -> String {
         self.write("job.yaml", text);
-        self.tow(["submit", "-f", "job.yaml"].into_iter().chain(more.iter().copied())).ok().id()
+        self.tow(
+            ["submit", "-f", "job.yaml"]
+                .into_iter()
+                .chain(more.iter().copied()),
+        )
+        .ok()
+        .id()
     }
 
     /// Starts `tow` with its output piped.
     pub fn spawn<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Child {
-        self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        self.command(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// The run's record.
@@ -180,26 +222,38 @@ impl Home {
     /// The state of a run in one word.
     #[track_caller]
     pub fn state_of(&self, run: &str) -> String {
-        self.show(run)["state"].as_str().unwrap_or_default().to_owned()
+        self.show(run)["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     #[track_caller]
     pub fn wait_for_state(&self, run: &str, state: &str) {
-        crate::until(&format!("{run} to be {state}"), || (self.state_of(run) == state).then_some(()));
+        crate::until(&format!("{run} to be {state}"), || {
+            (self.state_of(run) == state).then_some(())
+        });
     }
 
     /// The daemon's pid, if one is there.
     pub fn daemon(&self) -> Option<i32> {
         let status = self.tow(["daemon", "status", "--json"]).json();
-        status["status"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())
+        status["status"]["pid"]
+            .as_i64()
+            .and_then(|pid| i32::try_from(pid).ok())
     }
 
-    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it. Whether there was one to kill.
+    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it.
+    /// Whether there was one to kill.
     pub fn kill_daemon(&self) -> bool {
         let pid = self.daemon();
         if let Some(pid) = pid {
             process::signal(pid, Signal::KILL);
-            crate::until("the daemon to die", || process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
+            crate::until("the daemon to die", || {
+                process::facts(pid)
+                    .is_none_or(|facts| facts.zombie)
+                    .then_some(())
+            });
         }
         pid.is_some()
     }
@@ -207,17 +261,35 @@ impl Home {
     /// Guards and runners of this home.
     pub fn runner_processes(&self) -> Vec<(i32, String)> {
         let folder = self.state().runners();
-        let of_ours = |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
-        let words = |pid: i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ");
-        process::all().into_keys().filter(of_ours).map(|pid| (pid, words(pid))).filter(|(_, words)| words.contains("__")).collect()
+        let of_ours =
+            |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+        let words = |pid: i32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .unwrap_or_default()
+                .replace('\0', " ")
+        };
+        process::all()
+            .into_keys()
+            .filter(of_ours)
+            .map(|pid| (pid, words(pid)))
+            .filter(|(_, words)| words.contains("__"))
+            .collect()
     }
 
     /// Every process that carries a run's id or descends from a runner of ours.
     pub fn job_processes(&self) -> Vec<i32> {
         let marker = format!("TOW_RUN_DIR={}", self.folder.path().display());
-        let marked =
-            |pid: &i32| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|b| *b == 0).any(|entry| entry.starts_with(marker.as_bytes())));
-        let alive = process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid);
+        let marked = |pid: &i32| {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
+                bytes
+                    .split(|b| *b == 0)
+                    .any(|entry| entry.starts_with(marker.as_bytes()))
+            })
+        };
+        let alive = process::all()
+            .into_iter()
+            .filter(|(_, facts)| !facts.zombie)
+            .map(|(pid, _)| pid);
         alive.filter(marked).collect()
     }
 }
@@ -225,12 +297,18 @@ impl Home {
 impl Home {
     /// Control groups of runners that were shot and had nobody to remove them.
     fn remove_groups(&self) {
-        for entry in fs::read_dir(self.state().runners()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.state().runners())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             if entry.path().extension().is_some_and(|end| end == "cgroup")
                 && let Ok(group) = fs::read_to_string(entry.path())
             {
                 towline_host::cgroup::kill(group.as_ref());
-                crate::until("a control group to be empty", || towline_host::cgroup::is_empty(group.as_ref()).then_some(()));
+                crate::until("a control group to be empty", || {
+                    towline_host::cgroup::is_empty(group.as_ref()).then_some(())
+                });
                 towline_host::cgroup::remove(group.as_ref());
             }
         }
@@ -239,10 +317,15 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        self.variables.retain(|(name, _)| !name.starts_with("TOW_CRASH"));
+        self.variables
+            .retain(|(name, _)| !name.starts_with("TOW_CRASH"));
         if std::thread::panicking() {
             let log = fs::read_to_string(self.state().daemon_log()).unwrap_or_default();
-            std::io::Write::write_all(&mut std::io::stderr(), format!("daemon log:\n{log}\n{}\n", self.tow(["ps"]).stdout).as_bytes()).unwrap();
+            std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("daemon log:\n{log}\n{}\n", self.tow(["ps"]).stdout).as_bytes(),
+            )
+            .unwrap();
         }
         // A run that ends may start another daemon, so go round until nothing is left.
         let lock = self.state().daemon_lock();
@@ -250,7 +333,11 @@ impl Drop for Home {
             if towline_host::lock::is_held(&lock).unwrap_or(false) {
                 let _ = self.command(["daemon", "stop"]).output();
             }
-            let mut alive: Vec<i32> = self.runner_processes().into_iter().map(|(pid, _)| pid).collect();
+            let mut alive: Vec<i32> = self
+                .runner_processes()
+                .into_iter()
+                .map(|(pid, _)| pid)
+                .collect();
             alive.extend(alive.clone().into_iter().flat_map(process::descendants));
             alive.extend(self.job_processes());
             for pid in &alive {

@@ -1,7 +1,11 @@
 //! Test support: a hermetic home for the real `tow`, a fake cluster with fault switches, and the
-//! contract suite that every backend passes; real services to test against, and an emulator of one that nobody can run.
+//! contract suite that every backend passes; real services to test against, and an emulator of one
+//! that nobody can run.
 
-#![expect(clippy::unwrap_used, reason = "a test environment that cannot be made fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test environment that cannot be made fails the test"
+)]
 
 pub mod ability;
 pub mod aml;

@@ -52,7 +52,11 @@ fn blocks(page: &Path, language: &str) -> Vec<String> {
             lines.push(line.to_owned());
         }
     }
-    assert!(!lines.is_empty(), "{} has no block of {language}", page.display());
+    assert!(
+        !lines.is_empty(),
+        "{} has no block of {language}",
+        page.display()
+    );
     lines
 }
 
@@ -63,14 +67,22 @@ pub fn run(home: &Home, ssh_config: &Path, line: &str) -> Output {
     if !bin.exists() {
         fs::create_dir(&bin).unwrap();
         std::os::unix::fs::symlink(home.binary(), bin.join("tow")).unwrap();
-        let script =
-            "#!/bin/sh\ncase \" $* \" in *' -F '*) exec /usr/bin/ssh \"$@\";; esac\nexec /usr/bin/ssh -F \"$READER_SSH_CONFIG\" -o BatchMode=yes \"$@\"\n";
+        let script = "#!/bin/sh\ncase \" $* \" in *' -F '*) exec /usr/bin/ssh \"$@\";; esac\nexec \
+            /usr/bin/ssh -F \"$READER_SSH_CONFIG\" -o BatchMode=yes \"$@\"\n";
         crate::program(&bin.join("ssh"), script);
     }
     let known = home.command([""; 0]);
     let mut command = Command::new("bash");
-    command.args(["-c", line]).env_clear().envs(known.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.args(["-c", line]).env_clear().envs(
+        known
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path).env("READER_SSH_CONFIG", ssh_config).current_dir(home.project()).stdin(Stdio::null());
+    command
+        .env("PATH", path)
+        .env("READER_SSH_CONFIG", ssh_config)
+        .current_dir(home.project())
+        .stdin(Stdio::null());
     command.output().unwrap().into()
 }

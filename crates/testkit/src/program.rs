@@ -4,15 +4,21 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Writes a program that can be started at once. A process of its own writes it: what this one has open
-/// for writing, its other threads hand on to whatever they start, and a file that anybody may write is not run.
+/// Writes a program that can be started at once. A process of its own writes it: what this one has
+/// open for writing, its other threads hand on to whatever they start, and a file that anybody may
+/// write is not run.
 ///
 /// # Panics
 /// When it cannot be written.
 pub fn program(path: &Path, text: impl AsRef<[u8]>) {
     let draft = path.with_extension("draft");
     fs::write(&draft, text).expect("a draft of a program");
-    let made = Command::new("install").args(["-m", "755"]).arg(&draft).arg(path).status().expect("install of coreutils");
+    let made = Command::new("install")
+        .args(["-m", "755"])
+        .arg(&draft)
+        .arg(path)
+        .status()
+        .expect("install of coreutils");
     assert!(made.success(), "{} cannot be made", path.display());
     fs::remove_file(&draft).expect("the draft goes");
 }

@@ -10,7 +10,10 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited a minute for {what}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "waited a minute for {what}"
+        );
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
@@ -24,7 +27,10 @@ pub fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Opt
         if let Some(value) = condition() {
             return value;
         }
-        assert!(begun.elapsed() < Duration::from_secs(seconds), "waited {seconds} s for {what}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(seconds),
+            "waited {seconds} s for {what}"
+        );
         std::thread::park_timeout(Duration::from_millis(100));
     }
 }

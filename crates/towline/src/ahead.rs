@@ -36,12 +36,21 @@ const LOOK: Duration = Duration::from_millis(5);
 impl<'s> Ahead<'s> {
     /// `start` makes a way to the cluster of our own.
     pub(crate) fn new(store: &'s FolderStore, start: Start) -> Self {
-        Self { store, sender: Mutex::new(Sending::Not(Some(start))) }
+        Self {
+            store,
+            sender: Mutex::new(Sending::Not(Some(start))),
+        }
     }
 
     /// Waits until what was begun is over there, or has failed, or comes to nothing for a while.
     pub(crate) fn finish(self) {
-        let Sending::Begun(sender, thread, way) = self.sender.into_inner().unwrap_or_else(PoisonError::into_inner) else { return };
+        let Sending::Begun(sender, thread, way) = self
+            .sender
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+        else {
+            return;
+        };
         drop(sender);
         let mut troubled: Option<Instant> = None;
         while !thread.is_finished() {
@@ -77,12 +86,21 @@ impl<'s> Ahead<'s> {
     }
 }
 
-fn carry(start: Start, folder: PathBuf, blobs: &Receiver<Blob>, way: &OnceLock<Box<dyn FarCluster>>) -> Result<()> {
+fn carry(
+    start: Start,
+    folder: PathBuf,
+    blobs: &Receiver<Blob>,
+    way: &OnceLock<Box<dyn FarCluster>>,
+) -> Result<()> {
     let made = start()?;
     let backend = way.get_or_init(|| made);
     let store = FolderStore::new(folder);
     let gone = || Error::bug("a pack that was just made is gone");
-    backend.keep(&mut blobs.iter().map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))))
+    backend.keep(
+        &mut blobs
+            .iter()
+            .map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))),
+    )
 }
 
 impl BlobStore for Ahead<'_> {

@@ -1,6 +1,7 @@
 //! Names for `ssh` and for editors: `tow-<run>` for every active run of a far cluster, `tow-node`
-//! for the newest allocation, and `tow-<name>` for every open tunnel to an ssh server. They stand in a file of ours that the user's configuration includes;
-//! where a name leads is found out when it is used, so it follows a run from node to node.
+//! for the newest allocation, and `tow-<name>` for every open tunnel to an ssh server. They stand
+//! in a file of ours that the user's configuration includes; where a name leads is found out when
+//! it is used, so it follows a run from node to node.
 
 use crate::context::{AnyCluster, Context};
 use std::fmt::Write as _;
@@ -23,7 +24,12 @@ pub(crate) const CONNECT_VERB: &str = "__connect";
 /// More than this nobody picks from a list.
 const MOST: usize = 100;
 
-const ACTIVE: [Phase; 4] = [Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
+const ACTIVE: [Phase; 4] = [
+    Phase::Staging,
+    Phase::Submitting,
+    Phase::Queued,
+    Phase::Running,
+];
 
 /// The file that is to be included.
 pub(crate) fn file(context: &Context) -> Result<PathBuf> {
@@ -37,9 +43,14 @@ pub(crate) fn include(context: &Context) -> Result<String> {
 
 /// Active runs on far clusters, newest first.
 pub(crate) fn active(context: &Context) -> Result<Vec<RunRecord>> {
-    let Some(history) = context.maybe_history()? else { return Ok(Vec::new()) };
+    let Some(history) = context.maybe_history()? else {
+        return Ok(Vec::new());
+    };
     let mut far = Vec::new();
-    for record in history.list(&Filter { phases: ACTIVE.to_vec(), ..Filter::default() })? {
+    for record in history.list(&Filter {
+        phases: ACTIVE.to_vec(),
+        ..Filter::default()
+    })? {
         if record.cluster != "local" && crate::far::is_far(&history, &record.id)? {
             far.push(record);
         }
@@ -56,14 +67,21 @@ pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
     let runs = active(context)?;
     if alias == NODE {
         let newest = runs.into_iter().find(is_allocation);
-        return newest.ok_or_else(|| Error::not_found("no allocation is active").hint("`tow alloc` makes one"));
+        return newest.ok_or_else(|| {
+            Error::not_found("no allocation is active").hint("`tow alloc` makes one")
+        });
     }
     let part = alias.strip_prefix("tow-").unwrap_or(alias);
-    let found = runs.into_iter().find(|record| record.id.short() == part || record.id.as_str() == part);
-    found.ok_or_else(|| Error::not_found(format!("`{alias}` names no active run")).hint("`tow ps` lists them"))
+    let found = runs
+        .into_iter()
+        .find(|record| record.id.short() == part || record.id.as_str() == part);
+    found.ok_or_else(|| {
+        Error::not_found(format!("`{alias}` names no active run")).hint("`tow ps` lists them")
+    })
 }
 
-/// Writes the file anew. What cannot be told of a cluster is left out: aliases are never a reason to fail.
+/// Writes the file anew. What cannot be told of a cluster is left out: aliases are never a reason
+/// to fail.
 pub(crate) fn write(context: &Context) -> Result<()> {
     let mut text = String::from("# Written by tow; changes are lost.\n");
     let mut has_node = false;
@@ -89,10 +107,15 @@ pub(crate) fn write(context: &Context) -> Result<()> {
 
 /// Keys of nodes that no alias leads to any more.
 fn forget_keys(context: &Context, text: &str) {
-    let Ok(folder) = context.state().map(|state| state.ssh().join("keys")) else { return };
+    let Ok(folder) = context.state().map(|state| state.ssh().join("keys")) else {
+        return;
+    };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !text.lines().any(|line| line.strip_prefix("Host ") == Some(name.as_str())) {
+        if !text
+            .lines()
+            .any(|line| line.strip_prefix("Host ") == Some(name.as_str()))
+        {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -100,22 +123,45 @@ fn forget_keys(context: &Context, text: &str) {
 
 /// The newest active runs that an alias can lead to, however many there are elsewhere.
 fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<WayIn>)>> {
-    let Some(history) = context.maybe_history()? else { return Ok(Vec::new()) };
+    let Some(history) = context.maybe_history()? else {
+        return Ok(Vec::new());
+    };
     let mut found = Vec::new();
     for cluster in context.layers()?.config.clusters.keys() {
-        let Ok(way) = way_in(context, cluster).map(Rc::new) else { continue };
-        let newest = Filter { phases: ACTIVE.to_vec(), cluster: Some(cluster.clone()), limit: Some(MOST), ..Filter::default() };
-        found.extend(history.list(&newest)?.into_iter().map(|record| (record, Rc::clone(&way))));
+        let Ok(way) = way_in(context, cluster).map(Rc::new) else {
+            continue;
+        };
+        let newest = Filter {
+            phases: ACTIVE.to_vec(),
+            cluster: Some(cluster.clone()),
+            limit: Some(MOST),
+            ..Filter::default()
+        };
+        found.extend(
+            history
+                .list(&newest)?
+                .into_iter()
+                .map(|record| (record, Rc::clone(&way))),
+        );
     }
-    found.sort_by(|(one, _), (other, _)| other.created.cmp(&one.created).then_with(|| other.id.cmp(&one.id)));
+    found.sort_by(|(one, _), (other, _)| {
+        other
+            .created
+            .cmp(&one.created)
+            .then_with(|| other.id.cmp(&one.id))
+    });
     found.truncate(MOST);
     Ok(found)
 }
 
 fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
     match context.cluster(cluster)? {
-        AnyCluster::Slurm(cluster) => crate::machines::ssh(cluster.backend.config(), context.state()?)?.way_in(),
-        AnyCluster::Azure(_) => Err(Error::refused("a job of Azure ML has an address of its own each time")),
+        AnyCluster::Slurm(cluster) => {
+            crate::machines::ssh(cluster.backend.config(), context.state()?)?.way_in()
+        }
+        AnyCluster::Azure(_) => Err(Error::refused(
+            "a job of Azure ML has an address of its own each time",
+        )),
         AnyCluster::Local(_) => Err(Error::refused("this machine needs no alias")),
     }
 }
@@ -123,30 +169,47 @@ fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
 fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
     let mut text = String::new();
     for name in names {
-        let _ = write!(text, "\nHost {name}\n{}  ControlMaster no\n  ControlPath none\n", lines(context, name, way)?);
+        let _ = write!(
+            text,
+            "\nHost {name}\n{}  ControlMaster no\n  ControlPath none\n",
+            lines(context, name, way)?
+        );
     }
     Ok(text)
 }
 
-/// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since 7.3: one option that a client does
-/// not know makes it refuse the whole configuration of its user.
+/// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since
+/// 7.3: one option that a client does not know makes it refuse the whole configuration of its user.
 pub(crate) fn lines(context: &Context, alias: &str, way: &WayIn) -> Result<String> {
-    let own = std::env::current_exe().map_err(|error| Error::bug("this program has no place").source_error(error))?;
+    let own = std::env::current_exe()
+        .map_err(|error| Error::bug("this program has no place").source_error(error))?;
     let (own, state) = (own.display(), context.state()?.root().display());
     let mut text = format!("  User {}\n", way.user);
     text += &identities(&way.keys);
-    let _ = writeln!(text, "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {alias} %p");
-    // Our command asks for the keys of the node on the way that is already trusted, and writes them there before ssh looks.
+    let _ = writeln!(
+        text,
+        "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {alias} %p"
+    );
+    // Our command asks for the keys of the node on the way that is already trusted, and writes them
+    // there before ssh looks.
     let keys = crate::tunnels::quoted(&keys_file(context, alias)?)?;
-    let _ = writeln!(text, "  UserKnownHostsFile {keys}\n  GlobalKnownHostsFile /dev/null\n  HostKeyAlias {alias}");
+    let _ = writeln!(
+        text,
+        "  UserKnownHostsFile {keys}\n  GlobalKnownHostsFile /dev/null\n  HostKeyAlias {alias}"
+    );
     text += "  StrictHostKeyChecking yes\n  CheckHostIP no\n  UpdateHostKeys no\n";
     Ok(text)
 }
 
-/// The keys that are there. ssh names the usual ones even where they are not, and complains of each that is said to it and is not there.
+/// The keys that are there. ssh names the usual ones even where they are not, and complains of each
+/// that is said to it and is not there.
 fn identities(keys: &[String]) -> String {
     let is_there = |key: &&String| crate::machines::expand(key).is_ok_and(|path| path.exists());
-    keys.iter().filter(is_there).fold(String::new(), |text, key| text + "  IdentityFile \"" + key + "\"\n")
+    keys.iter()
+        .filter(is_there)
+        .fold(String::new(), |text, key| {
+            text + "  IdentityFile \"" + key + "\"\n"
+        })
 }
 
 /// Host keys of the node that an alias led to last.
@@ -154,19 +217,28 @@ fn keys_file(context: &Context, alias: &str) -> Result<PathBuf> {
     Ok(context.state()?.ssh().join("keys").join(alias))
 }
 
-/// The far end of a tunnel. Its key is that of the host it leads to, whatever port it is reached by.
+/// The far end of a tunnel. Its key is that of the host it leads to, whatever port it is reached
+/// by.
 fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String> {
     let definition = &wanted.definition;
     if !definition.is_for_ssh() {
         return Ok(String::new());
     }
-    let mut text = format!("\nHost tow-{name}\n  HostName 127.0.0.1\n  Port {}\n  HostKeyAlias {}\n", definition.port, definition.key_name());
+    let mut text = format!(
+        "\nHost tow-{name}\n  HostName 127.0.0.1\n  Port {}\n  HostKeyAlias {}\n",
+        definition.port,
+        definition.key_name()
+    );
     if let Some(user) = &wanted.user {
         let _ = writeln!(text, "  User {user}");
     }
     text += &identities(&wanted.keys);
     let known = crate::tunnels::quoted(&context.state()?.ssh().join("known_hosts"))?;
-    let _ = writeln!(text, "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  CheckHostIP no\n  ProxyJump none");
+    let _ = writeln!(
+        text,
+        "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  CheckHostIP \
+            no\n  ProxyJump none"
+    );
     // A client that does not know the word asks its user about a new host.
     if Client::installed().takes_new_hosts() {
         text += "  StrictHostKeyChecking accept-new\n";
@@ -175,15 +247,22 @@ fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String
 }
 
 /// Becomes the connection that an alias means: what `ssh` starts as its `ProxyCommand`.
-pub(crate) fn connect(context: &Context, alias: &str, port: u16) -> Result<std::convert::Infallible> {
+pub(crate) fn connect(
+    context: &Context,
+    alias: &str,
+    port: u16,
+) -> Result<std::convert::Infallible> {
     use std::os::unix::process::CommandExt;
     let record = find(context, alias)?;
     let reached = crate::reach::reach(context, &record.id)?;
     let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
     let keys = host_keys(reached.cluster.backend.transport(), host, port)?;
-    let lines = keys.iter().fold(String::new(), |text, key| text + alias + " " + key + "\n");
+    let lines = keys
+        .iter()
+        .fold(String::new(), |text, key| text + alias + " " + key + "\n");
     let file = keys_file(context, alias)?;
-    let failed = |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+    let failed =
+        |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
     towline_host::filesystem::private_folder(file.parent().unwrap_or(&file)).map_err(failed)?;
     towline_host::once::replace(&file, lines.as_bytes()).map_err(failed)?;
     let ssh = crate::machines::ssh(reached.cluster.backend.config(), context.state()?)?;
@@ -191,22 +270,45 @@ pub(crate) fn connect(context: &Context, alias: &str, port: u16) -> Result<std::
     Err(Error::refused("ssh cannot be started").source_error(error))
 }
 
-/// The keys of a node, as its login host sees them. A node that does not answer is known by this within seconds, where a connection
-/// to it would be waited for for minutes.
+/// The keys of a node, as its login host sees them. A node that does not answer is known by this
+/// within seconds, where a connection to it would be waited for for minutes.
 fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>> {
     let port = port.to_string();
-    let words = ["ssh-keyscan", "-T", "5", "-p", &port, "-t", "ed25519,ecdsa,rsa", "--", host];
+    let words = [
+        "ssh-keyscan",
+        "-T",
+        "5",
+        "-p",
+        &port,
+        "-t",
+        "ed25519,ecdsa,rsa",
+        "--",
+        host,
+    ];
     let ran = login.run(&words, b"", std::time::Duration::from_secs(15))?;
     if ran.code == 127 {
-        return Err(Error::refused(format!("there is no `ssh-keyscan` on `{}`, which would tell the key of {host}", login.place()))
-            .hint("`tow ssh` goes through Slurm instead"));
+        return Err(Error::refused(format!(
+            "there is no `ssh-keyscan` on `{}`, which would tell the key of {host}",
+            login.place()
+        ))
+        .hint("`tow ssh` goes through Slurm instead"));
     }
     let text = String::from_utf8_lossy(&ran.out);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let keys: Vec<String> = lines.filter_map(|line| line.split_once(' ')).map(|(_, key)| key.trim().to_owned()).collect();
+    let keys: Vec<String> = lines
+        .filter_map(|line| line.split_once(' '))
+        .map(|(_, key)| key.trim().to_owned())
+        .collect();
     if keys.is_empty() {
-        return Err(Error::unreachable(format!("{host} does not answer `{}` on port {port}: it is down, or takes no ssh", login.place()))
-            .hint("`tow nodes` tells the state of nodes; `tow ssh` goes through Slurm, not through ssh to the node"));
+        return Err(Error::unreachable(format!(
+            "{host} does not answer `{}` on port {port}: it is \
+            down, or takes no ssh",
+            login.place()
+        ))
+        .hint(
+            "`tow nodes` tells the state of nodes; `tow ssh` goes through Slurm, not through \
+                ssh to the node",
+        ));
     }
     Ok(keys)
 }

@@ -5,22 +5,51 @@ use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
 /// ACT's options that take a value and that no verb has under that name.
-const OLD_WITH_VALUE: [&str; 6] = ["--num_gpu", "-f", "--from_cluster", "-rt", "--resubmit_to", "--max"];
+const OLD_WITH_VALUE: [&str; 6] = [
+    "--num_gpu",
+    "-f",
+    "--from_cluster",
+    "-rt",
+    "--resubmit_to",
+    "--max",
+];
 /// ACT's and qd's options before the verb that change nothing here. The last four take a value.
-const WITHOUT_EFFECT: [&str; 13] =
-    ["-no-wl", "-no-dt", "-no-lf", "-no-wg", "-no-m", "-no-s", "-ic", "-wl", "--with_log", "-p", "--param", "-ca", "--compile_args"];
+const WITHOUT_EFFECT: [&str; 13] = [
+    "-no-wl",
+    "-no-dt",
+    "-no-lf",
+    "-no-wg",
+    "-no-m",
+    "-no-s",
+    "-ic",
+    "-wl",
+    "--with_log",
+    "-p",
+    "--param",
+    "-ca",
+    "--compile_args",
+];
 
 /// Whether any verb has an option of this name that takes a value.
 fn takes_value(word: &OsStr) -> bool {
-    let Some(word) = word.to_str() else { return false };
+    let Some(word) = word.to_str() else {
+        return false;
+    };
     if OLD_WITH_VALUE.contains(&word) {
         return true;
     }
     let command = Cli::command();
-    let mut options = command.get_subcommands().flat_map(clap::Command::get_arguments).filter(|option| option.get_action().takes_values());
+    let mut options = command
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments)
+        .filter(|option| option.get_action().takes_values());
     options.any(|option| {
-        let long = option.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
-        let short = option.get_short().is_some_and(|short| word.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])));
+        let long = option
+            .get_long()
+            .is_some_and(|long| word.strip_prefix("--") == Some(long));
+        let short = option
+            .get_short()
+            .is_some_and(|short| word.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])));
         long || short
     })
 }
@@ -34,7 +63,11 @@ struct Old {
 
 fn old_option(word: &OsStr) -> Option<Old> {
     let word = word.to_str()?;
-    let mapped = |words: &[&str]| Old { words: words.iter().map(Into::into).collect(), takes_value: false, note: None };
+    let mapped = |words: &[&str]| Old {
+        words: words.iter().map(Into::into).collect(),
+        takes_value: false,
+        note: None,
+    };
     match word {
         "-single" => return Some(mapped(&["--launch", "per_node"])),
         "-hold" => return Some(mapped(&["--hold-on-failure", "14d"])),
@@ -43,10 +76,16 @@ fn old_option(word: &OsStr) -> Option<Old> {
     let place = WITHOUT_EFFECT.iter().position(|known| *known == word)?;
     let takes_value = place >= 9;
     let note = match word {
-        "-ca" | "--compile_args" => Some(format!("`{word}` has no effect: write the compilation as a line of `environment.setup`")),
+        "-ca" | "--compile_args" => Some(format!(
+            "`{word}` has no effect: write the compilation as a line of `environment.setup`"
+        )),
         _ => takes_value.then(|| format!("`{word}` has no effect")),
     };
-    Some(Old { words: Vec::new(), takes_value, note })
+    Some(Old {
+        words: Vec::new(),
+        takes_value,
+        note,
+    })
 }
 
 /// Moves options that stand before the verb behind it: `tow -n 8 submit x` is `tow submit -n 8 x`.
@@ -85,12 +124,21 @@ pub(crate) fn normalise(words: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
         rest = vec!["--help".into()];
     }
     let is_resubmit = verb.as_deref() == Some(OsStr::new("resubmit"));
-    if verb.as_deref().is_some_and(|verb| verb == "submit" || verb == "run") {
+    if verb
+        .as_deref()
+        .is_some_and(|verb| verb == "submit" || verb == "run")
+    {
         before.extend(for_jobs);
     }
     all.extend(verb);
     all.extend(before);
-    all.extend(rest.into_iter().map(|word| if is_resubmit { old_name(&word, false) } else { word }));
+    all.extend(rest.into_iter().map(|word| {
+        if is_resubmit {
+            old_name(&word, false)
+        } else {
+            word
+        }
+    }));
     (all, notes)
 }
 
@@ -109,18 +157,36 @@ mod tests {
     use super::normalise;
 
     fn check(from: &str, to: &str) {
-        let split = |text: &str| text.split(' ').map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        let split = |text: &str| {
+            text.split(' ')
+                .map(Into::into)
+                .collect::<Vec<std::ffi::OsString>>()
+        };
         assert_eq!(normalise(split(from)).0, split(to), "{from}");
     }
 
     #[test]
     fn options_before_the_verb_are_options_after_it() {
-        check("tow -n 8 submit python train.py -n 3", "tow submit -n 8 python train.py -n 3");
-        check("tow -c eu -f we3v32 up data/voc20", "tow up -c eu --from-cluster we3v32 data/voc20");
+        check(
+            "tow -n 8 submit python train.py -n 3",
+            "tow submit -n 8 python train.py -n 3",
+        );
+        check(
+            "tow -c eu -f we3v32 up data/voc20",
+            "tow up -c eu --from-cluster we3v32 data/voc20",
+        );
         check("tow resubmit ab12 -rt c2", "tow resubmit ab12 --to c2");
-        check("tow -c c1 -single -n 8 submit x -single", "tow submit -c c1 -n 8 --launch per_node x -single");
+        check(
+            "tow -c c1 -single -n 8 submit x -single",
+            "tow submit -c c1 -n 8 --launch per_node x -single",
+        );
         check("tow -single -no-wl -no-dt -p abc q 12ab", "tow q 12ab");
-        assert_eq!(normalise("tow -ca x submit y".split(' ').map(Into::into).collect()).1.len(), 1);
+        assert_eq!(
+            normalise("tow -ca x submit y".split(' ').map(Into::into).collect())
+                .1
+                .len(),
+            1
+        );
         check("tow --json ps", "tow ps --json");
         check("tow --version", "tow --version");
         check("tow help submit", "tow submit --help");

@@ -35,8 +35,22 @@ pub(crate) async fn beside<T>(progress: Arc<Progress>, act: impl Future<Output =
 pub(crate) fn line(glance: &Glance, elapsed: Duration) -> String {
     let more = if glance.all_found { "" } else { "+" };
     let rate = Size(glance.rate(elapsed));
-    let left = glance.left(elapsed).map(|left| format!(", {} left", human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))).unwrap_or_default();
-    format!("{} of {}{more} files, {} of {}{more}, {rate}/s{left}", glance.done, glance.found, Size(glance.done_bytes), Size(glance.found_bytes))
+    let left = glance
+        .left(elapsed)
+        .map(|left| {
+            format!(
+                ", {} left",
+                human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+            )
+        })
+        .unwrap_or_default();
+    format!(
+        "{} of {}{more} files, {} of {}{more}, {rate}/s{left}",
+        glance.done,
+        glance.found,
+        Size(glance.done_bytes),
+        Size(glance.found_bytes)
+    )
 }
 
 #[cfg(test)]
@@ -45,8 +59,26 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_how_fast_and_how_long() {
-        let glance = Glance { found: 10, found_bytes: 4 << 20, done: 3, done_bytes: 1 << 20, all_found: true };
-        assert_eq!(line(&glance, Duration::from_secs(1)), "3 of 10 files, 1M of 4M, 1M/s, 3.0s left");
-        assert_eq!(line(&Glance { all_found: false, ..glance }, Duration::from_secs(1)), "3 of 10+ files, 1M of 4M+, 1M/s");
+        let glance = Glance {
+            found: 10,
+            found_bytes: 4 << 20,
+            done: 3,
+            done_bytes: 1 << 20,
+            all_found: true,
+        };
+        assert_eq!(
+            line(&glance, Duration::from_secs(1)),
+            "3 of 10 files, 1M of 4M, 1M/s, 3.0s left"
+        );
+        assert_eq!(
+            line(
+                &Glance {
+                    all_found: false,
+                    ..glance
+                },
+                Duration::from_secs(1)
+            ),
+            "3 of 10+ files, 1M of 4M+, 1M/s"
+        );
     }
 }

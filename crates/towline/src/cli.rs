@@ -1,8 +1,9 @@
 //! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get, history, import, init, logs, ls, nodes, port, prune, ps, query,
-    release, resubmit, rm, scratch, show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
+    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get,
+    history, import, init, logs, ls, nodes, port, prune, ps, query, release, resubmit, rm, scratch,
+    show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ use std::ffi::OsString;
     version = towline_wire::version::version(),
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = "A first job, here, now:  tow run echo hello\nWhat ran:                tow ps\nWhy it failed:           tow why @\n\nA run is named by its id, the end of it, or @ for the latest."
+    after_help = "A first job, here, now:  tow run echo hello\nWhat ran:                tow \
+        ps\nWhy it failed:           tow why @\n\nA run is named by its id, the end of it, or @ \
+            for the latest."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -84,7 +87,8 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Whether it only looks, or ends something: configuration that is not trusted is no reason to refuse it.
+    /// Whether it only looks, or ends something: configuration that is not trusted is no reason to
+    /// refuse it.
     pub(crate) const fn reads_only(&self) -> bool {
         matches!(
             self,
@@ -128,11 +132,23 @@ pub(crate) fn parse_quickly(words: &[OsString]) -> Option<Cli> {
     }
 }
 
-fn one<T: FromArgMatches>(words: &[OsString], verb: &'static str, augment: fn(clap::Command) -> clap::Command, make: fn(T) -> Verb) -> Option<Cli> {
-    let command = augment(clap::Command::new(verb).disable_help_flag(true)).arg(clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue));
+fn one<T: FromArgMatches>(
+    words: &[OsString],
+    verb: &'static str,
+    augment: fn(clap::Command) -> clap::Command,
+    make: fn(T) -> Verb,
+) -> Option<Cli> {
+    let command = augment(clap::Command::new(verb).disable_help_flag(true)).arg(
+        clap::Arg::new("json")
+            .long("json")
+            .action(clap::ArgAction::SetTrue),
+    );
     let matches = command.try_get_matches_from(&words[1..]).ok()?;
     let json = matches.get_flag("json");
-    T::from_arg_matches(&matches).ok().map(|args| Cli { verb: make(args), json })
+    T::from_arg_matches(&matches).ok().map(|args| Cli {
+        verb: make(args),
+        json,
+    })
 }
 
 #[cfg(test)]
@@ -163,7 +179,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_or_asks_for_help_is_left_to_the_whole_one() {
-        for line in ["tow submit --nope x", "tow ps --help", "tow ps -h", "tow submit -n x true", "tow wait --timeout never", "tow prune", "tow"] {
+        for line in [
+            "tow submit --nope x",
+            "tow ps --help",
+            "tow ps -h",
+            "tow submit -n x true",
+            "tow wait --timeout never",
+            "tow prune",
+            "tow",
+        ] {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
             assert!(parse_quickly(&words).is_none(), "{line}");
         }

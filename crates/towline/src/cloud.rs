@@ -10,18 +10,39 @@ use towline_io::azure::seam::AzureCloud;
 use towline_io::network::Network;
 use towline_wire::layout::StateFolder;
 
-/// `variables` are where references such as `env:NAME` lead, and identities of the platform are found.
-pub(crate) fn open(name: &str, cluster: &Cluster, state: &StateFolder, variables: Vec<(String, String)>) -> Result<AzureCloud> {
+/// `variables` are where references such as `env:NAME` lead, and identities of the platform are
+/// found.
+pub(crate) fn open(
+    name: &str,
+    cluster: &Cluster,
+    state: &StateFolder,
+    variables: Vec<(String, String)>,
+) -> Result<AzureCloud> {
     let network = Network::new(variables.iter().map(|(name, value)| (name, value)));
     let surroundings = Surroundings {
         network,
-        variable: Arc::new(move |name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())),
+        variable: Arc::new(move |name| {
+            variables
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone())
+        }),
         keyring: Arc::new(|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name)),
         home: surroundings::home(),
         tell: Arc::new(crate::output::status),
         command: format!("tow nodes --cluster {name}"),
     };
     let at = format!("cluster `{name}`");
-    let sign_in = SignIn::new(&at, cluster.credential.as_ref(), cluster.profile.as_deref(), surroundings, &state.azure())?;
-    Ok(AzureCloud::new(name, Cloud::new(&at, cluster.endpoint.as_deref(), sign_in, &state.azure())?, crate::stores::runtime))
+    let sign_in = SignIn::new(
+        &at,
+        cluster.credential.as_ref(),
+        cluster.profile.as_deref(),
+        surroundings,
+        &state.azure(),
+    )?;
+    Ok(AzureCloud::new(
+        name,
+        Cloud::new(&at, cluster.endpoint.as_deref(), sign_in, &state.azure())?,
+        crate::stores::runtime,
+    ))
 }

@@ -27,30 +27,49 @@ pub(crate) struct CodeDiff {
 }
 
 /// Compares two snapshots of this machine; nothing, where they are one, or one is not known.
-pub(crate) fn code_diff(context: &Context, one: Option<&String>, other: Option<&String>) -> Result<CodeDiff> {
+pub(crate) fn code_diff(
+    context: &Context,
+    one: Option<&String>,
+    other: Option<&String>,
+) -> Result<CodeDiff> {
     let mut diff = CodeDiff::default();
-    let (Some(one), Some(other)) = (one, other) else { return Ok(diff) };
+    let (Some(one), Some(other)) = (one, other) else {
+        return Ok(diff);
+    };
     if one == other {
         return Ok(diff);
     }
     let store = code::local_store(context.state()?)?;
-    let (Some(one), Some(other)) = (kept(&store.store, one), kept(&store.store, other)) else { return Ok(diff) };
+    let (Some(one), Some(other)) = (kept(&store.store, one), kept(&store.store, other)) else {
+        return Ok(diff);
+    };
     let (left, right) = (files(&one), files(&other));
     let paths: BTreeSet<&[u8]> = left.keys().chain(right.keys()).copied().collect();
     for path in paths {
         let (before, after) = (left.get(path).copied(), right.get(path).copied());
-        if before.map(|entry| (&entry.kind, entry.mode)) == after.map(|entry| (&entry.kind, entry.mode)) {
+        if before.map(|entry| (&entry.kind, entry.mode))
+            == after.map(|entry| (&entry.kind, entry.mode))
+        {
             continue;
         }
         let name = String::from_utf8_lossy(path).into_owned();
-        diff.one.extend(before.map(|entry| (name.clone(), describe(entry))));
-        diff.other.extend(after.map(|entry| (name.clone(), describe(entry))));
+        diff.one
+            .extend(before.map(|entry| (name.clone(), describe(entry))));
+        diff.other
+            .extend(after.map(|entry| (name.clone(), describe(entry))));
         if diff.changes.len() < MOST {
             let text = |root: &Root, entry: Option<&Entry>| match entry {
                 None => Some(String::new()),
-                Some(entry) => read_file(root, &store.store, entry, LARGEST).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok()),
+                Some(entry) => read_file(root, &store.store, entry, LARGEST)
+                    .ok()
+                    .flatten()
+                    .and_then(|bytes| String::from_utf8(bytes).ok()),
             };
-            diff.changes.extend(text(&one, before).zip(text(&other, after)).and_then(|(before, after)| unified(&name, &before, &after)));
+            diff.changes.extend(
+                text(&one, before)
+                    .zip(text(&other, after))
+                    .and_then(|(before, after)| unified(&name, &before, &after)),
+            );
         }
     }
     Ok(diff)
@@ -59,17 +78,29 @@ pub(crate) fn code_diff(context: &Context, one: Option<&String>, other: Option<&
 fn kept(store: &FolderStore, id: &str) -> Option<Root> {
     let root = Digest::parse(id).and_then(|id| read_root(store, &id).ok());
     if root.is_none() {
-        output::status(&format!("warning: the snapshot {} is not kept any more; its files are not compared", id.get(..12).unwrap_or(id)));
+        output::status(&format!(
+            "warning: the snapshot {} is not kept any more; its files are not compared",
+            id.get(..12).unwrap_or(id)
+        ));
     }
     root
 }
 
 fn files(root: &Root) -> BTreeMap<&[u8], &Entry> {
-    root.manifest.entries.iter().filter(|entry| entry.kind != Kind::Folder).map(|entry| (&*entry.path, entry)).collect()
+    root.manifest
+        .entries
+        .iter()
+        .filter(|entry| entry.kind != Kind::Folder)
+        .map(|entry| (&*entry.path, entry))
+        .collect()
 }
 
 fn unified(name: &str, before: &str, after: &str) -> Option<String> {
-    let text = TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(&format!("one/{name}"), &format!("other/{name}")).to_string();
+    let text = TextDiff::from_lines(before, after)
+        .unified_diff()
+        .context_radius(3)
+        .header(&format!("one/{name}"), &format!("other/{name}"))
+        .to_string();
     (!text.is_empty()).then_some(text)
 }
 
@@ -81,7 +112,12 @@ fn describe(entry: &Entry) -> String {
         Kind::Same(first) => format!("another name of {}", String::from_utf8_lossy(first)),
         Kind::File(_) => {
             let digests: Vec<u8> = entry.chunks().flat_map(|(digest, _)| digest.0).collect();
-            format!("{} bytes, mode {:o}, {}", entry.size(), entry.mode, Digest::of(&digests).short())
+            format!(
+                "{} bytes, mode {:o}, {}",
+                entry.size(),
+                entry.mode,
+                Digest::of(&digests).short()
+            )
         }
     }
 }

@@ -1,4 +1,5 @@
-//! How many columns of a terminal a text takes: East Asian characters and emoji take two, combining marks none.
+//! How many columns of a terminal a text takes: East Asian characters and emoji take two, combining
+//! marks none.
 
 /// Characters that take two columns, by their ranges: those that Unicode calls wide or full width.
 const WIDE: [(u32, u32); 19] = [
@@ -42,7 +43,9 @@ const NONE: [(u32, u32); 14] = [
 
 fn is_in(ranges: &[(u32, u32)], character: char) -> bool {
     let number = u32::from(character);
-    ranges.iter().any(|(first, last)| (*first..=*last).contains(&number))
+    ranges
+        .iter()
+        .any(|(first, last)| (*first..=*last).contains(&number))
 }
 
 fn of(character: char) -> usize {
@@ -66,7 +69,9 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     let mut left = room.saturating_sub(1);
     let mut shown = String::new();
     for character in text.chars() {
-        let Some(rest) = left.checked_sub(of(character)) else { break };
+        let Some(rest) = left.checked_sub(of(character)) else {
+            break;
+        };
         left = rest;
         shown.push(character);
     }
@@ -74,7 +79,8 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     shown
 }
 
-/// Lines of at most `room` columns, broken between words; only a word that is longer is broken itself.
+/// Lines of at most `room` columns, broken between words; only a word that is longer is broken
+/// itself.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     if columns(text) <= room {
         return vec![text.to_owned()];
@@ -92,10 +98,16 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
             lines.push(String::new());
         }
         for character in word.chars() {
-            if lines.last().is_some_and(|line| columns(line) + of(character) > room) {
+            if lines
+                .last()
+                .is_some_and(|line| columns(line) + of(character) > room)
+            {
                 lines.push(String::new());
             }
-            lines.last_mut().expect("there is always one").push(character);
+            lines
+                .last_mut()
+                .expect("there is always one")
+                .push(character);
         }
     }
     lines
@@ -117,8 +129,14 @@ mod tests {
 
     #[test]
     fn lines_are_broken_between_words() {
-        assert_eq!(wrap("rank 0 left with code 1", 11), ["rank 0 left", "with code 1"]);
-        assert_eq!(wrap("a /very/long/path b", 6), ["a", "/very/", "long/p", "ath b"]);
+        assert_eq!(
+            wrap("rank 0 left with code 1", 11),
+            ["rank 0 left", "with code 1"]
+        );
+        assert_eq!(
+            wrap("a /very/long/path b", 6),
+            ["a", "/very/", "long/p", "ath b"]
+        );
         assert_eq!(wrap("训练模型", 4), ["训练", "模型"]);
         assert_eq!(wrap("", 4), [""]);
     }

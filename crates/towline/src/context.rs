@@ -1,4 +1,5 @@
-//! What every verb is given: the folders, the layers and the history, each made when first asked for.
+//! What every verb is given: the folders, the layers and the history, each made when first asked
+//! for.
 
 use std::cell::OnceCell;
 use std::future::Future;
@@ -22,7 +23,8 @@ use towline_wire::runner::Variables;
 
 pub(crate) struct Context {
     pub(crate) json: bool,
-    /// The verb only reads: configuration that is not trusted is left out and said, and no reason to refuse.
+    /// The verb only reads: configuration that is not trusted is left out and said, and no reason
+    /// to refuse.
     reads_only: bool,
     folder: OnceCell<PathBuf>,
     environment: OnceCell<Environment>,
@@ -32,7 +34,14 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) const fn new(json: bool, reads_only: bool) -> Self {
-        Self { json, reads_only, folder: OnceCell::new(), environment: OnceCell::new(), layers: OnceCell::new(), state: OnceCell::new() }
+        Self {
+            json,
+            reads_only,
+            folder: OnceCell::new(),
+            environment: OnceCell::new(),
+            layers: OnceCell::new(),
+            state: OnceCell::new(),
+        }
     }
 
     /// For what `ssh` starts by itself: with this state folder, whatever the environment says.
@@ -45,14 +54,19 @@ impl Context {
     /// The current folder.
     pub(crate) fn folder(&self) -> Result<&PathBuf> {
         if self.folder.get().is_none() {
-            let folder = std::env::current_dir().map_err(|error| Error::refused("the current folder cannot be read").source_error(error))?;
+            let folder = std::env::current_dir().map_err(|error| {
+                Error::refused("the current folder cannot be read").source_error(error)
+            })?;
             let _ = self.folder.set(folder);
         }
         Ok(self.folder.get().expect("set above"))
     }
 
     pub(crate) fn environment(&self) -> &[(String, String)] {
-        &self.environment.get_or_init(surroundings::environment).variables
+        &self
+            .environment
+            .get_or_init(surroundings::environment)
+            .variables
     }
 
     /// Names of variables that are not text, and so are not among them.
@@ -71,7 +85,8 @@ impl Context {
         Ok(self.layers.get().expect("set above"))
     }
 
-    /// Reads the layers. What the user has not agreed to does not count; a verb that acts asks about it, or is refused.
+    /// Reads the layers. What the user has not agreed to does not count; a verb that acts asks
+    /// about it, or is refused.
     fn load_layers(&self) -> Result<Layers> {
         let sources = Sources::find(self.folder()?, self.environment());
         if !self.reads_only {
@@ -93,9 +108,12 @@ impl Context {
         if self.state.get().is_none() {
             let folder = surroundings::state_folder()?;
             towline_host::filesystem::check_own(&folder).map_err(|error| {
-                Error::refused(format!("the state folder {} cannot be used", folder.display()))
-                    .source_error(error)
-                    .hint("check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
+                Error::refused(format!(
+                    "the state folder {} cannot be used",
+                    folder.display()
+                ))
+                .source_error(error)
+                .hint("check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
             })?;
             let _ = self.state.set(StateFolder::new(folder));
         }
@@ -109,13 +127,24 @@ impl Context {
         }
         let error = Error::not_found("there is no run yet").hint("begin with `tow run echo hello`");
         // Whoever has a far cluster may look for what another machine or tool submitted there.
-        let has_far = self.layers().is_ok_and(|layers| layers.config.clusters.values().any(|cluster| cluster.kind != ClusterKind::Local));
-        let elsewhere = has_far.then(|| "what a cluster itself knows: `tow ps --remote`; `tow adopt ID` takes it into the history here".to_owned());
+        let has_far = self.layers().is_ok_and(|layers| {
+            layers
+                .config
+                .clusters
+                .values()
+                .any(|cluster| cluster.kind != ClusterKind::Local)
+        });
+        let elsewhere = has_far.then(|| {
+            "what a cluster itself knows: `tow ps --remote`; `tow \
+            adopt ID` takes it into the history here"
+                .to_owned()
+        });
         Err(error.maybe_hint(elsewhere))
     }
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
-        let history = History::open_reader(&self.state()?.history())?.map(|history| history.with_notice(crate::output::warn_once));
+        let history = History::open_reader(&self.state()?.history())?
+            .map(|history| history.with_notice(crate::output::warn_once));
         if let Some(history) = &history
             && history.is_newer()?
         {
@@ -133,21 +162,33 @@ impl Context {
             Err(error) => self.known_cluster(name)?.ok_or(error)?,
         };
         match cluster.kind {
-            ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(name, self.state()?.clone(), &layers.this_machine()))),
+            ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(
+                name,
+                self.state()?.clone(),
+                &layers.this_machine(),
+            ))),
             ClusterKind::Slurm => {
                 let backend = crate::machines::slurm(name, &cluster, self.state()?)?;
                 Ok(AnyCluster::Slurm(Box::new(SlurmCluster {
                     backend,
-                    named: NamedCluster { name: name.to_owned(), cluster, variables: Variables::default() },
+                    named: NamedCluster {
+                        name: name.to_owned(),
+                        cluster,
+                        variables: Variables::default(),
+                    },
                 })))
             }
             ClusterKind::Azureml => {
-                let named = crate::azure::settled(name, cluster, self.folder()?, self.environment())?;
+                let named =
+                    crate::azure::settled(name, cluster, self.folder()?, self.environment())?;
                 let backend = crate::azure::backend(&named, self.state()?)?;
                 Ok(AnyCluster::Azure(Box::new(AzureCluster { backend, named })))
             }
-            kind => Err(Error::refused(format!("cluster `{name}` is of kind `{}`, which this version cannot use yet", kind.word()))
-                .hint("the local cluster is called `local`")),
+            kind => Err(Error::refused(format!(
+                "cluster `{name}` is of kind `{}`, which this version cannot use yet",
+                kind.word()
+            ))
+            .hint("the local cluster is called `local`")),
         }
     }
 }
@@ -159,15 +200,28 @@ impl Context {
         if layers.has_cluster(name) || self.known_cluster(name)?.is_some() {
             return Ok(());
         }
-        let filter = Filter { cluster: Some(name.to_owned()), limit: Some(1), ..Filter::default() };
-        let has_runs = self.maybe_history()?.is_some_and(|history| history.list(&filter).is_ok_and(|runs| !runs.is_empty()));
-        if has_runs { Ok(()) } else { layers.cluster(name).map(drop) }
+        let filter = Filter {
+            cluster: Some(name.to_owned()),
+            limit: Some(1),
+            ..Filter::default()
+        };
+        let has_runs = self
+            .maybe_history()?
+            .is_some_and(|history| history.list(&filter).is_ok_and(|runs| !runs.is_empty()));
+        if has_runs {
+            Ok(())
+        } else {
+            layers.cluster(name).map(drop)
+        }
     }
 
     /// A far cluster as it was when something was last submitted to it.
     fn known_cluster(&self, name: &str) -> Result<Option<Cluster>> {
         let known = NamedCluster::read(&self.state()?.cluster(name, "definition"));
-        let known = known.map_err(|error| Error::refused(format!("what is known of cluster `{name}` cannot be read")).source_error(error))?;
+        let known = known.map_err(|error| {
+            Error::refused(format!("what is known of cluster `{name}` cannot be read"))
+                .source_error(error)
+        })?;
         Ok(known.map(|named| named.cluster))
     }
 }
@@ -211,8 +265,12 @@ impl AnyCluster {
     pub(crate) fn quick_facts(&self, context: &Context) -> Result<Facts> {
         match self {
             Self::Local(backend) => Ok(backend.quick_facts()),
-            Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, false).map(|site| site.facts),
-            Self::Azure(cluster) => crate::azure::site(context, &cluster.backend, false).map(|site| site.facts),
+            Self::Slurm(cluster) => {
+                crate::machines::facts(context, &cluster.backend, false).map(|site| site.facts)
+            }
+            Self::Azure(cluster) => {
+                crate::azure::site(context, &cluster.backend, false).map(|site| site.facts)
+            }
         }
     }
 
@@ -220,8 +278,12 @@ impl AnyCluster {
     pub(crate) fn facts(&self, context: &Context) -> Result<Facts> {
         match self {
             Self::Local(backend) => block_on(backend.probe()),
-            Self::Slurm(cluster) => crate::machines::facts(context, &cluster.backend, true).map(|site| site.facts),
-            Self::Azure(cluster) => crate::azure::site(context, &cluster.backend, true).map(|site| site.facts),
+            Self::Slurm(cluster) => {
+                crate::machines::facts(context, &cluster.backend, true).map(|site| site.facts)
+            }
+            Self::Azure(cluster) => {
+                crate::azure::site(context, &cluster.backend, true).map(|site| site.facts)
+            }
         }
     }
 

@@ -27,29 +27,40 @@ use towline_io::transfer::{Options, Side};
 use towline_wire::runner::{CopyOrder, DataOrder, DataWord, IoOrder};
 
 pub(crate) fn main() -> ExitCode {
-    let outcome = read_order().and_then(|order| crate::threads::runtime()?.block_on(Carrier::new(order).carry()));
+    let outcome = read_order()
+        .and_then(|order| crate::threads::runtime()?.block_on(Carrier::new(order).carry()));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::status(&format!("data: {error}"));
-            error.hints().iter().for_each(|hint| output::status(&format!("data: hint: {hint}")));
+            error
+                .hints()
+                .iter()
+                .for_each(|hint| output::status(&format!("data: hint: {hint}")));
             // The runner, which is not there to hear it, hears of our end in any case.
-            let _ = say(&DataWord::Failed { why: error.to_string() });
+            let _ = say(&DataWord::Failed {
+                why: error.to_string(),
+            });
             ExitCode::FAILURE
         }
     }
 }
 
 fn say(word: &DataWord) -> Result<()> {
-    let mut line = serde_json::to_vec(word).map_err(|error| Error::bug("a word cannot be written").source_error(error))?;
+    let mut line = serde_json::to_vec(word)
+        .map_err(|error| Error::bug("a word cannot be written").source_error(error))?;
     line.push(b'\n');
     output::data(&line)
 }
 
 fn read_order() -> Result<DataOrder> {
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(|error| Error::bug("no order came").source_error(error))?;
-    serde_json::from_str(&line).map_err(|error| Error::bug("the order cannot be read").source_error(error))
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| Error::bug("no order came").source_error(error))?;
+    serde_json::from_str(&line)
+        .map_err(|error| Error::bug("the order cannot be read").source_error(error))
 }
 
 struct Carrier {
@@ -59,7 +70,10 @@ struct Carrier {
 
 impl Carrier {
     const fn new(order: DataOrder) -> Self {
-        Self { order, mounts: Vec::new() }
+        Self {
+            order,
+            mounts: Vec::new(),
+        }
     }
 
     async fn carry(mut self) -> Result<()> {
@@ -84,7 +98,8 @@ impl Carrier {
     async fn prepare(&mut self) -> Result<()> {
         let order = self.order.clone();
         for io in &order.io {
-            let doing = |error: Error| error.while_doing(format!("`{}` cannot be brought", io.io.name));
+            let doing =
+                |error: Error| error.while_doing(format!("`{}` cannot be brought", io.io.name));
             match io.io.mode {
                 IoMode::Read => self.bring(io).await.map_err(doing)?,
                 IoMode::Write => make_folder(Path::new(&io.place)).map_err(doing)?,
@@ -92,14 +107,20 @@ impl Carrier {
             }
         }
         if let Some(copy) = &order.copy {
-            self.copy_once(copy).await.map_err(|error| error.while_doing("the dataset cannot be copied"))?;
+            self.copy_once(copy)
+                .await
+                .map_err(|error| error.while_doing("the dataset cannot be copied"))?;
         }
         Ok(())
     }
 
     async fn bring(&self, io: &IoOrder) -> Result<()> {
-        let source = Side { store: self.open(&io.io.store)?, path: io.io.path.clone() };
-        self.move_to(source, here(Path::new(&io.place))?, &io.io.name).await
+        let source = Side {
+            store: self.open(&io.io.store)?,
+            path: io.io.path.clone(),
+        };
+        self.move_to(source, here(Path::new(&io.place))?, &io.io.name)
+            .await
     }
 
     /// A folder is linked; other stores are mounted by a program, which lives as long as we do.
@@ -107,13 +128,23 @@ impl Carrier {
         let place = Path::new(&io.place);
         if io.io.store.datastore.kind == "folder" {
             let root = io.io.store.datastore.path.as_deref().unwrap_or_default();
-            let folder = if io.io.path.is_empty() { PathBuf::from(root) } else { Path::new(root).join(&io.io.path) };
+            let folder = if io.io.path.is_empty() {
+                PathBuf::from(root)
+            } else {
+                Path::new(root).join(&io.io.path)
+            };
             if !folder.exists() {
-                return Err(Error::not_found(format!("{} does not exist", folder.display())));
+                return Err(Error::not_found(format!(
+                    "{} does not exist",
+                    folder.display()
+                )));
             }
             make_folder(place.parent().unwrap_or(place))?;
             if place.symlink_metadata().is_err() {
-                symlink(&folder, place).map_err(|error| Error::refused(format!("{} cannot be linked", folder.display())).source_error(error))?;
+                symlink(&folder, place).map_err(|error| {
+                    Error::refused(format!("{} cannot be linked", folder.display()))
+                        .source_error(error)
+                })?;
             }
             return Ok(());
         }
@@ -128,24 +159,62 @@ impl Carrier {
         let place = Path::new(&copy.place);
         make_folder(place)?;
         let path = place.with_extension("lock");
-        let failed = |error: std::io::Error| Error::refused(format!("{} cannot be locked", place.display())).source_error(error);
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-        let file = tokio::task::spawn_blocking(move || lock::lock_alone(&file).map(|()| file)).await;
-        let _lock = file.map_err(|error| Error::bug("a task broke").source_error(error))?.map_err(failed)?;
+        let failed = |error: std::io::Error| {
+            Error::refused(format!("{} cannot be locked", place.display())).source_error(error)
+        };
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        let file =
+            tokio::task::spawn_blocking(move || lock::lock_alone(&file).map(|()| file)).await;
+        let _lock = file
+            .map_err(|error| Error::bug("a task broke").source_error(error))?
+            .map_err(failed)?;
         let store = self.open(&copy.copy.store)?;
         let whole = vec![String::new()];
-        let subdirs = if copy.copy.subdirs.is_empty() { &whole } else { &copy.copy.subdirs };
+        let subdirs = if copy.copy.subdirs.is_empty() {
+            &whole
+        } else {
+            &copy.copy.subdirs
+        };
         for subdir in subdirs {
-            let path = [copy.copy.path.as_str(), subdir].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-            let target = if subdir.is_empty() { here(place)? } else { Side { store: folder(place)?, path: subdir.clone() } };
-            self.move_to(Side { store: store.clone(), path }, target, "copy").await?;
+            let path = [copy.copy.path.as_str(), subdir]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("/");
+            let target = if subdir.is_empty() {
+                here(place)?
+            } else {
+                Side {
+                    store: folder(place)?,
+                    path: subdir.clone(),
+                }
+            };
+            self.move_to(
+                Side {
+                    store: store.clone(),
+                    path,
+                },
+                target,
+                "copy",
+            )
+            .await?;
         }
         Ok(())
     }
 
     async fn collect_until(&self, mut ranks_ended: oneshot::Receiver<()>) {
         let writes = self.order.io.iter().any(|io| io.io.mode == IoMode::Write);
-        let every = if writes { Duration::from_secs(self.order.collect_every) } else { Duration::from_secs(3600) };
+        let every = if writes {
+            Duration::from_secs(self.order.collect_every)
+        } else {
+            Duration::from_secs(3600)
+        };
         loop {
             tokio::select! {
                 _ = &mut ranks_ended => return,
@@ -161,23 +230,46 @@ impl Carrier {
 
     /// What the run wrote, to where it belongs. Nothing is ever deleted there.
     async fn collect(&self) -> Result<()> {
-        for io in self.order.io.iter().filter(|io| io.io.mode == IoMode::Write) {
+        for io in self
+            .order
+            .io
+            .iter()
+            .filter(|io| io.io.mode == IoMode::Write)
+        {
             let place = Path::new(&io.place);
-            if fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none()) || !place.exists() {
+            if fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+                || !place.exists()
+            {
                 continue;
             }
-            let doing = |error: Error| error.while_doing(format!("`{}` cannot be collected; it is kept in {}", io.io.name, io.place));
-            let target = Side { store: self.open(&io.io.store).map_err(doing)?, path: io.io.path.clone() };
-            self.move_to(here(place)?, target, &io.io.name).await.map_err(doing)?;
+            let doing = |error: Error| {
+                error.while_doing(format!(
+                    "`{}` cannot be collected; it is kept in {}",
+                    io.io.name, io.place
+                ))
+            };
+            let target = Side {
+                store: self.open(&io.io.store).map_err(doing)?,
+                path: io.io.path.clone(),
+            };
+            self.move_to(here(place)?, target, &io.io.name)
+                .await
+                .map_err(doing)?;
         }
         Ok(())
     }
 
     async fn move_to(&self, source: Side, target: Side, name: &str) -> Result<()> {
-        let options = Options { journals: Some(PathBuf::from(&self.order.journals)), ..Options::default() };
+        let options = Options {
+            journals: Some(PathBuf::from(&self.order.journals)),
+            ..Options::default()
+        };
         let outcome = copy(source, target, options, Arc::new(Progress::default())).await?;
         for odd in &outcome.left_out {
-            output::status(&format!("data: {name}: {} was left out: {}", odd.name, odd.why));
+            output::status(&format!(
+                "data: {name}: {} was left out: {}",
+                odd.name, odd.why
+            ));
         }
         output::status(&format!(
             "data: {name}: {} moved, {}; {} were there",
@@ -198,16 +290,36 @@ impl Carrier {
     /// What references lead to was found when the run was submitted.
     fn with_lookup<T>(&self, act: impl FnOnce(&Lookup<'_>) -> T) -> T {
         let secrets = &self.order.secrets.0;
-        let variable = |name: &str| secrets.get(&format!("env:{name}")).cloned().or_else(|| std::env::var(name).ok());
-        let keyring = |name: &str| secrets.get(&format!("keyring:{name}")).map(|value| Secret::new(value.clone()));
+        let variable = |name: &str| {
+            secrets
+                .get(&format!("env:{name}"))
+                .cloned()
+                .or_else(|| std::env::var(name).ok())
+        };
+        let keyring = |name: &str| {
+            secrets
+                .get(&format!("keyring:{name}"))
+                .map(|value| Secret::new(value.clone()))
+        };
         // A folder below the home is below the home of whoever carries the data.
         let home = towline_engine::surroundings::home();
-        act(&Lookup { variable: &variable, keyring: &keyring, home: home.as_deref(), reach: &crate::machines::way, notice: &towline_io::credential::no_notice })
+        act(&Lookup {
+            variable: &variable,
+            keyring: &keyring,
+            home: home.as_deref(),
+            reach: &crate::machines::way,
+            notice: &towline_io::credential::no_notice,
+        })
     }
 
     fn release(&mut self) {
         self.mounts.clear();
-        for io in self.order.io.iter().filter(|io| io.io.mode == IoMode::Mount) {
+        for io in self
+            .order
+            .io
+            .iter()
+            .filter(|io| io.io.mode == IoMode::Mount)
+        {
             for stayed in mounts::release_below(Path::new(&io.place)) {
                 output::status(&format!("data: {} is still mounted", stayed.display()));
             }
@@ -218,19 +330,38 @@ impl Carrier {
 /// A path of this machine: its folder is the store, its name the key, so that it may become a file
 /// or a folder.
 fn here(place: &Path) -> Result<Side> {
-    let (Some(parent), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {
-        return Err(Error::bug(format!("{} is no place for data", place.display())));
+    let (Some(parent), Some(name)) = (
+        place.parent(),
+        place.file_name().and_then(|name| name.to_str()),
+    ) else {
+        return Err(Error::bug(format!(
+            "{} is no place for data",
+            place.display()
+        )));
     };
-    Ok(Side { store: folder(parent)?, path: name.to_owned() })
+    Ok(Side {
+        store: folder(parent)?,
+        path: name.to_owned(),
+    })
 }
 
 fn folder(path: &Path) -> Result<Arc<dyn Data>> {
     make_folder(path)?;
-    let datastore = Datastore { kind: "folder".to_owned(), path: Some(path.display().to_string()), ..Datastore::default() };
+    let datastore = Datastore {
+        kind: "folder".to_owned(),
+        path: Some(path.display().to_string()),
+        ..Datastore::default()
+    };
     towline_io::open::open(
         "this machine",
         &datastore,
-        &Lookup { variable: &|_| None, keyring: &|_| None, home: None, reach: &crate::machines::way, notice: &towline_io::credential::no_notice },
+        &Lookup {
+            variable: &|_| None,
+            keyring: &|_| None,
+            home: None,
+            reach: &crate::machines::way,
+            notice: &towline_io::credential::no_notice,
+        },
     )
 }
 
@@ -239,7 +370,9 @@ fn make_folder(path: &Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|error| Error::refused(format!("{} cannot be made", path.display())).source_error(error))
+        .map_err(|error| {
+            Error::refused(format!("{} cannot be made", path.display())).source_error(error)
+        })
 }
 
 /// Told once stdin is closed.
@@ -247,7 +380,11 @@ fn wait_for_end() -> Result<oneshot::Receiver<()>> {
     let (tell, ended) = oneshot::channel();
     let waiting = std::thread::Builder::new().spawn(move || {
         let mut rest = [0; 64];
-        while std::io::stdin().lock().read(&mut rest).is_ok_and(|count| count > 0) {}
+        while std::io::stdin()
+            .lock()
+            .read(&mut rest)
+            .is_ok_and(|count| count > 0)
+        {}
         let _ = tell.send(());
     });
     waiting.map(|_| ended).map_err(crate::threads::none)

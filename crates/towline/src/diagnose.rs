@@ -8,17 +8,28 @@ use towline_wire::report::Failure;
 pub(crate) fn report(error: &Error, json: bool) -> u8 {
     let code = error.kind().exit_code();
     if json {
-        let failure = Failure { error: error.kind().word(), message: error.to_string(), hints: error.hints().to_vec(), exit_code: code };
+        let failure = Failure {
+            error: error.kind().word(),
+            message: error.to_string(),
+            hints: error.hints().to_vec(),
+            exit_code: code,
+        };
         output::status_json(&serde_json::to_string(&failure).unwrap_or_default());
         return code;
     }
     let colour = stderr_has_colour();
     output::status(&format!("{} {error}", paint(Paint::Bad, "error:", colour)));
     for hint in error.hints() {
-        output::status(&format!("{} {hint}", paint(Paint::Waiting, " hint:", colour)));
+        output::status(&format!(
+            "{} {hint}",
+            paint(Paint::Waiting, " hint:", colour)
+        ));
     }
     if error.kind() == towline_core::ErrorKind::Bug {
-        output::status(&format!("{} `tow doctor` looks closer; please report this", paint(Paint::Waiting, " hint:", colour)));
+        output::status(&format!(
+            "{} `tow doctor` looks closer; please report this",
+            paint(Paint::Waiting, " hint:", colour)
+        ));
     }
     code
 }

@@ -21,25 +21,40 @@ use towline_wire::site::{FarRun, Listed};
 
 /// How long logs may take to come before what is here is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a cluster may take to say yes or no once there is trouble with it, and how often that is looked at.
+/// How long a cluster may take to say yes or no once there is trouble with it, and how often that
+/// is looked at.
 const ANSWERS: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(500);
-/// An active cluster is looked at every few seconds; one that was not for this long does not answer, or nobody asked.
+/// An active cluster is looked at every few seconds; one that was not for this long does not
+/// answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
 
 /// Whether a run is on another machine than this.
 pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
-    Ok(history.submission_of(run)?.is_some_and(|submission| !submission.plan.is_here()))
+    Ok(history
+        .submission_of(run)?
+        .is_some_and(|submission| !submission.plan.is_here()))
 }
 
 /// Where a far run lies on its cluster: its folder, and its code where that is kept.
-pub(crate) fn places(state: &StateFolder, history: &History, record: &RunRecord) -> Result<Option<(String, Option<String>)>> {
-    let Some(plan) = history.submission_of(&record.id)?.map(|submission| submission.plan).filter(|plan| !plan.is_here()) else { return Ok(None) };
+pub(crate) fn places(
+    state: &StateFolder,
+    history: &History,
+    record: &RunRecord,
+) -> Result<Option<(String, Option<String>)>> {
+    let Some(plan) = history
+        .submission_of(&record.id)?
+        .map(|submission| submission.plan)
+        .filter(|plan| !plan.is_here())
+    else {
+        return Ok(None);
+    };
     if plan.kind == "azureml" {
         // Nodes come and go with the job; what it left lies in the workspace's datastore.
         return Ok(Some((crate::azure::folder(state, record), None)));
     }
-    let stage = crate::machines::known_stage(state, &record.cluster).unwrap_or_else(|| "~/.towline".to_owned());
+    let stage = crate::machines::known_stage(state, &record.cluster)
+        .unwrap_or_else(|| "~/.towline".to_owned());
     let folder = format!("{}:{stage}/runs/{}", record.cluster, record.id);
     Ok(Some((folder.clone(), Some(format!("{folder}/code")))))
 }
@@ -50,13 +65,18 @@ pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
         Ok(Some(status)) => status,
         Ok(None) => return,
         Err(error) => {
-            record.freshness = Freshness::Stale { since: record.created, why: format!("when it was last heard of cannot be read: {error}") };
+            record.freshness = Freshness::Stale {
+                since: record.created,
+                why: format!("when it was last heard of cannot be read: {error}"),
+            };
             return;
         }
     };
     let seen = status.seen.unwrap_or(record.created);
     let age = towline_host::clock::now().since(seen);
-    let why = status.trouble.or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
+    let why = status
+        .trouble
+        .or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
     if let Some(why) = why {
         record.freshness = Freshness::Stale { since: seen, why };
     }
@@ -68,20 +88,35 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     if !is_far(history, run)? {
         return Ok(());
     }
-    let cluster = history.run(run)?.map(|record| record.cluster).unwrap_or_default();
-    match ask_cluster(context, &cluster, &|| Request::BringLogs { run: run.clone() }, PATIENCE) {
+    let cluster = history
+        .run(run)?
+        .map(|record| record.cluster)
+        .unwrap_or_default();
+    match ask_cluster(
+        context,
+        &cluster,
+        &|| Request::BringLogs { run: run.clone() },
+        PATIENCE,
+    ) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
-            output::status(&format!("warning: {error}; what follows was brought before"));
+            output::status(&format!(
+                "warning: {error}; what follows was brought before"
+            ));
             Ok(())
         }
         Err(error) => Err(error),
     }
 }
 
-/// Asks something that only the cluster of a run knows. What keeps it from answering is told after a moment; it is not waited for
-/// longer than `limit`.
-pub(crate) fn ask_cluster(context: &Context, cluster: &str, make: &dyn Fn() -> Request, limit: Duration) -> Result<Reply> {
+/// Asks something that only the cluster of a run knows. What keeps it from answering is told after
+/// a moment; it is not waited for longer than `limit`.
+pub(crate) fn ask_cluster(
+    context: &Context,
+    cluster: &str,
+    make: &dyn Fn() -> Request,
+    limit: Duration,
+) -> Result<Reply> {
     let state = context.state()?;
     let begun = towline_host::clock::now();
     let line = || match trouble(state, cluster, begun) {
@@ -90,58 +125,106 @@ pub(crate) fn ask_cluster(context: &Context, cluster: &str, make: &dyn Fn() -> R
     };
     let answer = crate::waiting::told(line, || client::ask_within(state, make, limit));
     answer.map_err(|error| match trouble(state, cluster, begun) {
-        Some(why) if error.kind() == ErrorKind::Unreachable => error.while_doing(format!("`{cluster}` does not answer: {why}")),
+        Some(why) if error.kind() == ErrorKind::Unreachable => {
+            error.while_doing(format!("`{cluster}` does not answer: {why}"))
+        }
         _ => error,
     })
 }
 
 /// What has kept a cluster from answering since then.
 fn trouble(state: &StateFolder, cluster: &str, since: Moment) -> Option<String> {
-    let status = ClusterStatus::read(&state.cluster(cluster, "status")).ok().flatten()?;
-    status.trouble.filter(|_| status.at.is_some_and(|at| at >= since))
+    let status = ClusterStatus::read(&state.cluster(cluster, "status"))
+        .ok()
+        .flatten()?;
+    status
+        .trouble
+        .filter(|_| status.at.is_some_and(|at| at >= since))
 }
 
-/// Has a run's cluster asked now. Where it does not answer, what is known stays as old as it is, which every verb says.
+/// Has a run's cluster asked now. Where it does not answer, what is known stays as old as it is,
+/// which every verb says.
 pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
-    match ask_cluster(context, cluster, &|| Request::Refresh { run: run.clone() }, PATIENCE) {
+    match ask_cluster(
+        context,
+        cluster,
+        &|| Request::Refresh { run: run.clone() },
+        PATIENCE,
+    ) {
         Err(error) if error.kind() != ErrorKind::Unreachable => Err(error),
         _ => Ok(()),
     }
 }
 
-/// What the platform wrote of a run that failed before any rank printed something. What cannot be asked now is one thing less to tell.
+/// What the platform wrote of a run that failed before any rank printed something. What cannot be
+/// asked now is one thing less to tell.
 pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecord) -> Vec<String> {
     let has_failed = record.state.phase == Phase::Ended(Outcome::Failed);
     let is_far = is_far(history, &record.id).unwrap_or(false);
-    let is_written = |log: &crate::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
-    let has_log = |state: &StateFolder| crate::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written));
+    let is_written =
+        |log: &crate::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
+    let has_log = |state: &StateFolder| {
+        crate::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written))
+    };
     if !has_failed || !is_far || context.state().is_ok_and(has_log) {
         return Vec::new();
     }
-    let Ok(cluster) = context.cluster(&record.cluster) else { return Vec::new() };
-    let Some((backend, _)) = cluster.far() else { return Vec::new() };
-    let words = crate::machines::connect(backend).and_then(|()| backend.last_words(&FarRun::known(&record.id, &record.state)));
+    let Ok(cluster) = context.cluster(&record.cluster) else {
+        return Vec::new();
+    };
+    let Some((backend, _)) = cluster.far() else {
+        return Vec::new();
+    };
+    let words = crate::machines::connect(backend)
+        .and_then(|()| backend.last_words(&FarRun::known(&record.id, &record.state)));
     words.unwrap_or_default()
 }
 
-/// Waits until the cluster has said yes or no to a submission. One that does not answer is not waited for: what is written down is
-/// sent when it does.
-pub(crate) fn carried_over(context: &Context, cluster: &str, run: &RunId, submitted: Moment) -> Result<()> {
-    let decided = |state: &RunState| !matches!(state.phase, Phase::Drafted | Phase::Staging | Phase::Submitting);
-    let mut wait = Wait { cluster, begun: Instant::now(), submitted, troubled: None, said: String::new() };
+/// Waits until the cluster has said yes or no to a submission. One that does not answer is not
+/// waited for: what is written down is sent when it does.
+pub(crate) fn carried_over(
+    context: &Context,
+    cluster: &str,
+    run: &RunId,
+    submitted: Moment,
+) -> Result<()> {
+    let decided = |state: &RunState| {
+        !matches!(
+            state.phase,
+            Phase::Drafted | Phase::Staging | Phase::Submitting
+        )
+    };
+    let mut wait = Wait {
+        cluster,
+        begun: Instant::now(),
+        submitted,
+        troubled: None,
+        said: String::new(),
+    };
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![run.clone()], logs: false })?;
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch {
+            runs: vec![run.clone()],
+            logs: false,
+        })?;
         let mut next = Heard::Reply(Box::new(first));
         loop {
             match next {
                 Heard::Reply(reply) => match *reply {
-                    Reply::State { state, .. } | Reply::Event { state, .. } if decided(&state) => return judged(&state),
+                    Reply::State { state, .. } | Reply::Event { state, .. } if decided(&state) => {
+                        return judged(&state);
+                    }
                     _ => {}
                 },
                 Heard::NotYet => {
                     if let Some(why) = wait.has_no_end(context.state()?) {
-                        let lines = why.hints.iter().fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
-                        output::status(&format!("warning: `{cluster}` does not answer: {lines}\n  {run} is written down and will be sent when it does"));
+                        let lines = why
+                            .hints
+                            .iter()
+                            .fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
+                        output::status(&format!(
+                            "warning: `{cluster}` does not answer: {lines}\n  {run} is written \
+                                down and will be sent when it does"
+                        ));
                         return Ok(());
                     }
                 }
@@ -171,8 +254,13 @@ struct Why {
 impl Wait<'_> {
     /// Tells what is waited for; why it is not waited for any longer, when it is time.
     fn has_no_end(&mut self, state: &StateFolder) -> Option<Why> {
-        let status = ClusterStatus::read(&state.cluster(self.cluster, "status")).ok().flatten().unwrap_or_default();
-        let why = status.trouble.filter(|_| status.at.is_some_and(|at| at >= self.submitted));
+        let status = ClusterStatus::read(&state.cluster(self.cluster, "status"))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let why = status
+            .trouble
+            .filter(|_| status.at.is_some_and(|at| at >= self.submitted));
         let Some(text) = why else {
             self.troubled = None;
             if self.said.is_empty() && self.begun.elapsed() > crate::waiting::SOON {
@@ -181,7 +269,10 @@ impl Wait<'_> {
             return None;
         };
         if self.troubled.get_or_insert_with(Instant::now).elapsed() >= ANSWERS {
-            return Some(Why { text, hints: status.hints });
+            return Some(Why {
+                text,
+                hints: status.hints,
+            });
         }
         self.say(format!("waiting for `{}`: {text}", self.cluster));
         None
@@ -197,20 +288,39 @@ impl Wait<'_> {
 }
 
 fn judged(state: &RunState) -> Result<()> {
-    let rejected = state.ending.as_ref().filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
-    let Some(ending) = rejected else { return Ok(()) };
+    let rejected = state
+        .ending
+        .as_ref()
+        .filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
+    let Some(ending) = rejected else {
+        return Ok(());
+    };
     // The class of the error came with it.
-    let class = [ErrorKind::Config, ErrorKind::NotFound].into_iter().find(|kind| ending.exit_code == Some(kind.exit_code().into()));
-    let error = Error::new(class.unwrap_or(ErrorKind::Refused), ending.detail_without_hints().to_owned());
+    let class = [ErrorKind::Config, ErrorKind::NotFound]
+        .into_iter()
+        .find(|kind| ending.exit_code == Some(kind.exit_code().into()));
+    let error = Error::new(
+        class.unwrap_or(ErrorKind::Refused),
+        ending.detail_without_hints().to_owned(),
+    );
     Err(ending.hints().fold(error, Error::hint))
 }
 
 /// Brings files of a run's folder from its cluster: below where it started, else below its code,
 /// else below the folder itself.
-pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn get(
+    context: &Context,
+    record: &RunRecord,
+    workdir: &Path,
+    paths: &[PathBuf],
+    to: &Path,
+) -> Result<Vec<PathBuf>> {
     let cluster = context.cluster(&record.cluster)?;
     let Some((backend, _)) = cluster.far() else {
-        return Err(Error::refused(format!("cluster `{}` is not what it was", record.cluster)));
+        return Err(Error::refused(format!(
+            "cluster `{}` is not what it was",
+            record.cluster
+        )));
     };
     let run = FarRun::known(&record.id, &record.state);
     crate::machines::connect(backend)?;
@@ -218,7 +328,12 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
     // All are found before any is brought.
     let mut found = Vec::new();
     for path in paths {
-        let text = |whole: &Path| whole.to_str().map(str::to_owned).ok_or_else(|| Error::refused("names that are not UTF-8 cannot be brought"));
+        let text = |whole: &Path| {
+            whole
+                .to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| Error::refused("names that are not UTF-8 cannot be brought"))
+        };
         let mut listed = None;
         for root in &roots {
             let place = text(&root.join(path))?;
@@ -229,8 +344,11 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
             }
         }
         let listed = listed.ok_or_else(|| {
-            let kept = matches!(cluster, AnyCluster::Azure(_))
-                .then(|| "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) and what its `io` wrote outlive the nodes".to_owned());
+            let kept = matches!(cluster, AnyCluster::Azure(_)).then(|| {
+                "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) \
+                    and what its `io` wrote outlive the nodes"
+                    .to_owned()
+            });
             Error::not_found(format!("the run has no {}", path.display())).maybe_hint(kept)
         })?;
         found.push((path, listed));
@@ -239,9 +357,20 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
     for (path, (place, entries)) in found {
         for entry in entries {
             // Without its dots: `x/.` cannot be made before `x`.
-            let below: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-            let target = if entry.path.is_empty() { to.join(below) } else { to.join(below).join(&entry.path) };
-            let source = if entry.path.is_empty() { place.clone() } else { format!("{place}/{}", entry.path) };
+            let below: PathBuf = path
+                .components()
+                .filter(|part| matches!(part, Component::Normal(_)))
+                .collect();
+            let target = if entry.path.is_empty() {
+                to.join(below)
+            } else {
+                to.join(below).join(&entry.path)
+            };
+            let source = if entry.path.is_empty() {
+                place.clone()
+            } else {
+                format!("{place}/{}", entry.path)
+            };
             check_inside(to, &target)?;
             bring(backend, &run, &source, &entry, &target)?;
             if !entry.is_folder && entry.link.is_none() {
@@ -252,8 +381,16 @@ pub(crate) fn get(context: &Context, record: &RunRecord, workdir: &Path, paths: 
     Ok(copied)
 }
 
-fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, target: &Path) -> Result<()> {
-    let failed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+fn bring(
+    backend: &dyn FarCluster,
+    run: &FarRun,
+    source: &str,
+    entry: &Listed,
+    target: &Path,
+) -> Result<()> {
+    let failed = |error| {
+        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
+    };
     if entry.is_folder {
         return std::fs::create_dir_all(target).map_err(failed);
     }
@@ -278,31 +415,51 @@ fn bring(backend: &dyn FarCluster, run: &FarRun, source: &str, entry: &Listed, t
             file.write_all(&bytes).map_err(failed)?;
             offset += bytes.len() as u64;
         }
-        file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777)).map_err(failed)
+        file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777))
+            .map_err(failed)
     })
 }
 
-/// Nothing is written through a link that leads out of the folder where everything goes: an earlier copy of what a job made
-/// may have left one there.
+/// Nothing is written through a link that leads out of the folder where everything goes: an earlier
+/// copy of what a job made may have left one there.
 pub(crate) fn check_inside(within: &Path, target: &Path) -> Result<()> {
     // Where nothing is yet there is no link either.
-    let (Ok(root), Some(parent)) = (within.canonicalize(), target.parent()) else { return Ok(()) };
-    let Some(nearest) = parent.ancestors().find(|folder| folder.symlink_metadata().is_ok()) else { return Ok(()) };
-    if nearest.canonicalize().is_ok_and(|real| real.starts_with(&root) || root.starts_with(&real)) {
+    let (Ok(root), Some(parent)) = (within.canonicalize(), target.parent()) else {
+        return Ok(());
+    };
+    let Some(nearest) = parent
+        .ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok())
+    else {
+        return Ok(());
+    };
+    if nearest
+        .canonicalize()
+        .is_ok_and(|real| real.starts_with(&root) || root.starts_with(&real))
+    {
         return Ok(());
     }
-    let error = Error::refused(format!("{} is a link that leads out of {}: nothing is written through it", nearest.display(), within.display()));
+    let error = Error::refused(format!(
+        "{} is a link that leads out of {}: nothing is written through it",
+        nearest.display(),
+        within.display()
+    ));
     Err(error.hint("remove it, or choose another folder with --to"))
 }
 
-/// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut short leaves nothing.
+/// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut
+/// short leaves nothing.
 pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     let part = target.with_file_name(name);
-    let renamed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
-    make(&part).and_then(|()| std::fs::rename(&part, target).map_err(renamed)).inspect_err(|_| {
-        let _ = std::fs::remove_file(&part);
-    })
+    let renamed = |error| {
+        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
+    };
+    make(&part)
+        .and_then(|()| std::fs::rename(&part, target).map_err(renamed))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&part);
+        })
 }

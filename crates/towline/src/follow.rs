@@ -51,7 +51,11 @@ pub(crate) enum Followed {
 }
 
 pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<Followed> {
-    let interrupts = if view.follow { Some(interrupts()?) } else { None };
+    let interrupts = if view.follow {
+        Some(interrupts()?)
+    } else {
+        None
+    };
     let mut follower = Follower {
         context,
         view,
@@ -59,13 +63,21 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         attempt: view.attempt.max(1),
         offsets: HashMap::new(),
         partial: BTreeMap::new(),
-        draws_over: view.follow && view.sources.len() > 1 && view.grep.is_none() && !context.json && output::stdout_knows_escapes(),
+        draws_over: view.follow
+            && view.sources.len() > 1
+            && view.grep.is_none()
+            && !context.json
+            && output::stdout_knows_escapes(),
         watch: None,
         told: false,
         begun: Instant::now(),
         trouble: Trouble::default(),
     };
-    let mut daemon = if view.follow && !follower.state.phase.is_ended() { Some(follower.connect()?) } else { None };
+    let mut daemon = if view.follow && !follower.state.phase.is_ended() {
+        Some(follower.connect()?)
+    } else {
+        None
+    };
     loop {
         if let Some(conversation) = &mut daemon
             && !follower.hear(conversation)?
@@ -79,7 +91,8 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         follower.drain()?;
         if over {
             follower.flush_partial_lines()?;
-            let last = follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
+            let last =
+                follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
             if last || view.one_attempt {
                 return Ok(Followed::Ended(follower.state));
             }
@@ -121,7 +134,8 @@ struct Follower<'a> {
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
     partial: BTreeMap<LogSource, Lines>,
-    /// Several logs are watched on a terminal: progress bars are shown as they are drawn, one over the other.
+    /// Several logs are watched on a terminal: progress bars are shown as they are drawn, one over
+    /// the other.
     draws_over: bool,
     watch: Option<OwnedFd>,
     /// The user knows that it waits.
@@ -133,7 +147,8 @@ struct Follower<'a> {
 /// How often somebody who waits is told that the daemon is in trouble.
 const TROUBLE_EVERY: Duration = Duration::from_secs(2);
 
-/// What keeps the daemon from writing down what happens. Whoever waits for it is told once, and told when it is over.
+/// What keeps the daemon from writing down what happens. Whoever waits for it is told once, and
+/// told when it is over.
 #[derive(Debug)]
 struct Trouble {
     looked: Instant,
@@ -142,7 +157,10 @@ struct Trouble {
 
 impl Default for Trouble {
     fn default() -> Self {
-        Self { looked: Instant::now(), told: None }
+        Self {
+            looked: Instant::now(),
+            told: None,
+        }
     }
 }
 
@@ -153,7 +171,9 @@ impl Trouble {
         }
         self.looked = Instant::now();
         let Ok(state) = context.state() else { return };
-        let Ok(Some(status)) = client::status(state) else { return };
+        let Ok(Some(status)) = client::status(state) else {
+            return;
+        };
         if status.trouble != self.told {
             match &status.trouble {
                 Some(why) => output::status(&format!("waiting: {why}")),
@@ -182,15 +202,22 @@ struct LogLine<'a> {
 impl Follower<'_> {
     fn connect(&mut self) -> Result<Conversation> {
         let run = self.view.run.clone();
-        let watch = || Request::Watch { runs: vec![run.clone()], logs: true };
-        let (first, conversation) = client::ask_until(self.context.state()?, &watch, None, &mut || self.trouble.look(self.context))?;
+        let watch = || Request::Watch {
+            runs: vec![run.clone()],
+            logs: true,
+        };
+        let (first, conversation) =
+            client::ask_until(self.context.state()?, &watch, None, &mut || {
+                self.trouble.look(self.context)
+            })?;
         self.note(first);
         Ok(conversation)
     }
 
     /// Takes in what the daemon has said. `false` when it hung up before the run's end.
     fn hear(&mut self, conversation: &mut Conversation) -> Result<bool> {
-        let lost = |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
+        let lost =
+            |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
         loop {
             match conversation.waiting().map_err(lost)? {
                 Some(reply) => self.note(reply),
@@ -198,9 +225,14 @@ impl Follower<'_> {
                 None => {}
             }
             let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
-            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let none = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
             if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
-                conversation.check().map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
+                conversation
+                    .check()
+                    .map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
                 while let Some(reply) = conversation.waiting().map_err(lost)? {
                     self.note(reply);
                 }
@@ -215,10 +247,17 @@ impl Follower<'_> {
     fn note(&mut self, reply: Reply) {
         match reply {
             Reply::State { state, .. } | Reply::Event { state, .. } => {
-                if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
-                    let until = state.held_until.map(crate::local_time::shown).unwrap_or_default();
+                if self.view.narrate
+                    && state.held_until.is_some()
+                    && self.state.held_until.is_none()
+                {
+                    let until = state
+                        .held_until
+                        .map(crate::local_time::shown)
+                        .unwrap_or_default();
                     output::status(&format!(
-                        "a rank failed; the nodes are kept for you until {until}: tow ssh {0}    let them go: tow abort {0}",
+                        "a rank failed; the nodes are kept for you until {until}: tow ssh \
+                            {0}    let them go: tow abort {0}",
                         self.view.run.short()
                     ));
                 }
@@ -230,45 +269,78 @@ impl Follower<'_> {
 
     /// Whether nothing will be written to the current attempt's logs any more.
     fn attempt_is_over(&self) -> bool {
-        self.state.phase.is_ended() || self.state.attempt > self.attempt || (self.state.attempt == self.attempt && self.state.runner.is_none())
+        self.state.phase.is_ended()
+            || self.state.attempt > self.attempt
+            || (self.state.attempt == self.attempt && self.state.runner.is_none())
     }
 
     /// On a terminal, silence for longer than a blink is explained.
     fn tell_that_it_waits(&mut self) {
-        let waits = self.state.phase == towline_core::state::Phase::Queued && self.state.runner.is_none();
-        if self.told || !waits || !self.view.narrate || self.begun.elapsed() < Duration::from_millis(300) || !std::io::stderr().is_terminal() {
+        let waits =
+            self.state.phase == towline_core::state::Phase::Queued && self.state.runner.is_none();
+        if self.told
+            || !waits
+            || !self.view.narrate
+            || self.begun.elapsed() < Duration::from_millis(300)
+            || !std::io::stderr().is_terminal()
+        {
             return;
         }
         self.told = true;
-        output::hint(&format!("{} is queued; what it waits for: tow why {}", self.view.run, self.view.run.short()));
+        output::hint(&format!(
+            "{} is queued; what it waits for: tow why {}",
+            self.view.run,
+            self.view.run.short()
+        ));
     }
 
     fn watch_folder(&mut self) {
         if self.watch.is_some() || !self.view.follow {
             return;
         }
-        let Ok(state) = self.context.state() else { return };
+        let Ok(state) = self.context.state() else {
+            return;
+        };
         let folder = state.run(&self.view.run);
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
-        self.watch = watch.filter(|watch| inotify::add_watch(watch, &folder, inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE).is_ok());
+        let watch =
+            inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        self.watch = watch.filter(|watch| {
+            inotify::add_watch(
+                watch,
+                &folder,
+                inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE,
+            )
+            .is_ok()
+        });
     }
 
     /// Shows everything that is there.
     fn drain(&mut self) -> Result<()> {
         for source in self.view.sources.clone() {
             loop {
-                let offset = self.offsets.get(&(self.attempt, source)).copied().unwrap_or(0);
-                let cursor = Cursor { attempt: self.attempt, source, offset };
+                let offset = self
+                    .offsets
+                    .get(&(self.attempt, source))
+                    .copied()
+                    .unwrap_or(0);
+                let cursor = Cursor {
+                    attempt: self.attempt,
+                    source,
+                    offset,
+                };
                 let chunk = read_log(self.context.state()?, &self.view.run, &cursor, CHUNK)?;
                 if let Some(length) = chunk.truncated_to {
-                    output::status(&format!("the job cut this log from {offset} to {length} bytes; going on from there"));
+                    output::status(&format!(
+                        "the job cut this log from {offset} to {length} bytes; going on from there"
+                    ));
                     self.offsets.insert((self.attempt, source), length);
                     continue;
                 }
                 if chunk.bytes.is_empty() {
                     break;
                 }
-                self.offsets.insert((self.attempt, source), offset + chunk.bytes.len() as u64);
+                self.offsets
+                    .insert((self.attempt, source), offset + chunk.bytes.len() as u64);
                 self.show(source, &chunk.bytes)?;
             }
         }
@@ -280,15 +352,25 @@ impl Follower<'_> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
         }
-        let mut lines = self.partial.remove(&source).unwrap_or_else(|| Lines::new(self.draws_over));
+        let mut lines = self
+            .partial
+            .remove(&source)
+            .unwrap_or_else(|| Lines::new(self.draws_over));
         let mut shown = Vec::with_capacity(bytes.len());
-        lines.feed(bytes, |body, end| self.line(source, body, Some(end), &mut shown));
+        lines.feed(bytes, |body, end| {
+            self.line(source, body, Some(end), &mut shown)
+        });
         self.partial.insert(source, lines);
         output::data(&shown)
     }
 
     fn line(&self, source: LogSource, body: &[u8], end: Option<End>, shown: &mut Vec<u8>) {
-        if self.view.grep.as_ref().is_some_and(|pattern| !pattern.is_match(body)) {
+        if self
+            .view
+            .grep
+            .as_ref()
+            .is_some_and(|pattern| !pattern.is_match(body))
+        {
             return;
         }
         if self.context.json {
@@ -297,7 +379,14 @@ impl Follower<'_> {
                 LogSource::SetUp(node) => (None, Some(node)),
             };
             let continues = end == Some(End::Cut);
-            let value = LogLine { run: &self.view.run, attempt: self.attempt, rank, set_up_node, line: String::from_utf8_lossy(body), continues };
+            let value = LogLine {
+                run: &self.view.run,
+                attempt: self.attempt,
+                rank,
+                set_up_node,
+                line: String::from_utf8_lossy(body),
+                continues,
+            };
             let _ = serde_json::to_writer(&mut *shown, &value);
             shown.push(b'\n');
             return;
@@ -313,7 +402,11 @@ impl Follower<'_> {
             // What a longer progress bar left to the right of it.
             shown.extend_from_slice(b"\x1b[K");
         }
-        shown.push(if end == Some(End::Return) { b'\r' } else { b'\n' });
+        shown.push(if end == Some(End::Return) {
+            b'\r'
+        } else {
+            b'\n'
+        });
     }
 
     fn flush_partial_lines(&mut self) -> Result<()> {
@@ -335,7 +428,10 @@ impl Follower<'_> {
             descriptors.push(PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
         }
         if let Some(conversation) = daemon {
-            descriptors.push(PollFd::from_borrowed_fd(conversation.stream().as_fd(), PollFlags::IN));
+            descriptors.push(PollFd::from_borrowed_fd(
+                conversation.stream().as_fd(),
+                PollFlags::IN,
+            ));
         }
         if let Some(watch) = &self.watch {
             descriptors.push(PollFd::new(watch, PollFlags::IN));
@@ -346,10 +442,15 @@ impl Follower<'_> {
             (true, ..) | (_, true, true) => 1000,
             _ => 10,
         };
-        let timeout = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
+        let timeout = Timespec {
+            tv_sec: millis / 1000,
+            tv_nsec: millis % 1000 * 1_000_000,
+        };
         match poll(&mut descriptors, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(Error::bug("waiting failed").source_error(std::io::Error::from(error))),
+            Err(error) => {
+                return Err(Error::bug("waiting failed").source_error(std::io::Error::from(error)));
+            }
         }
         let interrupted = interrupts.is_some() && !descriptors[0].revents().is_empty();
         drop(descriptors);
@@ -362,17 +463,30 @@ impl Follower<'_> {
 }
 
 /// Waits until every run has ended; the states in the order asked for.
-pub(crate) fn wait_for(context: &Context, runs: &[RunId], timeout: Option<Duration>) -> Result<Vec<RunState>> {
+pub(crate) fn wait_for(
+    context: &Context,
+    runs: &[RunId],
+    timeout: Option<Duration>,
+) -> Result<Vec<RunState>> {
     wait_while(context, runs, timeout, None, |_, _| Ok(()))
 }
 
 /// The same of runs that were asked to end: one that will not is an error.
 pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
     let check = |run: &RunId, state: &RunState| match &state.cancel_refused {
-        Some(why) if !state.cancel_requested && !state.phase.is_ended() => Err(Error::refused(format!("{run} goes on: {why}"))),
+        Some(why) if !state.cancel_requested && !state.phase.is_ended() => {
+            Err(Error::refused(format!("{run} goes on: {why}")))
+        }
         _ => Ok(()),
     };
-    wait_while(context, runs, None, Some(Instant::now() + EXPLAINED_AFTER), check).map(drop)
+    wait_while(
+        context,
+        runs,
+        None,
+        Some(Instant::now() + EXPLAINED_AFTER),
+        check,
+    )
+    .map(drop)
 }
 
 /// How long somebody waits for runs that are to end before they hear what it is that takes so long.
@@ -380,18 +494,38 @@ const EXPLAINED_AFTER: Duration = Duration::from_secs(3);
 
 /// Says once what is waited for.
 fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
-    let alive: Vec<&RunId> = runs.iter().filter(|run| states.get(*run).is_none_or(|state| !state.phase.is_ended())).collect();
+    let alive: Vec<&RunId> = runs
+        .iter()
+        .filter(|run| states.get(*run).is_none_or(|state| !state.phase.is_ended()))
+        .collect();
     if let Some(first) = alive.first() {
-        let more = if alive.len() > 1 { format!(" and {} more", alive.len() - 1) } else { String::new() };
-        output::status(&format!("waiting for {first}{more} to end: after SIGTERM a run has its grace, and then it is killed"));
+        let more = if alive.len() > 1 {
+            format!(" and {} more", alive.len() - 1)
+        } else {
+            String::new()
+        };
+        output::status(&format!(
+            "waiting for {first}{more} to end: after SIGTERM a run has its grace, and then it is \
+                killed"
+        ));
     }
 }
 
 /// The states of runs that have all ended: the history knows, and nobody else need be asked.
 fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<Vec<RunState>>> {
-    let Some(history) = context.maybe_history()? else { return Ok(None) };
-    let records = runs.iter().map(|run| history.run(run)).collect::<Result<Option<Vec<_>>>>()?;
-    let states = records.map(|records| records.into_iter().map(|record| record.state).collect::<Vec<_>>());
+    let Some(history) = context.maybe_history()? else {
+        return Ok(None);
+    };
+    let records = runs
+        .iter()
+        .map(|run| history.run(run))
+        .collect::<Result<Option<Vec<_>>>>()?;
+    let states = records.map(|records| {
+        records
+            .into_iter()
+            .map(|record| record.state)
+            .collect::<Vec<_>>()
+    });
     Ok(states.filter(|states| states.iter().all(|state| state.phase.is_ended())))
 }
 
@@ -409,21 +543,39 @@ fn wait_while(
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut states: HashMap<RunId, RunState> = HashMap::new();
     let mut trouble = Trouble::default();
-    let late = || Error::new(ErrorKind::Timeout, "the runs have not ended in time").hint("they go on; `tow ps` shows them");
+    let late = || {
+        Error::new(ErrorKind::Timeout, "the runs have not ended in time")
+            .hint("they go on; `tow ps` shows them")
+    };
     loop {
-        let watch = || Request::Watch { runs: runs.to_vec(), logs: false };
-        let (first, mut conversation) = match client::ask_until(context.state()?, &watch, deadline, &mut || trouble.look(context)) {
-            Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
-            answer => answer?,
+        let watch = || Request::Watch {
+            runs: runs.to_vec(),
+            logs: false,
         };
+        let (first, mut conversation) =
+            match client::ask_until(context.state()?, &watch, deadline, &mut || {
+                trouble.look(context)
+            }) {
+                Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
+                answer => answer?,
+            };
         let mut next = Some(first);
         while let Some(reply) = next {
             match reply {
-                Reply::State { run, state } | Reply::Event { recorded: Recorded { run, .. }, state } => {
+                Reply::State { run, state }
+                | Reply::Event {
+                    recorded: Recorded { run, .. },
+                    state,
+                } => {
                     check(&run, &state)?;
                     states.insert(run, state);
                 }
-                Reply::WatchEnded => return Ok(runs.iter().map(|run| states.get(run).cloned().unwrap_or_default()).collect()),
+                Reply::WatchEnded => {
+                    return Ok(runs
+                        .iter()
+                        .map(|run| states.get(run).cloned().unwrap_or_default())
+                        .collect());
+                }
                 _ => {}
             }
             let now = Instant::now();
@@ -432,11 +584,16 @@ fn wait_while(
                 explain_at = None;
                 explain(runs, &states);
             }
-            let wake = [deadline, explain_at, Some(now + TROUBLE_EVERY)].into_iter().flatten().min();
+            let wake = [deadline, explain_at, Some(now + TROUBLE_EVERY)]
+                .into_iter()
+                .flatten()
+                .min();
             next = match conversation.hear(wake)? {
                 Heard::Reply(reply) => Some(*reply),
                 Heard::HungUp => None,
-                Heard::NotYet if deadline.is_some_and(|deadline| deadline <= Instant::now()) => return Err(late()),
+                Heard::NotYet if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                    return Err(late());
+                }
                 Heard::NotYet => Some(Reply::Stopping),
             };
         }

@@ -13,12 +13,19 @@ use towline_runner::journal;
 use towline_wire::layout::StateFolder;
 
 /// Brings records of active runs up to date.
-pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRecord]) -> Result<()> {
+pub(crate) fn freshen(
+    context: &Context,
+    history: &History,
+    records: &mut [RunRecord],
+) -> Result<()> {
     if records.iter().all(|record| record.state.phase.is_ended()) {
         return Ok(());
     }
     let state = context.state()?;
-    for record in records.iter_mut().filter(|record| !record.state.phase.is_ended()) {
+    for record in records
+        .iter_mut()
+        .filter(|record| !record.state.phase.is_ended())
+    {
         if record.cluster != "local" && crate::far::is_far(history, &record.id)? {
             crate::far::freshness(state, record);
         } else {
@@ -32,13 +39,23 @@ pub(crate) fn freshen(context: &Context, history: &History, records: &mut [RunRe
 }
 
 fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -> Result<()> {
-    let Some(runner) = record.state.runner.clone() else { return Ok(()) };
+    let Some(runner) = record.state.runner.clone() else {
+        return Ok(());
+    };
     let path = state.runner_journal(&runner);
-    let (alive, records) = match towline_host::lock::is_held(&path).and_then(|alive| Ok((alive, journal::read_end(&path)?))) {
+    let (alive, records) = match towline_host::lock::is_held(&path)
+        .and_then(|alive| Ok((alive, journal::read_end(&path)?)))
+    {
         Ok(seen) => seen,
         Err(error) => {
-            let why = format!("the journal of its runner, {}, cannot be read: {error}", path.display());
-            record.freshness = Freshness::Stale { since: record.started.unwrap_or(record.created), why };
+            let why = format!(
+                "the journal of its runner, {}, cannot be read: {error}",
+                path.display()
+            );
+            record.freshness = Freshness::Stale {
+                since: record.started.unwrap_or(record.created),
+                why,
+            };
             return Ok(());
         }
     };
@@ -51,14 +68,31 @@ fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -
     let Some((at, ending)) = trace.end else {
         if !alive {
             let since = trace.started.or(trace.claimed).unwrap_or(record.created);
-            record.freshness = Freshness::Stale { since, why: "its runner is gone".into() };
+            record.freshness = Freshness::Stale {
+                since,
+                why: "its runner is gone".into(),
+            };
         }
         return Ok(());
     };
     // The same rule as the daemon's: an attempt that another follows is not the end of the run.
-    let policy = history.submission_of(&record.id)?.and_then(|submission| submission.plan.resolved.retry);
-    match after(policy.as_ref(), &ending, record.state.counted_starts, record.state.cancel_requested) {
-        Next::Requeue { counted } => step(record, &RunEvent::AttemptEnded { attempt, ending, counted }),
+    let policy = history
+        .submission_of(&record.id)?
+        .and_then(|submission| submission.plan.resolved.retry);
+    match after(
+        policy.as_ref(),
+        &ending,
+        record.state.counted_starts,
+        record.state.cancel_requested,
+    ) {
+        Next::Requeue { counted } => step(
+            record,
+            &RunEvent::AttemptEnded {
+                attempt,
+                ending,
+                counted,
+            },
+        ),
         Next::End => {
             step(record, &RunEvent::Ended { attempt, ending });
             record.ended = Some(at);

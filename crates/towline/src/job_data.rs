@@ -34,10 +34,26 @@ pub(crate) fn job_data(context: &Context, job: &Job, is_here: bool) -> Result<Jo
     let mut variables = BTreeSet::new();
     for (name, io) in &job.io {
         check_name(name)?;
-        let store = store(context, &format!("`io.{name}`"), &io.datastore, is_here, &mut data.secrets)?;
-        let plan = IoPlan { name: name.clone(), store, path: clean(&format!("io.{name}.path"), &io.path)?, mode: io.mode, options: io.options.clone() };
+        let store = store(
+            context,
+            &format!("`io.{name}`"),
+            &io.datastore,
+            is_here,
+            &mut data.secrets,
+        )?;
+        let plan = IoPlan {
+            name: name.clone(),
+            store,
+            path: clean(&format!("io.{name}.path"), &io.path)?,
+            mode: io.mode,
+            options: io.options.clone(),
+        };
         if !variables.insert(plan.variable()) {
-            return Err(Error::config(format!("two names under `io` give the same variable {}", plan.variable())).hint("rename one of them"));
+            return Err(Error::config(format!(
+                "two names under `io` give the same variable {}",
+                plan.variable()
+            ))
+            .hint("rename one of them"));
         }
         if is_here {
             check_mount(context, &plan)?;
@@ -45,58 +61,116 @@ pub(crate) fn job_data(context: &Context, job: &Job, is_here: bool) -> Result<Jo
         data.io.push(plan);
     }
     if let Some(copy) = &job.copy {
-        let store = store(context, "`copy`", &copy.datastore, is_here, &mut data.secrets)?;
-        let subdirs = copy.subdirs.iter().map(|subdir| clean("copy.subdirs", subdir)).collect::<Result<_>>()?;
-        data.copy = Some(CopyPlan { store, path: clean("copy.path", &copy.path)?, subdirs });
+        let store = store(
+            context,
+            "`copy`",
+            &copy.datastore,
+            is_here,
+            &mut data.secrets,
+        )?;
+        let subdirs = copy
+            .subdirs
+            .iter()
+            .map(|subdir| clean("copy.subdirs", subdir))
+            .collect::<Result<_>>()?;
+        data.copy = Some(CopyPlan {
+            store,
+            path: clean("copy.path", &copy.path)?,
+            subdirs,
+        });
     }
     Ok(data)
 }
 
 /// The same stores as another run had; only what their credentials lead to is looked up anew.
-pub(crate) fn same_data(context: &Context, io: Vec<IoPlan>, copy: Option<CopyPlan>) -> Result<JobData> {
+pub(crate) fn same_data(
+    context: &Context,
+    io: Vec<IoPlan>,
+    copy: Option<CopyPlan>,
+) -> Result<JobData> {
     let mut secrets = SecretSet::default();
     let variables = context.environment();
     let home = surroundings::home();
     let lookup = Lookup {
-        variable: &|name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
+        variable: &|name| {
+            variables
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone())
+        },
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
         reach: &crate::machines::way,
         notice: &crate::output::warn_once,
     };
-    for store in io.iter().map(|io| &io.store).chain(copy.iter().map(|copy| &copy.store)) {
+    for store in io
+        .iter()
+        .map(|io| &io.store)
+        .chain(copy.iter().map(|copy| &copy.store))
+    {
         for (key, reference) in references(&store.datastore) {
             // One that travelled by value is a file of this machine.
-            let from = reference.strip_prefix("keyring:").filter(|file| is_in_file(file)).unwrap_or(reference);
-            secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{}`", store.name), key, from)?);
+            let from = reference
+                .strip_prefix("keyring:")
+                .filter(|file| is_in_file(file))
+                .unwrap_or(reference);
+            secrets.0.insert(
+                format!("{STORE_SECRET}{reference}"),
+                lookup.secret(&format!("datastore `{}`", store.name), key, from)?,
+            );
         }
     }
     Ok(JobData { io, copy, secrets })
 }
 
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let good = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if good { Ok(()) } else { Err(Error::config(format!("`io.{name}`: a name has letters, digits, `_` and `-`, and begins with a letter"))) }
+    let good = name
+        .chars()
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if good {
+        Ok(())
+    } else {
+        Err(Error::config(format!(
+            "`io.{name}`: a name has letters, digits, `_` and `-`, and begins with a letter"
+        )))
+    }
 }
 
 /// Parts joined by `/`, none of which climbs.
 pub(crate) fn clean(key: &str, path: &str) -> Result<String> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     if parts.contains(&"..") {
-        return Err(Error::config(format!("`{key}`: `{path}` climbs out of its datastore")));
+        return Err(Error::config(format!(
+            "`{key}`: `{path}` climbs out of its datastore"
+        )));
     }
     Ok(parts.join("/"))
 }
 
-pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secrets: &mut SecretSet) -> Result<NamedStore> {
+pub(crate) fn store(
+    context: &Context,
+    at: &str,
+    name: &str,
+    is_here: bool,
+    secrets: &mut SecretSet,
+) -> Result<NamedStore> {
     let config = &context.layers()?.config;
     let Some(datastore) = config.datastores.get(name) else {
         let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
-        let hint = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
-            [] => "write one under `datastores:` in towline.yaml: nas: {kind: folder, path: /mnt/nas}".to_owned(),
-            known => format!("known: {}", known.join(", ")),
-        });
+        let hint =
+            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
+                [] => "write one under `datastores:` in towline.yaml: nas: \
+                {kind: folder, path: /mnt/nas}"
+                    .to_owned(),
+                known => format!("known: {}", known.join(", ")),
+            });
         return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
     };
     let mut datastore = datastore.clone();
@@ -107,7 +181,12 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         map.remove("account_key");
     }
     let variables = context.environment();
-    let variable = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let variable = |name: &str| {
+        variables
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
     if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {
         datastore.endpoint = variable("TOW_AZURE_BLOB_ENDPOINT");
     }
@@ -119,10 +198,20 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         reach: &crate::machines::way,
         notice: &crate::output::warn_once,
     };
-    if let Some(file) = datastore.ssh_config.as_ref().filter(|_| !is_here && datastore.kind == "ssh_folder") {
-        return Err(Error::refused(format!("{at}: datastore `{name}` is reached with `ssh_config: {file}`, a file of this machine that no node has"))
-            .hint("name `host` as the nodes of the cluster reach it, without `ssh_config`; keys and names are then those of your home there")
-            .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
+    if let Some(file) = datastore
+        .ssh_config
+        .as_ref()
+        .filter(|_| !is_here && datastore.kind == "ssh_folder")
+    {
+        return Err(Error::refused(format!(
+            "{at}: datastore `{name}` is reached with `ssh_config: \
+            {file}`, a file of this machine that no node has"
+        ))
+        .hint(
+            "name `host` as the nodes of the cluster reach it, without `ssh_config`; keys \
+                and names are then those of your home there",
+        )
+        .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
     }
     // Opening finds every mistake that can be found without asking the store.
     if is_here || datastore.kind != "folder" {
@@ -132,16 +221,25 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
         bring_files(name, &mut datastore, &lookup, secrets)?;
     }
     for (key, reference) in references(&datastore) {
-        if secrets.0.contains_key(&format!("{STORE_SECRET}{reference}")) {
+        if secrets
+            .0
+            .contains_key(&format!("{STORE_SECRET}{reference}"))
+        {
             continue;
         }
-        secrets.0.insert(format!("{STORE_SECRET}{reference}"), lookup.secret(&format!("datastore `{name}`"), key, reference)?);
+        secrets.0.insert(
+            format!("{STORE_SECRET}{reference}"),
+            lookup.secret(&format!("datastore `{name}`"), key, reference)?,
+        );
     }
     if let (Some(Credential::Map(map)), Some(home)) = (&mut datastore.credential, &home) {
         // Whoever carries the data has no home of ours.
         for value in map.values_mut() {
             for kind in ["file:", "yaml:"] {
-                if let Some(below) = value.strip_prefix(kind).and_then(|path| path.strip_prefix("~/")) {
+                if let Some(below) = value
+                    .strip_prefix(kind)
+                    .and_then(|path| path.strip_prefix("~/"))
+                {
                     *value = format!("{kind}{}", home.join(below).display());
                 }
             }
@@ -154,12 +252,22 @@ pub(crate) fn store(context: &Context, at: &str, name: &str, is_here: bool, secr
     {
         datastore.path = Some(home.join(below).display().to_string());
     }
-    Ok(NamedStore { name: name.to_owned(), datastore })
+    Ok(NamedStore {
+        name: name.to_owned(),
+        datastore,
+    })
 }
 
 /// Credentials in files of this machine travel by value, among the secrets.
-fn bring_files(name: &str, datastore: &mut Datastore, lookup: &Lookup<'_>, secrets: &mut SecretSet) -> Result<()> {
-    let Some(Credential::Map(map)) = &mut datastore.credential else { return Ok(()) };
+fn bring_files(
+    name: &str,
+    datastore: &mut Datastore,
+    lookup: &Lookup<'_>,
+    secrets: &mut SecretSet,
+) -> Result<()> {
+    let Some(Credential::Map(map)) = &mut datastore.credential else {
+        return Ok(());
+    };
     for (key, value) in map.iter_mut().filter(|(_, value)| is_in_file(value)) {
         let secret = lookup.secret(&format!("datastore `{name}`"), key, value)?;
         *value = format!("keyring:{value}");
@@ -175,9 +283,14 @@ fn is_in_file(reference: &str) -> bool {
 
 /// References of a credential that lead somewhere only this process sees.
 fn references(datastore: &Datastore) -> Vec<(&str, &str)> {
-    let Some(Credential::Map(map)) = &datastore.credential else { return Vec::new() };
+    let Some(Credential::Map(map)) = &datastore.credential else {
+        return Vec::new();
+    };
     let is_reference = |value: &str| value.starts_with("env:") || value.starts_with("keyring:");
-    map.iter().filter(|(_, value)| is_reference(value)).map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    map.iter()
+        .filter(|(_, value)| is_reference(value))
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
 }
 
 /// A mount needs a program that mounts; a folder needs none.
@@ -186,12 +299,25 @@ fn check_mount(context: &Context, plan: &IoPlan) -> Result<()> {
     if plan.mode != IoMode::Mount || kind == "folder" {
         return Ok(());
     }
-    let path = context.environment().iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
-    let usable = MOUNTERS.iter().filter(|program| **program != "blobfuse2" || kind == "azure_blob");
-    if usable.clone().any(|program| find_program(program, path).is_some()) {
+    let path = context
+        .environment()
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or("", |(_, path)| path.as_str());
+    let usable = MOUNTERS
+        .iter()
+        .filter(|program| **program != "blobfuse2" || kind == "azure_blob");
+    if usable
+        .clone()
+        .any(|program| find_program(program, path).is_some())
+    {
         return Ok(());
     }
     let names: Vec<&str> = usable.copied().collect();
-    Err(Error::refused(format!("`io.{}` is to be mounted, and no program for it was found: {}", plan.name, names.join(", ")))
-        .hint("install it, or use `mode: read` or `mode: write`"))
+    Err(Error::refused(format!(
+        "`io.{}` is to be mounted, and no program for it was found: {}",
+        plan.name,
+        names.join(", ")
+    ))
+    .hint("install it, or use `mode: read` or `mode: write`"))
 }

@@ -1,16 +1,23 @@
-//! Moments for people: in the time zone of whoever looks, which is said with each. Programs get UTC, in `--json`.
+//! Moments for people: in the time zone of whoever looks, which is said with each. Programs get
+//! UTC, in `--json`.
 
 use chrono::{DateTime, Local, TimeZone};
 use towline_core::time::Moment;
 
 /// `2026-11-16 11:55:57 +0100`
 pub(crate) fn shown(moment: Moment) -> String {
-    DateTime::from_timestamp_millis(moment.0).map_or_else(|| moment.to_string(), |moment| written(&moment.with_timezone(&Local)))
+    DateTime::from_timestamp_millis(moment.0).map_or_else(
+        || moment.to_string(),
+        |moment| written(&moment.with_timezone(&Local)),
+    )
 }
 
 /// The same from how a moment is written in `--json`.
 pub(crate) fn shown_text(text: &str) -> String {
-    DateTime::parse_from_rfc3339(text).map_or_else(|_| text.to_owned(), |moment| written(&moment.with_timezone(&Local)))
+    DateTime::parse_from_rfc3339(text).map_or_else(
+        |_| text.to_owned(),
+        |moment| written(&moment.with_timezone(&Local)),
+    )
 }
 
 fn written<Z: TimeZone>(moment: &DateTime<Z>) -> String
@@ -28,8 +35,14 @@ mod tests {
     fn the_zone_is_said() {
         let zone = chrono::FixedOffset::east_opt(3600).expect("an hour");
         let moment = DateTime::from_timestamp_millis(1_763_189_280_123).expect("a moment");
-        assert_eq!(written(&moment.with_timezone(&zone)), "2025-11-15 07:48:00 +0100");
+        assert_eq!(
+            written(&moment.with_timezone(&zone)),
+            "2025-11-15 07:48:00 +0100"
+        );
         assert_eq!(shown_text("not a moment"), "not a moment");
-        assert_eq!(shown_text(&Moment(1_763_189_280_123).to_string()), shown(Moment(1_763_189_280_123)));
+        assert_eq!(
+            shown_text(&Moment(1_763_189_280_123).to_string()),
+            shown(Moment(1_763_189_280_123))
+        );
     }
 }

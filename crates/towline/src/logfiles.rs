@@ -22,14 +22,30 @@ pub(crate) fn list(state: &StateFolder, run: &RunId) -> Result<Vec<LogFile>> {
     let folder = state.run(run);
     let entries = towline_host::filesystem::entries(&folder);
     let mut files: Vec<LogFile> = entries
-        .map_err(|error| Error::refused(format!("the folder of {run}, {}, cannot be read", folder.display())).source_error(error))?
+        .map_err(|error| {
+            Error::refused(format!(
+                "the folder of {run}, {}, cannot be read",
+                folder.display()
+            ))
+            .source_error(error)
+        })?
         .into_iter()
         .filter_map(|entry| {
             let (attempt, source) = parse_log_name(entry.file_name().to_str()?)?;
-            Some(LogFile { attempt, source, path: entry.path() })
+            Some(LogFile {
+                attempt,
+                source,
+                path: entry.path(),
+            })
         })
         .collect();
-    files.sort_by_key(|file| (file.attempt, matches!(file.source, LogSource::Rank(_)), file.source));
+    files.sort_by_key(|file| {
+        (
+            file.attempt,
+            matches!(file.source, LogSource::Rank(_)),
+            file.source,
+        )
+    });
     Ok(files)
 }
 
@@ -44,7 +60,12 @@ pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&mut file).take(length - start).read_to_end(&mut bytes)?;
         let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-        let breaks: Vec<usize> = body.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
+        let breaks: Vec<usize> = body
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at)
+            .collect();
         if breaks.len() >= lines {
             return Ok(bytes[breaks[breaks.len() - lines] + 1..].to_vec());
         }
@@ -75,18 +96,38 @@ pub(crate) const TAIL: u64 = 256 << 10;
 const LAST_LINES: usize = 5;
 
 /// The end of what was said before any rank began, where that is what failed.
-pub(crate) fn before_it_began(state: &StateFolder, run: &RunId, attempt: u32, ending: &Ending) -> Vec<String> {
-    if !matches!(ending.cause, Some(Cause::SetUp | Cause::Data | Cause::ImagePull)) {
+pub(crate) fn before_it_began(
+    state: &StateFolder,
+    run: &RunId,
+    attempt: u32,
+    ending: &Ending,
+) -> Vec<String> {
+    if !matches!(
+        ending.cause,
+        Some(Cause::SetUp | Cause::Data | Cause::ImagePull)
+    ) {
         return Vec::new();
     }
     let detail = ending.detail.as_deref().unwrap_or_default();
-    let failed = detail.split_once("node ").and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
+    let failed = detail.split_once("node ").and_then(|(_, rest)| {
+        rest.split(|c: char| !c.is_ascii_digit())
+            .next()?
+            .parse()
+            .ok()
+    });
     // The ending itself is told in any case.
-    let logs = list(state, run).unwrap_or_default().into_iter().filter(|log| log.attempt == attempt);
-    let mut nodes: Vec<LogFile> = logs.filter(|log| matches!(log.source, LogSource::SetUp(_))).collect();
+    let logs = list(state, run)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|log| log.attempt == attempt);
+    let mut nodes: Vec<LogFile> = logs
+        .filter(|log| matches!(log.source, LogSource::SetUp(_)))
+        .collect();
     // The node that failed, where that is known; else the first that said something.
     nodes.sort_by_key(|log| failed.is_some_and(|node| log.source != LogSource::SetUp(node)));
-    let said = |log: &LogFile| Some(last_lines(&tail_bytes(&log.path, TAIL), LAST_LINES)).filter(|lines| !lines.is_empty());
+    let said = |log: &LogFile| {
+        Some(last_lines(&tail_bytes(&log.path, TAIL), LAST_LINES)).filter(|lines| !lines.is_empty())
+    };
     nodes.iter().find_map(said).unwrap_or_default()
 }
 
@@ -94,13 +135,20 @@ pub(crate) fn before_it_began(state: &StateFolder, run: &RunId, attempt: u32, en
 /// is longer than its log (the job truncated it) is made anew, and that is told.
 pub(crate) fn copy_new_bytes(log: &LogFile, to: &Path) -> Result<(PathBuf, bool)> {
     let target = to.join(log_name(log.attempt, log.source));
-    let failed = |error| Error::refused(format!("{} cannot be written", target.display())).source_error(error);
+    let failed = |error| {
+        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
+    };
     let have = fs::metadata(&target).map_or(0, |metadata| metadata.len());
     let mut from = File::open(&log.path).map_err(failed)?;
     let length = from.metadata().map_err(failed)?.len();
     let truncated = length < have;
     let start = if truncated { 0 } else { have };
-    let mut copy = File::options().create(true).write(true).truncate(truncated).open(&target).map_err(failed)?;
+    let mut copy = File::options()
+        .create(true)
+        .write(true)
+        .truncate(truncated)
+        .open(&target)
+        .map_err(failed)?;
     copy.seek(SeekFrom::Start(start)).map_err(failed)?;
     from.seek(SeekFrom::Start(start)).map_err(failed)?;
     io::copy(&mut from, &mut copy).map_err(failed)?;

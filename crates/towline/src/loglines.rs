@@ -1,4 +1,5 @@
-//! Cutting a log into lines as its bytes come, in bounded memory and in time that grows with the bytes alone.
+//! Cutting a log into lines as its bytes come, in bounded memory and in time that grows with the
+//! bytes alone.
 
 /// A longer line counts as several.
 pub(crate) const LONGEST_LINE_BYTES: usize = 4 << 20;
@@ -23,7 +24,10 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) const fn new(returns: bool) -> Self {
-        Self { pending: Vec::new(), returns }
+        Self {
+            pending: Vec::new(),
+            returns,
+        }
     }
 
     /// Takes new bytes, and gives every piece that is whole now, without what it ended with.
@@ -32,7 +36,9 @@ impl Lines {
             let room = LONGEST_LINE_BYTES - self.pending.len();
             let within = &bytes[..bytes.len().min(room)];
             // Only what is new is searched: what is pending has no end in it.
-            let found = within.iter().position(|byte| *byte == b'\n' || (self.returns && *byte == b'\r'));
+            let found = within
+                .iter()
+                .position(|byte| *byte == b'\n' || (self.returns && *byte == b'\r'));
             let (used, body, end) = match found {
                 Some(at) if within[at] == b'\n' => (at + 1, at, End::Newline),
                 Some(at) => (at + 1, at, End::Return),
@@ -64,7 +70,9 @@ mod tests {
         let mut lines = Lines::new(returns);
         let mut given = Vec::new();
         for chunk in chunks {
-            lines.feed(chunk, |body, end| given.push((String::from_utf8_lossy(body).into_owned(), end)));
+            lines.feed(chunk, |body, end| {
+                given.push((String::from_utf8_lossy(body).into_owned(), end))
+            });
         }
         (given, String::from_utf8_lossy(&lines.rest()).into_owned())
     }
@@ -72,15 +80,32 @@ mod tests {
     #[test]
     fn lines_are_the_same_however_the_bytes_come() {
         let whole = cut(false, &[b"one\ntwo\n\nthree"]);
-        assert_eq!(whole.0.iter().map(|(body, _)| body.as_str()).collect::<Vec<_>>(), ["one", "two", ""]);
+        assert_eq!(
+            whole
+                .0
+                .iter()
+                .map(|(body, _)| body.as_str())
+                .collect::<Vec<_>>(),
+            ["one", "two", ""]
+        );
         assert_eq!(whole.1, "three");
-        assert_eq!(cut(false, &[b"o", b"ne", b"\ntw", b"o\n", b"\nthr", b"ee"]), whole);
+        assert_eq!(
+            cut(false, &[b"o", b"ne", b"\ntw", b"o\n", b"\nthr", b"ee"]),
+            whole
+        );
     }
 
     #[test]
     fn a_progress_bar_is_given_as_it_is_drawn() {
         let (given, rest) = cut(true, &[b"10%\r2", b"0%\rdone\n30%"]);
-        assert_eq!(given, [("10%".to_owned(), End::Return), ("20%".to_owned(), End::Return), ("done".to_owned(), End::Newline)]);
+        assert_eq!(
+            given,
+            [
+                ("10%".to_owned(), End::Return),
+                ("20%".to_owned(), End::Return),
+                ("done".to_owned(), End::Newline)
+            ]
+        );
         assert_eq!(rest, "30%");
         assert_eq!(cut(false, &[b"10%\r20%\n"]).0.len(), 1);
     }

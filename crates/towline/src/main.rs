@@ -51,26 +51,55 @@ use towline_core::{Error, Result, RunId};
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     // The two processes of a runner start here, before anything else is looked at.
-    match (words.get(1).and_then(|word| word.to_str()), words.get(2).and_then(|word| word.to_str())) {
+    match (
+        words.get(1).and_then(|word| word.to_str()),
+        words.get(2).and_then(|word| word.to_str()),
+    ) {
         (Some(towline_runner::DATA_VERB), None) => return data_process::main(),
         (Some("--version" | "-V"), None) => return version(),
-        (Some(towline_runner::GUARD_VERB), Some(name)) => return plainly(towline_runner::guard_main(name)),
-        (Some(towline_runner::INNER_VERB), Some(folder)) => return plainly(towline_runner::inner_main(folder.as_ref())),
-        (Some(towline_runner::RUNNER_VERB), Some(name)) => return plainly(towline_runner::runner_main(name)),
+        (Some(towline_runner::GUARD_VERB), Some(name)) => {
+            return plainly(towline_runner::guard_main(name));
+        }
+        (Some(towline_runner::INNER_VERB), Some(folder)) => {
+            return plainly(towline_runner::inner_main(folder.as_ref()));
+        }
+        (Some(towline_runner::RUNNER_VERB), Some(name)) => {
+            return plainly(towline_runner::runner_main(name));
+        }
         (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
         (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
         (Some(towline_wire::crew::CREW_VERB), Some(_)) => return beside(crew::main(&words[2..])),
-        (Some(towline_wire::site::SITE_VERB), Some(stage)) => return plainly(site(stage, words.get(3).and_then(|folder| folder.to_str()))),
-        (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => return plainly(folder(name, &words)),
+        (Some(towline_wire::site::SITE_VERB), Some(stage)) => {
+            return plainly(site(stage, words.get(3).and_then(|folder| folder.to_str())));
+        }
+        (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => {
+            return plainly(folder(name, &words));
+        }
         (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),
         (Some(towline_wire::workspace::BACKUP_VERB), Some(state)) => {
-            return scratch::auto_main(state, words.get(3).and_then(|name| name.to_str()).unwrap_or_default());
+            return scratch::auto_main(
+                state,
+                words
+                    .get(3)
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default(),
+            );
         }
         (Some(towline_wire::tunnel::TUNNEL_VERB), Some(state)) => {
-            return plainly(tunnels::supervisor_main(state, words.get(3).and_then(|name| name.to_str()).unwrap_or_default()));
+            return plainly(tunnels::supervisor_main(
+                state,
+                words
+                    .get(3)
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default(),
+            ));
         }
-        (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => return beside(towline_io::tunnel::command_main(&words[2..])),
-        (Some(commands::ssh::ENTER_VERB), Some(_)) => return becoming(commands::ssh::enter(&words[2..])),
+        (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => {
+            return beside(towline_io::tunnel::command_main(&words[2..]));
+        }
+        (Some(commands::ssh::ENTER_VERB), Some(_)) => {
+            return becoming(commands::ssh::enter(&words[2..]));
+        }
         (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
         _ => {}
     }
@@ -78,7 +107,10 @@ fn main() -> ExitCode {
 }
 
 fn version() -> ExitCode {
-    written(output::text(&format!("tow {}\n", towline_wire::version::version())))
+    written(output::text(&format!(
+        "tow {}\n",
+        towline_wire::version::version()
+    )))
 }
 
 /// The code to leave with when all that was to do was to print.
@@ -117,12 +149,24 @@ fn becoming(result: Result<std::convert::Infallible>) -> ExitCode {
 }
 
 fn connect(state: &str, words: &[OsString]) -> Result<std::convert::Infallible> {
-    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
-    aliases::connect(&context::Context::of(state), word(3), word(4).parse().unwrap_or(22))
+    let word = |place: usize| {
+        words
+            .get(place)
+            .and_then(|word| word.to_str())
+            .unwrap_or_default()
+    };
+    aliases::connect(
+        &context::Context::of(state),
+        word(3),
+        word(4).parse().unwrap_or(22),
+    )
 }
 
 fn run_id(words: &[OsString], place: usize) -> std::io::Result<RunId> {
-    let text = words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
+    let text = words
+        .get(place)
+        .and_then(|word| word.to_str())
+        .unwrap_or_default();
     RunId::try_from(text.to_owned()).map_err(std::io::Error::other)
 }
 
@@ -131,15 +175,28 @@ fn head(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
 }
 
 fn node(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
-    let attempt = words.get(5).and_then(|word| word.to_str()).and_then(|text| text.parse().ok()).unwrap_or(1);
-    let task = towline_runner::far::NodeTask { stage: stage.into(), submission: run_id(words, 3)?, run: run_id(words, 4)?, attempt };
+    let attempt = words
+        .get(5)
+        .and_then(|word| word.to_str())
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    let task = towline_runner::far::NodeTask {
+        stage: stage.into(),
+        submission: run_id(words, 3)?,
+        run: run_id(words, 4)?,
+        attempt,
+    };
     towline_runner::far::node_main(&task)
 }
 
 fn folder(name: &str, words: &[OsString]) -> std::io::Result<()> {
     let path = std::path::PathBuf::from(words.get(3).cloned().unwrap_or_default());
     // A path that is not absolute is below the home, where the line begins.
-    let path = if path.is_absolute() { path } else { std::env::current_dir()?.join(path) };
+    let path = if path.is_absolute() {
+        path
+    } else {
+        std::env::current_dir()?.join(path)
+    };
     towline_io::far_folder::folder_main(name, &path)
 }
 
@@ -150,5 +207,6 @@ fn site(stage: &str, bin: Option<&str>) -> std::io::Result<()> {
 
 /// A text argument; what is not text cannot be stored.
 fn text(word: OsString) -> Result<String> {
-    word.into_string().map_err(|word| Error::usage(format!("`{}` is not UTF-8 text", word.to_string_lossy())))
+    word.into_string()
+        .map_err(|word| Error::usage(format!("`{}` is not UTF-8 text", word.to_string_lossy())))
 }

@@ -36,16 +36,29 @@ impl Mount {
             .iter()
             .filter(|program| **program != "blobfuse2" || kind == "azure_blob")
             .find_map(|program| Some((*program, find_program(program, &path)?)));
-        let (name, file) =
-            found.ok_or_else(|| Error::refused(format!("nothing on this machine mounts a store of kind `{kind}`")).hint("install rclone or blobfuse2"))?;
+        let (name, file) = found.ok_or_else(|| {
+            Error::refused(format!(
+                "nothing on this machine mounts a store of kind `{kind}`"
+            ))
+            .hint("install rclone or blobfuse2")
+        })?;
         let mut command = Command::new(file);
         match name {
             "blobfuse2" => blobfuse(&mut command, io, place, lookup)?,
             _ => rclone(&mut command, io, place, lookup)?,
         }
-        command.args(&io.options).stdin(Stdio::null()).stdout(Stdio::null());
-        let program = command.spawn().map_err(|error| Error::refused(format!("{name} cannot be started")).source_error(error))?;
-        Ok(Self { program, place: place.to_owned(), cache: (name == "rclone").then(|| cache_of(place)) })
+        command
+            .args(&io.options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let program = command.spawn().map_err(|error| {
+            Error::refused(format!("{name} cannot be started")).source_error(error)
+        })?;
+        Ok(Self {
+            program,
+            place: place.to_owned(),
+            cache: (name == "rclone").then(|| cache_of(place)),
+        })
     }
 
     /// Waits until it is mounted.
@@ -53,7 +66,10 @@ impl Mount {
         let begun = Instant::now();
         while !mounts::is_mounted(&self.place) {
             if let Ok(Some(status)) = self.program.try_wait() {
-                return Err(Error::refused(format!("it could not be mounted ({status})")).hint("the set-up log has the program's own words"));
+                return Err(
+                    Error::refused(format!("it could not be mounted ({status})"))
+                        .hint("the set-up log has the program's own words"),
+                );
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::unreachable("it was not mounted within a minute"));
@@ -67,7 +83,9 @@ impl Mount {
 impl Mount {
     /// Nobody writes any more: waits until all that was written has arrived.
     pub(crate) async fn settle(&mut self) -> Result<()> {
-        let Some(cache) = self.cache.clone() else { return Ok(()) };
+        let Some(cache) = self.cache.clone() else {
+            return Ok(());
+        };
         let (mut last, mut since) = (usize::MAX, Instant::now());
         loop {
             let waiting = unsent(&cache.join("vfsMeta"));
@@ -80,7 +98,10 @@ impl Mount {
             }
             let is_over = !matches!(self.program.try_wait(), Ok(None));
             if is_over || since.elapsed() > 5 * PATIENCE {
-                return Err(Error::unreachable(format!("{waiting} files that were written did not arrive; they are kept in {}", cache.display())));
+                return Err(Error::unreachable(format!(
+                    "{waiting} files that were written did not arrive; they are kept in {}",
+                    cache.display()
+                )));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -98,7 +119,10 @@ fn unsent(folder: &Path) -> usize {
     entries
         .map(|entry| match entry.file_type() {
             Ok(kind) if kind.is_dir() => unsent(&entry.path()),
-            _ => usize::from(std::fs::read_to_string(entry.path()).is_ok_and(|text| text.replace(' ', "").contains("\"Dirty\":true"))),
+            _ => usize::from(
+                std::fs::read_to_string(entry.path())
+                    .is_ok_and(|text| text.replace(' ', "").contains("\"Dirty\":true")),
+            ),
         })
         .sum()
 }
@@ -122,17 +146,34 @@ impl Drop for Mount {
 
 fn whole_path(io: &IoPlan) -> String {
     let store = &io.store.datastore;
-    let top = store.container.as_deref().or(store.bucket.as_deref()).unwrap_or_default();
-    let parts = [top, store.path.as_deref().unwrap_or_default().trim_matches('/'), io.path.as_str()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    let top = store
+        .container
+        .as_deref()
+        .or(store.bucket.as_deref())
+        .unwrap_or_default();
+    let parts = [
+        top,
+        store.path.as_deref().unwrap_or_default().trim_matches('/'),
+        io.path.as_str(),
+    ];
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 fn endpoint(store: &Datastore) -> Option<String> {
     let account = store.account.as_deref().unwrap_or_default();
     store.endpoint.as_ref().map(|endpoint| {
         let endpoint = endpoint.trim_end_matches('/');
-        let has_account = endpoint.ends_with(&format!("/{account}")) || endpoint.contains(&format!("://{account}."));
-        if has_account { endpoint.to_owned() } else { format!("{endpoint}/{account}") }
+        let has_account = endpoint.ends_with(&format!("/{account}"))
+            || endpoint.contains(&format!("://{account}."));
+        if has_account {
+            endpoint.to_owned()
+        } else {
+            format!("{endpoint}/{account}")
+        }
     })
 }
 
@@ -152,11 +193,25 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
             // with a signature.
             AzureCredential::Key(key) if endpoint.is_some() => {
                 let sas = sign_container(&key, account, container, SIGNATURE)?;
-                set("SAS_URL", &format!("{}/{container}?{}", endpoint.unwrap_or_default(), sas.expose()));
+                set(
+                    "SAS_URL",
+                    &format!(
+                        "{}/{container}?{}",
+                        endpoint.unwrap_or_default(),
+                        sas.expose()
+                    ),
+                );
             }
             AzureCredential::Sas(sas, _) => {
-                let base = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
-                set("SAS_URL", &format!("{base}/{container}?{}", sas.expose().trim_start_matches('?')));
+                let base =
+                    endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
+                set(
+                    "SAS_URL",
+                    &format!(
+                        "{base}/{container}?{}",
+                        sas.expose().trim_start_matches('?')
+                    ),
+                );
             }
             other => {
                 set("ACCOUNT", account);
@@ -172,7 +227,11 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
                             set("MSI_CLIENT_ID", id);
                         }
                     }
-                    AzureCredential::Principal { tenant_id, client_id, client_secret } => {
+                    AzureCredential::Principal {
+                        tenant_id,
+                        client_id,
+                        client_secret,
+                    } => {
                         set("TENANT", &tenant_id);
                         set("CLIENT_ID", &client_id);
                         set("CLIENT_SECRET", client_secret.expose());
@@ -199,14 +258,18 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
             None => set("ENV_AUTH", "true"),
         }
     }
-    command.arg("mount").arg(format!("tow:{}", whole_path(io))).arg(place).args([
-        "--vfs-cache-mode",
-        "writes",
-        "--vfs-write-back",
-        "0s",
-        "--config",
-        "/dev/null",
-    ]);
+    command
+        .arg("mount")
+        .arg(format!("tow:{}", whole_path(io)))
+        .arg(place)
+        .args([
+            "--vfs-cache-mode",
+            "writes",
+            "--vfs-write-back",
+            "0s",
+            "--config",
+            "/dev/null",
+        ]);
     command.arg("--cache-dir").arg(cache_of(place));
     Ok(())
 }
@@ -214,16 +277,24 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
 fn blobfuse(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<()> {
     let store = &io.store.datastore;
     let at = format!("datastore `{}`", io.store.name);
-    command.env("AZURE_STORAGE_ACCOUNT", store.account.as_deref().unwrap_or_default());
+    command.env(
+        "AZURE_STORAGE_ACCOUNT",
+        store.account.as_deref().unwrap_or_default(),
+    );
     if let Some(endpoint) = endpoint(store) {
         command.env("AZURE_STORAGE_BLOB_ENDPOINT", endpoint);
     }
     match lookup.azure(&at, store.credential.as_ref())? {
         AzureCredential::Key(key) => {
-            command.env("AZURE_STORAGE_AUTH_TYPE", "key").env("AZURE_STORAGE_ACCESS_KEY", key.expose());
+            command
+                .env("AZURE_STORAGE_AUTH_TYPE", "key")
+                .env("AZURE_STORAGE_ACCESS_KEY", key.expose());
         }
         AzureCredential::Sas(sas, _) => {
-            command.env("AZURE_STORAGE_AUTH_TYPE", "sas").env("AZURE_STORAGE_SAS_TOKEN", sas.expose().trim_start_matches('?'));
+            command.env("AZURE_STORAGE_AUTH_TYPE", "sas").env(
+                "AZURE_STORAGE_SAS_TOKEN",
+                sas.expose().trim_start_matches('?'),
+            );
         }
         AzureCredential::Cli => {
             command.env("AZURE_STORAGE_AUTH_TYPE", "azcli");
@@ -234,17 +305,34 @@ fn blobfuse(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_
                 command.env("AZURE_STORAGE_IDENTITY_CLIENT_ID", id);
             }
         }
-        AzureCredential::Principal { tenant_id, client_id, client_secret } => {
-            command.env("AZURE_STORAGE_AUTH_TYPE", "spn").env("AZURE_STORAGE_SPN_TENANT_ID", tenant_id).env("AZURE_STORAGE_SPN_CLIENT_ID", client_id);
+        AzureCredential::Principal {
+            tenant_id,
+            client_id,
+            client_secret,
+        } => {
+            command
+                .env("AZURE_STORAGE_AUTH_TYPE", "spn")
+                .env("AZURE_STORAGE_SPN_TENANT_ID", tenant_id)
+                .env("AZURE_STORAGE_SPN_CLIENT_ID", client_id);
             command.env("AZURE_STORAGE_SPN_CLIENT_SECRET", client_secret.expose());
         }
     }
-    let below = [store.path.as_deref().unwrap_or_default().trim_matches('/'), io.path.as_str()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("/");
-    command.arg("mount").arg(place).arg(format!("--container-name={}", store.container.as_deref().unwrap_or_default())).arg("--foreground");
+    let below = [
+        store.path.as_deref().unwrap_or_default().trim_matches('/'),
+        io.path.as_str(),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect::<Vec<_>>()
+    .join("/");
+    command
+        .arg("mount")
+        .arg(place)
+        .arg(format!(
+            "--container-name={}",
+            store.container.as_deref().unwrap_or_default()
+        ))
+        .arg("--foreground");
     command.arg(format!("--tmp-path={}", cache_of(place).display()));
     if !below.is_empty() {
         command.arg(format!("--subdirectory={below}"));

@@ -1,5 +1,6 @@
-//! The only place that prints. stdout is data, stderr is status; colours only on a terminal. Text for people goes out with all that
-//! could command a terminal written out; only bytes of jobs and files go out as they are.
+//! The only place that prints. stdout is data, stderr is status; colours only on a terminal. Text
+//! for people goes out with all that could command a terminal written out; only bytes of jobs and
+//! files go out as they are.
 
 use anstyle::{AnsiColor, Style};
 use std::collections::BTreeSet;
@@ -8,8 +9,8 @@ use std::sync::{Mutex, OnceLock};
 use towline_core::visible::{visible, visible_json};
 use towline_core::{Error, Result};
 
-/// Writes bytes to stdout as they are. A reader that went away (`tow ps | head`) ends us quietly; anything else that keeps
-/// them from arriving is an error.
+/// Writes bytes to stdout as they are. A reader that went away (`tow ps | head`) ends us quietly;
+/// anything else that keeps them from arriving is an error.
 pub(crate) fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -18,19 +19,28 @@ pub(crate) fn data(bytes: &[u8]) -> Result<()> {
             #[expect(clippy::exit, reason = "nobody reads any more")]
             std::process::exit(0);
         }
-        written => written.map_err(|error| Error::refused("the output could not be written to stdout").source_error(error)),
+        written => written.map_err(|error| {
+            Error::refused("the output could not be written to stdout").source_error(error)
+        }),
     }
 }
 
 static PARTING_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
-/// What is said on stderr should nobody read stdout any more: that something goes on, and how to end it.
+/// What is said on stderr should nobody read stdout any more: that something goes on, and how to
+/// end it.
 pub(crate) fn set_parting_words(words: String) {
-    *PARTING_WORDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(words);
+    *PARTING_WORDS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(words);
 }
 
 fn say_parting_words() {
-    if let Some(words) = PARTING_WORDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+    if let Some(words) = PARTING_WORDS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .take()
+    {
         status(&words);
     }
 }
@@ -55,10 +65,15 @@ pub(crate) fn status_json(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible_json(text));
 }
 
-/// Help and complaints of the parser of arguments, with its own colours. A word of the user in it loses the colours.
+/// Help and complaints of the parser of arguments, with its own colours. A word of the user in it
+/// loses the colours.
 pub(crate) fn styled(error: &clap::Error, colour: bool) -> String {
     let plain = error.render().to_string();
-    if colour && matches!(visible(&plain), std::borrow::Cow::Borrowed(_)) { error.render().ansi().to_string() } else { visible(&plain).into_owned() }
+    if colour && matches!(visible(&plain), std::borrow::Cow::Borrowed(_)) {
+        error.render().ansi().to_string()
+    } else {
+        visible(&plain).into_owned()
+    }
 }
 
 /// What [`styled`] gave, on stderr.
@@ -69,7 +84,10 @@ pub(crate) fn status_styled(text: &str) {
 /// A warning on stderr; the same words only once in a call.
 pub(crate) fn warn_once(line: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().is_ok_and(|mut said| said.insert(line.to_owned())) {
+    if SAID
+        .lock()
+        .is_ok_and(|mut said| said.insert(line.to_owned()))
+    {
         status(&format!("warning: {line}"));
     }
 }
@@ -99,12 +117,17 @@ pub(crate) fn ask(question: &str) -> bool {
     let _ = write!(stderr, "{} [y/N] ", shown(question)).and_then(|()| stderr.flush());
     drop(stderr);
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    io::stdin().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// What to do next, in quiet colours.
 pub(crate) fn hint(line: &str) {
-    status(&paint(Paint::Quiet, &format!("  {line}"), stderr_has_colour()));
+    status(&paint(
+        Paint::Quiet,
+        &format!("  {line}"),
+        stderr_has_colour(),
+    ));
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +142,15 @@ pub(crate) enum Paint {
 }
 
 impl Paint {
-    const ALL: [Self; 7] = [Self::Plain, Self::Good, Self::Bad, Self::Busy, Self::Waiting, Self::Quiet, Self::Bold];
+    const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Good,
+        Self::Bad,
+        Self::Busy,
+        Self::Waiting,
+        Self::Quiet,
+        Self::Bold,
+    ];
 }
 
 pub(crate) fn stdout_has_colour() -> bool {
@@ -136,10 +167,12 @@ pub(crate) fn stdout_knows_escapes() -> bool {
 }
 
 fn allowed() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Text in a colour. Until it goes out the colour is a mark that no name or message of others can hold.
+/// Text in a colour. Until it goes out the colour is a mark that no name or message of others can
+/// hold.
 pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
     if !colour || paint == Paint::Plain {
         return text.to_owned();
@@ -159,13 +192,17 @@ fn mark() -> &'static str {
     })
 }
 
-/// What goes out: the colours that [`paint`] asked for, and nothing else that a terminal would obey.
+/// What goes out: the colours that [`paint`] asked for, and nothing else that a terminal would
+/// obey.
 fn shown(text: &str) -> String {
     let mut parts = text.split(mark());
     let mut shown = visible(parts.next().unwrap_or_default()).into_owned();
     for part in parts {
         let (paint, rest) = part.split_at(part.len().min(1));
-        shown += &Paint::ALL.iter().find(|known| (**known as u8).to_string() == paint).map_or_else(String::new, |paint| style(*paint));
+        shown += &Paint::ALL
+            .iter()
+            .find(|known| (**known as u8).to_string() == paint)
+            .map_or_else(String::new, |paint| style(*paint));
         shown += &visible(rest);
     }
     shown
@@ -189,7 +226,10 @@ pub(crate) fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok().map(|size| size.ws_col as usize).filter(|width| *width > 0)
+    rustix::termios::tcgetwinsize(rustix::stdio::stdout())
+        .ok()
+        .map(|size| size.ws_col as usize)
+        .filter(|width| *width > 0)
 }
 
 /// The colour of a state.
@@ -209,9 +249,20 @@ mod tests {
 
     #[test]
     fn only_our_own_colours_reach_a_terminal() {
-        let line = format!("{} {}", paint(Paint::Bad, "error:\x1b[2J", true), "\x1b[31m\u{202e}name\u{fdd0}0000000000000000");
-        assert_eq!(shown(&line), "\x1b[31merror:\\x1b[2J\x1b[0m \\x1b[31m\\u{202e}name\u{fdd0}0000000000000000");
-        assert_eq!(shown(&paint(Paint::Quiet, "9 of 10", true)), "\x1b[2m9 of 10\x1b[0m", "a digit behind a colour is text");
+        let line = format!(
+            "{} {}",
+            paint(Paint::Bad, "error:\x1b[2J", true),
+            "\x1b[31m\u{202e}name\u{fdd0}0000000000000000"
+        );
+        assert_eq!(
+            shown(&line),
+            "\x1b[31merror:\\x1b[2J\x1b[0m \\x1b[31m\\u{202e}name\u{fdd0}0000000000000000"
+        );
+        assert_eq!(
+            shown(&paint(Paint::Quiet, "9 of 10", true)),
+            "\x1b[2m9 of 10\x1b[0m",
+            "a digit behind a colour is text"
+        );
         assert_eq!(shown(&paint(Paint::Good, "ok", false)), "ok");
     }
 }

@@ -18,17 +18,32 @@ pub(crate) struct Bar {
 
 impl Bar {
     pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, begun: Instant::now() }
+        Self {
+            name,
+            begun: Instant::now(),
+        }
     }
 
     /// Does `work` and draws meanwhile how many files and bytes are done.
-    pub(crate) fn watch<T>(&self, read: impl Fn() -> Reading + Sync, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn watch<T>(
+        &self,
+        read: impl Fn() -> Reading + Sync,
+        work: impl FnOnce() -> T,
+    ) -> T {
         self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
     }
 
     /// Does `work` and draws meanwhile how many of `total` are done.
-    pub(crate) fn watch_count<T>(&self, done: &AtomicU64, total: u64, work: impl FnOnce() -> T) -> T {
-        self.watch_line(|| format!("{} of {total}", done.load(Ordering::Relaxed)), work)
+    pub(crate) fn watch_count<T>(
+        &self,
+        done: &AtomicU64,
+        total: u64,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.watch_line(
+            || format!("{} of {total}", done.load(Ordering::Relaxed)),
+            work,
+        )
     }
 
     fn watch_line<T>(&self, read: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
@@ -37,7 +52,9 @@ impl Bar {
         }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let drawer = std::thread::Builder::new().spawn_scoped(scope, || self.draw_until(&over, &read)).ok();
+            let drawer = std::thread::Builder::new()
+                .spawn_scoped(scope, || self.draw_until(&over, &read))
+                .ok();
             let result = work();
             over.store(true, Ordering::Relaxed);
             drawer.inspect(|drawer| drawer.thread().unpark());
@@ -61,5 +78,11 @@ impl Bar {
 }
 
 const fn glance(reading: &Reading) -> Glance {
-    Glance { found: reading.files.1, found_bytes: reading.bytes.1, done: reading.files.0, done_bytes: reading.bytes.0, all_found: true }
+    Glance {
+        found: reading.files.1,
+        found_bytes: reading.bytes.1,
+        done: reading.files.0,
+        done_bytes: reading.bytes.0,
+        all_found: true,
+    }
 }

@@ -31,13 +31,20 @@ pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStor
 
 impl RemoteStore {
     pub(crate) fn new(data: Arc<dyn Data>, prefix: String) -> Result<Self> {
-        Key::new(prefix.clone()).map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
-        Ok(Self { data, prefix, runtime: runtime()? })
+        Key::new(prefix.clone())
+            .map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
+        Ok(Self {
+            data,
+            prefix,
+            runtime: runtime()?,
+        })
     }
 
     /// What is known of it is kept under this name.
     pub(crate) fn index(&self, state: &StateFolder) -> PathBuf {
-        state.store_index(&Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short())
+        state.store_index(
+            &Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short(),
+        )
     }
 
     fn key(&self, blob: &Blob) -> SnapshotResult<Key> {
@@ -45,7 +52,9 @@ impl RemoteStore {
     }
 
     fn wait<T>(&self, act: impl Future<Output = Result<T>>) -> SnapshotResult<T> {
-        self.runtime.block_on(act).map_err(|error| Problem::Store(Box::new(error)))
+        self.runtime
+            .block_on(act)
+            .map_err(|error| Problem::Store(Box::new(error)))
     }
 }
 
@@ -64,12 +73,20 @@ impl BlobStore for RemoteStore {
         let bytes = Bytes::copy_from_slice(bytes);
         let begun = std::time::Instant::now();
         loop {
-            let written = self.runtime.block_on(self.data.write(&key, bytes.clone(), &Marks::default(), true));
+            let written = self.runtime.block_on(self.data.write(
+                &key,
+                bytes.clone(),
+                &Marks::default(),
+                true,
+            ));
             match written {
                 Ok(_) => return Ok(()),
                 // Somebody else is writing the very same bytes.
                 Err(_) if self.has(blob)? => return Ok(()),
-                Err(error) if error.retry_advice() == towline_core::Retry::Later && begun.elapsed().as_secs() < 60 => {
+                Err(error)
+                    if error.retry_advice() == towline_core::Retry::Later
+                        && begun.elapsed().as_secs() < 60 =>
+                {
                     std::thread::sleep(std::time::Duration::from_millis(20));
                 }
                 Err(error) => return Err(Problem::Store(Box::new(error))),
@@ -79,8 +96,13 @@ impl BlobStore for RemoteStore {
 
     fn get(&self, blob: &Blob) -> SnapshotResult<Option<Vec<u8>>> {
         let key = self.key(blob)?;
-        let Some(object) = self.wait(self.data.head(&key))? else { return Ok(None) };
-        let bytes = self.wait(self.data.read(&key, 0..object.size, object.version.as_deref()))?;
+        let Some(object) = self.wait(self.data.head(&key))? else {
+            return Ok(None);
+        };
+        let bytes = self.wait(
+            self.data
+                .read(&key, 0..object.size, object.version.as_deref()),
+        )?;
         Ok(Some(bytes.to_vec()))
     }
 
@@ -103,9 +125,17 @@ impl BlobStore for RemoteStore {
         loop {
             let page = self.wait(self.data.list(&prefix, true, next.as_deref()))?;
             for object in page.objects {
-                let below = object.key.as_str().strip_prefix(&self.prefix).map(|rest| rest.trim_start_matches('/'));
+                let below = object
+                    .key
+                    .as_str()
+                    .strip_prefix(&self.prefix)
+                    .map(|rest| rest.trim_start_matches('/'));
                 let blob = below.and_then(Blob::parse);
-                stored.extend(blob.map(|blob| Stored { blob, size: object.size, changed: object.changed }));
+                stored.extend(blob.map(|blob| Stored {
+                    blob,
+                    size: object.size,
+                    changed: object.changed,
+                }));
             }
             next = page.next;
             if next.is_none() {
@@ -116,7 +146,10 @@ impl BlobStore for RemoteStore {
     }
 
     fn delete(&self, blobs: &[Blob]) -> SnapshotResult<()> {
-        let keys = blobs.iter().map(|blob| self.key(blob)).collect::<SnapshotResult<Vec<_>>>()?;
+        let keys = blobs
+            .iter()
+            .map(|blob| self.key(blob))
+            .collect::<SnapshotResult<Vec<_>>>()?;
         self.wait(self.data.delete(&keys))
     }
 

@@ -1,4 +1,5 @@
-//! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs happen.
+//! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs
+//! happen.
 
 use crate::code::{self, LocalStore, Survey};
 use crate::context::{AnyCluster, Context, block_on};
@@ -16,7 +17,9 @@ use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 /// What cannot be reached now is refused while nothing is written, or ended, yet.
 pub(crate) fn reach(prepared: &Prepared) -> Result<()> {
     match prepared.cluster.far() {
-        Some((cluster, _)) => crate::machines::connect(cluster).map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster))),
+        Some((cluster, _)) => crate::machines::connect(cluster).map_err(|error| {
+            error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster))
+        }),
         None => Ok(()),
     }
 }
@@ -26,21 +29,30 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
     reach(prepared)?;
     // Held until the history names the snapshot: nobody prunes it in between.
     let _store = match &mut prepared.plan.resolved.code {
-        Some(frozen) => Some(freeze(context, frozen, prepared.survey.take(), &prepared.cluster)?),
+        Some(frozen) => Some(freeze(
+            context,
+            frozen,
+            prepared.survey.take(),
+            &prepared.cluster,
+        )?),
         None => None,
     };
     crash::pass("client.submit.before");
-    let failed = |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
+    let failed =
+        |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
     match &prepared.cluster {
         AnyCluster::Local(backend) => {
-            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default())).map_err(failed)?;
+            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default()))
+                .map_err(failed)?;
         }
         AnyCluster::Slurm(cluster) => {
             send_far(context, &cluster.named, prepared).map_err(failed)?;
             // Its alias; that it cannot be written is no reason to fail what was submitted.
             let _ = crate::aliases::write(context);
         }
-        AnyCluster::Azure(cluster) => send_far(context, &cluster.named, prepared).map_err(failed)?,
+        AnyCluster::Azure(cluster) => {
+            send_far(context, &cluster.named, prepared).map_err(failed)?
+        }
     }
     crash::pass("client.submit.answered");
     Ok(())
@@ -48,22 +60,35 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
 
 /// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
 fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Result<()> {
-    let submit =
-        || Submit { plan: prepared.plan.clone(), secrets: PrivateSecrets(prepared.secrets.clone()), limits: Limits::default(), cluster: Some(named.clone()) };
+    let submit = || Submit {
+        plan: prepared.plan.clone(),
+        secrets: PrivateSecrets(prepared.secrets.clone()),
+        limits: Limits::default(),
+        cluster: Some(named.clone()),
+    };
     let submitted = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
     crate::far::carried_over(context, &prepared.plan.cluster, run, submitted)
 }
 
-fn freeze(context: &Context, frozen: &mut FrozenCode, survey: Option<Survey>, cluster: &AnyCluster) -> Result<LocalStore> {
+fn freeze(
+    context: &Context,
+    frozen: &mut FrozenCode,
+    survey: Option<Survey>,
+    cluster: &AnyCluster,
+) -> Result<LocalStore> {
     let store = code::local_store(context.state()?)?;
     match survey {
         Some(survey) => {
             let taken = match cluster {
                 AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
-                AnyCluster::Slurm(cluster) => code::take_ahead(context, survey, &store, &cluster.named)?,
-                AnyCluster::Azure(cluster) => code::take_ahead(context, survey, &store, &cluster.named)?,
+                AnyCluster::Slurm(cluster) => {
+                    code::take_ahead(context, survey, &store, &cluster.named)?
+                }
+                AnyCluster::Azure(cluster) => {
+                    code::take_ahead(context, survey, &store, &cluster.named)?
+                }
             };
             frozen.snapshot = Some(taken.id.to_string());
         }
@@ -78,6 +103,9 @@ pub(crate) fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> 
     if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
         return Ok(());
     }
-    Err(Error::refused("the code of that run is not on this machine: it was pruned, or another machine submitted the run")
-        .hint("`--latest-code` takes what lies in its folder now"))
+    Err(Error::refused(
+        "the code of that run is not on this machine: it was pruned, or another \
+        machine submitted the run",
+    )
+    .hint("`--latest-code` takes what lies in its folder now"))
 }

@@ -1,5 +1,5 @@
-//! One line in the user's own `~/.ssh/config` that lets ssh, and editors, know our aliases. Put there and
-//! taken away only by `tow tunnel include`; every other byte of that file stays as it is.
+//! One line in the user's own `~/.ssh/config` that lets ssh, and editors, know our aliases. Put
+//! there and taken away only by `tow tunnel include`; every other byte of that file stays as it is.
 
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +26,9 @@ pub(crate) fn find(text: &[u8], home: &Path, ours: &Path) -> Option<usize> {
             // What follows holds for some hosts only.
             "host" if words(rest) != ["*"] => return None,
             "match" if words(rest) != ["all"] => return None,
-            "include" if words(rest).iter().any(|word| leads_to(word, home, ours)) => return Some(at + 1),
+            "include" if words(rest).iter().any(|word| leads_to(word, home, ours)) => {
+                return Some(at + 1);
+            }
             _ => {}
         }
     }
@@ -35,9 +37,14 @@ pub(crate) fn find(text: &[u8], home: &Path, ours: &Path) -> Option<usize> {
 
 fn keyword(line: &str) -> (String, &str) {
     let line = line.trim();
-    let end = line.find(|sign: char| sign.is_whitespace() || sign == '=').unwrap_or(line.len());
+    let end = line
+        .find(|sign: char| sign.is_whitespace() || sign == '=')
+        .unwrap_or(line.len());
     let rest = line[end..].trim_start();
-    (line[..end].to_ascii_lowercase(), rest.strip_prefix('=').unwrap_or(rest).trim_start())
+    (
+        line[..end].to_ascii_lowercase(),
+        rest.strip_prefix('=').unwrap_or(rest).trim_start(),
+    )
 }
 
 /// The words of a line, which may be quoted; a comment ends them.
@@ -61,7 +68,11 @@ fn leads_to(word: &str, home: &Path, ours: &Path) -> bool {
         // What is not absolute is below `~/.ssh`.
         None => home.join(".ssh").join(word),
     };
-    path == ours || path.to_str().zip(ours.to_str()).is_some_and(|(pattern, path)| matches(pattern.as_bytes(), path.as_bytes()))
+    path == ours
+        || path
+            .to_str()
+            .zip(ours.to_str())
+            .is_some_and(|(pattern, path)| matches(pattern.as_bytes(), path.as_bytes()))
 }
 
 /// `*` and `?` as in a shell; neither is a `/`.
@@ -69,7 +80,10 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
         (Some((b'*', rest)), _) => {
-            let most = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+            let most = path
+                .iter()
+                .position(|byte| *byte == b'/')
+                .unwrap_or(path.len());
             (0..=most).any(|taken| matches(rest, &path[taken..]))
         }
         (Some((b'?', rest)), Some((byte, left))) => *byte != b'/' && matches(rest, left),
@@ -87,22 +101,34 @@ fn with_line(text: &[u8], line: &str) -> Vec<u8> {
 fn without_line(text: &[u8], line: &str) -> Option<Vec<u8>> {
     let line = line.as_bytes();
     let is_begin = |at: usize| at == 0 || text[at - 1] == b'\n';
-    let at = (0..text.len()).filter(|at| is_begin(*at)).find(|at| text[*at..].starts_with(line))?;
+    let at = (0..text.len())
+        .filter(|at| is_begin(*at))
+        .find(|at| text[*at..].starts_with(line))?;
     Some([&text[..at], &text[at + line.len()..]].concat())
 }
 
 fn unusable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.display().to_string();
-    move |error| Error::refused(format!("{path} cannot be changed; it is as it was")).source_error(error)
+    move |error| {
+        Error::refused(format!("{path} cannot be changed; it is as it was")).source_error(error)
+    }
 }
 
 /// The file itself, behind any links, and what is in it; `None` where there is none.
 fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
     let failed = unusable(path);
     let file = match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => return Ok(None),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() =>
+        {
+            return Ok(None);
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::refused(format!("{} is a link to what is not there", path.display())).hint("make that file, or remove the link"));
+            return Err(Error::refused(format!(
+                "{} is a link to what is not there",
+                path.display()
+            ))
+            .hint("make that file, or remove the link"));
         }
         found => found.map_err(&failed)?,
     };
@@ -117,12 +143,22 @@ fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
 fn replace(file: &Path, before: &[u8], bytes: &[u8]) -> Result<()> {
     let failed = unusable(file);
     let meta = fs::metadata(file).map_err(&failed)?;
-    let part = file.with_file_name(format!(".{}.tow-{}", file.file_name().unwrap_or_default().to_string_lossy(), std::process::id()));
+    let part = file.with_file_name(format!(
+        ".{}.tow-{}",
+        file.file_name().unwrap_or_default().to_string_lossy(),
+        std::process::id()
+    ));
     let written = (|| {
-        let mut new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+        let mut new = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)?;
         new.write_all(bytes)?;
         let _ = std::os::unix::fs::fchown(&new, Some(meta.uid()), Some(meta.gid()));
-        new.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o7777))?;
+        new.set_permissions(fs::Permissions::from_mode(
+            meta.permissions().mode() & 0o7777,
+        ))?;
         new.sync_all()?;
         if fs::read(file)? != before {
             return Err(io::Error::other("somebody else is changing it"));
@@ -164,24 +200,36 @@ pub(crate) fn add(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
         _ => {}
     }
     towline_host::once::replace(note, path.as_os_str().as_encoded_bytes()).map_err(&failed)?;
-    if towline_host::once::create(&path, line.as_bytes()).map_err(&failed)? { Ok(Done::Added) } else { add(home, ours, note) }
+    if towline_host::once::create(&path, line.as_bytes()).map_err(&failed)? {
+        Ok(Done::Added)
+    } else {
+        add(home, ours, note)
+    }
 }
 
 /// Takes the line away again; with it the file, if we made it and nothing else is in it.
 pub(crate) fn remove(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
     let path = config(home);
-    let Some((file, bytes)) = read(&path)? else { return Ok(Done::WasNotThere) };
+    let Some((file, bytes)) = read(&path)? else {
+        return Ok(Done::WasNotThere);
+    };
     let Some(left) = without_line(&bytes, &line(ours)?) else {
         return match find(&bytes, home, ours) {
-            Some(at) => {
-                Err(Error::refused(format!("{}, line {at}, includes {} in words that are not ours", path.display(), ours.display()))
-                    .hint("take it out by hand"))
-            }
+            Some(at) => Err(Error::refused(format!(
+                "{}, line {at}, includes {} in words that are not ours",
+                path.display(),
+                ours.display()
+            ))
+            .hint("take it out by hand")),
             None => Ok(Done::WasNotThere),
         };
     };
     let is_ours = fs::read(note).is_ok_and(|known| known == path.as_os_str().as_encoded_bytes())
-        && file.parent() == path.parent().and_then(|parent| parent.canonicalize().ok()).as_deref();
+        && file.parent()
+            == path
+                .parent()
+                .and_then(|parent| parent.canonicalize().ok())
+                .as_deref();
     if left.is_empty() && is_ours {
         fs::remove_file(&file).map_err(unusable(&file))?;
         let _ = fs::remove_file(note);
@@ -219,7 +267,12 @@ mod tests {
 
     #[test]
     fn what_holds_for_some_hosts_only_does_not_count() {
-        for text in [format!("Host x\n  Include {OURS}\n"), format!("#Include {OURS}\n"), "Include ~/.local/state/towline/config\n".to_owned(), String::new()] {
+        for text in [
+            format!("Host x\n  Include {OURS}\n"),
+            format!("#Include {OURS}\n"),
+            "Include ~/.local/state/towline/config\n".to_owned(),
+            String::new(),
+        ] {
             assert_eq!(found(&text), None, "{text}");
         }
     }

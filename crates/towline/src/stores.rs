@@ -43,9 +43,11 @@ pub(crate) fn drive<T>(act: impl Future<Output = Result<T>>) -> Result<Option<T>
 /// Asks; `None` when Ctrl-C was the answer.
 pub(crate) fn ask(question: &str) -> Result<Option<bool>> {
     let question = question.to_owned();
-    drive(
-        async move { tokio::task::spawn_blocking(move || crate::output::ask(&question)).await.map_err(|error| Error::bug("a task broke").source_error(error)) },
-    )
+    drive(async move {
+        tokio::task::spawn_blocking(move || crate::output::ask(&question))
+            .await
+            .map_err(|error| Error::bug("a task broke").source_error(error))
+    })
 }
 
 /// A path in a store, and what belongs to it here.
@@ -65,7 +67,10 @@ pub(crate) struct Stores<'c> {
 
 impl<'c> Stores<'c> {
     pub(crate) fn new(context: &'c Context) -> Self {
-        Self { context, opened: RefCell::default() }
+        Self {
+            context,
+            opened: RefCell::default(),
+        }
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Arc<dyn Data>> {
@@ -73,45 +78,82 @@ impl<'c> Stores<'c> {
             return Ok(store.clone());
         }
         let config = &self.context.layers()?.config;
-        let datastore = config.datastores.get(name).ok_or_else(|| no_store(config, name))?;
+        let datastore = config
+            .datastores
+            .get(name)
+            .ok_or_else(|| no_store(config, name))?;
         let variables = self.context.environment();
         let home = surroundings::home();
         let lookup = Lookup {
-            variable: &|name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
+            variable: &|name| {
+                variables
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, value)| value.clone())
+            },
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
             reach: &crate::machines::way,
             notice: &crate::output::warn_once,
         };
         let store = towline_io::open::open(name, datastore, &lookup)?;
-        self.opened.borrow_mut().insert(name.to_owned(), store.clone());
+        self.opened
+            .borrow_mut()
+            .insert(name.to_owned(), store.clone());
         Ok(store)
     }
 
     /// `STORE:PATH`, where a store is called so.
     pub(crate) fn explicit(&self, text: &str) -> Result<Option<Side>> {
-        let Some((name, path)) = text.split_once(':').filter(|(name, _)| !name.contains('/') && !name.is_empty()) else { return Ok(None) };
+        let Some((name, path)) = text
+            .split_once(':')
+            .filter(|(name, _)| !name.contains('/') && !name.is_empty())
+        else {
+            return Ok(None);
+        };
         let config = &self.context.layers()?.config;
         if !config.datastores.contains_key(name) {
             // A file of that name is a file.
             let is_file = self.context.folder()?.join(text).symlink_metadata().is_ok();
-            return if is_file { Ok(None) } else { Err(no_store(config, name)) };
+            return if is_file {
+                Ok(None)
+            } else {
+                Err(no_store(config, name))
+            };
         }
-        Ok(Some(Side { store: self.open(name)?, path: clean(path)? }))
+        Ok(Some(Side {
+            store: self.open(name)?,
+            path: clean(path)?,
+        }))
     }
 
     /// The place of a path: by its folder's mapping on that cluster, or `STORE:PATH`.
     pub(crate) fn spot(&self, cluster: Option<&str>, text: &str) -> Result<Spot> {
         let root = surroundings::code_root(self.context.folder()?);
         if let Some(side) = self.explicit(text)? {
-            return Ok(Spot { local: root.join(&side.path), side, shown: text.to_owned() });
+            return Ok(Spot {
+                local: root.join(&side.path),
+                side,
+                shown: text.to_owned(),
+            });
         }
         let config = &self.context.layers()?.config;
         let below = below_root(&root, self.context.folder()?, text)?;
         let (folder, rest) = mapped(config, &below).ok_or_else(|| unmapped(config, &below))?;
         let (store, path) = placing(config, self.cluster(cluster)?.as_deref(), folder)?;
-        let path = [clean(&path)?, rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-        Ok(Spot { side: Side { store: self.open(&store)?, path }, local: root.join(&below), shown: below })
+        let path = [clean(&path)?, rest]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("/");
+        Ok(Spot {
+            side: Side {
+                store: self.open(&store)?,
+                path,
+            },
+            local: root.join(&below),
+            shown: below,
+        })
     }
 
     /// The cluster that is meant: the named one must be a cluster or a datastore.
@@ -119,10 +161,18 @@ impl<'c> Stores<'c> {
         let layers = self.context.layers()?;
         match named {
             Some(name) if layers.config.datastores.contains_key(name) => Ok(Some(name.to_owned())),
-            Some(name) if layers.has_cluster(name) => layers.cluster(name).map(|_| Some(name.to_owned())),
+            Some(name) if layers.has_cluster(name) => {
+                layers.cluster(name).map(|_| Some(name.to_owned()))
+            }
             Some(name) => {
-                let known = layers.cluster_names().into_iter().chain(layers.config.datastores.keys().map(String::as_str));
-                Err(Error::not_found(format!("no cluster or datastore is called `{name}`")).maybe_hint(did_you_mean(name, known)))
+                let known = layers
+                    .cluster_names()
+                    .into_iter()
+                    .chain(layers.config.datastores.keys().map(String::as_str));
+                Err(
+                    Error::not_found(format!("no cluster or datastore is called `{name}`"))
+                        .maybe_hint(did_you_mean(name, known)),
+                )
             }
             None => Ok(layers.config.default_cluster.clone()),
         }
@@ -133,14 +183,23 @@ fn no_store(config: &Config, name: &str) -> Error {
     let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
     let error = Error::not_found(format!("no datastore is called `{name}`"));
     if known.is_empty() {
-        return error.hint("write one under `datastores:` in towline.yaml: nas: {kind: folder, path: /mnt/nas}");
+        return error.hint(
+            "write one under `datastores:` in towline.yaml: nas: {kind: folder, path: /mnt/nas}",
+        );
     }
-    error.hint(did_you_mean(name, known.iter().copied()).unwrap_or_else(|| format!("known: {}", known.join(", "))))
+    error.hint(
+        did_you_mean(name, known.iter().copied())
+            .unwrap_or_else(|| format!("known: {}", known.join(", "))),
+    )
 }
 
 /// Which store and path a folder has on a cluster: what the cluster says of the folder, else the
 /// cluster's store with the folder's path, else the folder's own. A datastore's name is itself.
-pub(crate) fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> Result<(String, String)> {
+pub(crate) fn placing(
+    config: &Config,
+    cluster: Option<&str>,
+    folder: &str,
+) -> Result<(String, String)> {
     let own = config.folders.get(folder);
     let path = own.map(|own| own.path.clone()).unwrap_or_default();
     if let Some(cluster) = cluster {
@@ -149,8 +208,11 @@ pub(crate) fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> R
                 return Ok((entry.datastore.clone(), entry.path.clone()));
             }
             if there.lacks_folder(folder) {
-                let error = Error::not_found(format!("cluster `{cluster}` has no folder `{folder}`"));
-                return Err(error.hint(format!("write `{folder}` under `clusters.{cluster}.folders`, or use STORE:PATH")));
+                let error =
+                    Error::not_found(format!("cluster `{cluster}` has no folder `{folder}`"));
+                return Err(error.hint(format!(
+                    "write `{folder}` under `clusters.{cluster}.folders`, or use STORE:PATH"
+                )));
             }
             if let Some(store) = &there.datastore {
                 return Ok((store.clone(), path));
@@ -159,18 +221,35 @@ pub(crate) fn placing(config: &Config, cluster: Option<&str>, folder: &str) -> R
             return Ok((cluster.to_owned(), path));
         }
     }
-    own.map(|own| (own.datastore.clone(), path)).ok_or_else(|| Error::config(format!("folder `{folder}` has no datastore here")))
+    own.map(|own| (own.datastore.clone(), path))
+        .ok_or_else(|| Error::config(format!("folder `{folder}` has no datastore here")))
 }
 
 /// The folder whose name the path begins with, part by part, and the rest.
 fn mapped<'c>(config: &'c Config, below: &str) -> Option<(&'c str, String)> {
-    let clusters = config.clusters.values().flat_map(|cluster| cluster.folders.keys());
+    let clusters = config
+        .clusters
+        .values()
+        .flat_map(|cluster| cluster.folders.keys());
     let fits = |name: &&String| {
         let name = name.trim_matches('/');
-        below == name || below.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+        below == name
+            || below
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('/'))
     };
-    let name = config.folders.keys().chain(clusters).filter(fits).max_by_key(|name| name.len())?;
-    Some((name, below[name.trim_matches('/').len()..].trim_start_matches('/').to_owned()))
+    let name = config
+        .folders
+        .keys()
+        .chain(clusters)
+        .filter(fits)
+        .max_by_key(|name| name.len())?;
+    Some((
+        name,
+        below[name.trim_matches('/').len()..]
+            .trim_start_matches('/')
+            .to_owned(),
+    ))
 }
 
 fn unmapped(config: &Config, below: &str) -> Error {
@@ -178,10 +257,16 @@ fn unmapped(config: &Config, below: &str) -> Error {
     let error = Error::not_found(format!("no folder of the configuration holds `{shown}`"));
     let known: Vec<&str> = config.folders.keys().map(String::as_str).collect();
     if known.is_empty() {
-        return error.hint("say where it lies, in towline.yaml: `folders: {data: {datastore: NAME, path: alice/data}}`; or use STORE:PATH");
+        return error.hint(
+            "say where it lies, in towline.yaml: `folders: {data: {datastore: NAME, \
+            path: alice/data}}`; or use STORE:PATH",
+        );
     }
     let first = below.split('/').next().unwrap_or_default();
-    error.hint(did_you_mean(first, known.iter().copied()).unwrap_or_else(|| format!("known: {}; or use STORE:PATH", known.join(", "))))
+    error.hint(
+        did_you_mean(first, known.iter().copied())
+            .unwrap_or_else(|| format!("known: {}; or use STORE:PATH", known.join(", "))),
+    )
 }
 
 /// A path as typed in `folder`, relative to the code root. Words only: links are not looked at.
@@ -197,16 +282,31 @@ pub(crate) fn below_root(root: &Path, folder: &Path, text: &str) -> Result<Strin
             other => plain.push(other),
         }
     }
-    let below = plain.strip_prefix(root).map_err(|_| Error::usage(format!("{} is outside the code root {}", plain.display(), root.display())))?;
-    below.to_str().map(str::to_owned).ok_or_else(|| Error::usage(format!("{} is not UTF-8", below.display())))
+    let below = plain.strip_prefix(root).map_err(|_| {
+        Error::usage(format!(
+            "{} is outside the code root {}",
+            plain.display(),
+            root.display()
+        ))
+    })?;
+    below
+        .to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Error::usage(format!("{} is not UTF-8", below.display())))
 }
 
 /// A path in a store without slashes around; `..` has no place there.
 fn clean(path: &str) -> Result<String> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     let joined = parts.join("/");
     match towline_io::data::Key::new(joined.clone()) {
-        Err(why) if !joined.is_empty() => Err(Error::usage(format!("`{}` cannot be a path in a store: {why}", towline_io::data::shown(path)))),
+        Err(why) if !joined.is_empty() => Err(Error::usage(format!(
+            "`{}` cannot be a path in a store: {why}",
+            towline_io::data::shown(path)
+        ))),
         _ => Ok(joined),
     }
 }
@@ -217,19 +317,32 @@ mod tests {
 
     fn config() -> Config {
         let text = "
-datastores: {us: {kind: folder, path: /us}, eu: {kind: folder, path: /eu}, nas: {kind: folder, path: /nas}}
-folders: {data: {datastore: us, path: alice/data}, data/raw: {datastore: nas, path: raw}, out: {datastore: us}}
-clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {data: {datastore: nas, path: d}}}, plain: {kind: slurm}, act: {kind: azureml, without_folders: [out, data], folders: {data: {datastore: eu, path: d}}}}";
-        towline_core::yaml::decode(&towline_core::yaml::parse("t", text).expect("YAML")).expect("decodes")
+datastores: {us: {kind: folder, path: /us}, eu: {kind: folder, path: /eu}, nas: {kind: folder, \
+    path: /nas}}
+folders: {data: {datastore: us, path: alice/data}, data/raw: {datastore: nas, path: \
+    raw}, out: {datastore: us}}
+clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {data: {datastore: \
+    nas, path: d}}}, plain: {kind: slurm}, act: {kind: azureml, without_folders: [out, data], \
+        folders: {data: {datastore: eu, path: d}}}}";
+        towline_core::yaml::decode(&towline_core::yaml::parse("t", text).expect("YAML"))
+            .expect("decodes")
     }
 
     #[test]
     fn a_folder_is_found_by_whole_parts() {
         let config = config();
-        for (path, folder, rest) in
-            [("data", "data", ""), ("data/voc", "data", "voc"), ("data/raw/x", "data/raw", "x"), ("data/raw2", "data", "raw2"), ("out/a/b", "out", "a/b")]
-        {
-            assert_eq!(mapped(&config, path), Some((folder, rest.to_owned())), "{path}");
+        for (path, folder, rest) in [
+            ("data", "data", ""),
+            ("data/voc", "data", "voc"),
+            ("data/raw/x", "data/raw", "x"),
+            ("data/raw2", "data", "raw2"),
+            ("out/a/b", "out", "a/b"),
+        ] {
+            assert_eq!(
+                mapped(&config, path),
+                Some((folder, rest.to_owned())),
+                "{path}"
+            );
         }
         for path in ["", "data2", "dat", "other/data"] {
             assert_eq!(mapped(&config, path), None, "{path}");
@@ -241,19 +354,34 @@ clusters: {europe: {kind: slurm, datastore: eu}, odd: {kind: slurm, folders: {da
         let config = config();
         let place = |cluster, folder| placing(&config, cluster, folder).expect("placed");
         assert_eq!(place(None, "data"), ("us".into(), "alice/data".into()));
-        assert_eq!(place(Some("europe"), "data"), ("eu".into(), "alice/data".into()));
+        assert_eq!(
+            place(Some("europe"), "data"),
+            ("eu".into(), "alice/data".into())
+        );
         assert_eq!(place(Some("odd"), "data"), ("nas".into(), "d".into()));
         assert_eq!(place(Some("odd"), "out"), ("us".into(), String::new()));
-        assert_eq!(place(Some("plain"), "data"), ("us".into(), "alice/data".into()));
-        assert_eq!(place(Some("nas"), "data"), ("nas".into(), "alice/data".into()));
+        assert_eq!(
+            place(Some("plain"), "data"),
+            ("us".into(), "alice/data".into())
+        );
+        assert_eq!(
+            place(Some("nas"), "data"),
+            ("nas".into(), "alice/data".into())
+        );
         assert_eq!(place(Some("act"), "data"), ("eu".into(), "d".into()));
         let error = placing(&config, Some("act"), "out").expect_err("it has no such folder");
-        assert!(error.to_string().contains("cluster `act` has no folder `out`"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("cluster `act` has no folder `out`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn paths_are_below_the_root() {
-        let below = |folder: &str, text: &str| below_root(Path::new("/code"), Path::new(folder), text);
+        let below =
+            |folder: &str, text: &str| below_root(Path::new("/code"), Path::new(folder), text);
         assert_eq!(below("/code", "data/x/").expect("below"), "data/x");
         assert_eq!(below("/code/data", "voc").expect("below"), "data/voc");
         assert_eq!(below("/code/data", "../out/./y").expect("below"), "out/y");

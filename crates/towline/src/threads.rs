@@ -1,4 +1,5 @@
-//! Threads that cannot be made: a limit on processes, as login nodes have it, is told as an error and never as a panic.
+//! Threads that cannot be made: a limit on processes, as login nodes have it, is told as an error
+//! and never as a panic.
 
 use crate::diagnose;
 use std::any::Any;
@@ -13,13 +14,18 @@ use towline_core::{Error, Result};
 const NO_THREAD: [&str; 2] = ["failed to spawn thread", "OS can't spawn"];
 
 pub(crate) fn none(error: io::Error) -> Error {
-    Error::refused("no thread can be made").source_error(error).hint(THREADS_HINT)
+    Error::refused("no thread can be made")
+        .source_error(error)
+        .hint(THREADS_HINT)
 }
 
 /// The runtime of data verbs. Tokio panics where it cannot make its threads.
 pub(crate) fn runtime() -> Result<Runtime> {
-    // Tokio's panic comes when some of its threads are there; so the number it wants is tried first.
-    let tried: Vec<_> = (0..=WORKERS).map(|_| std::thread::Builder::new().spawn(std::thread::park)).collect();
+    // Tokio's panic comes when some of its threads are there; so the number it wants is tried
+    // first.
+    let tried: Vec<_> = (0..=WORKERS)
+        .map(|_| std::thread::Builder::new().spawn(std::thread::park))
+        .collect();
     let mut problem = None;
     for thread in tried {
         match thread {
@@ -32,7 +38,12 @@ pub(crate) fn runtime() -> Result<Runtime> {
     }
     match problem {
         Some(error) => Err(none(error)),
-        None => Builder::new_multi_thread().worker_threads(WORKERS).max_blocking_threads(16).enable_all().build().map_err(none),
+        None => Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .max_blocking_threads(16)
+            .enable_all()
+            .build()
+            .map_err(none),
     }
 }
 
@@ -47,11 +58,16 @@ pub(crate) fn without_panics(json: bool, verb: impl FnOnce() -> ExitCode) -> Exi
             usual(panic);
         }
     }));
-    catch_unwind(AssertUnwindSafe(verb)).unwrap_or_else(|panic| ExitCode::from(diagnose::report(&told(&*panic), json)))
+    catch_unwind(AssertUnwindSafe(verb))
+        .unwrap_or_else(|panic| ExitCode::from(diagnose::report(&told(&*panic), json)))
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {
-    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a word")
 }
 
 fn is_no_thread(text: &str) -> bool {

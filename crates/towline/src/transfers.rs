@@ -78,23 +78,45 @@ pub(crate) fn local(path: &Path) -> Result<Side> {
         _ => Error::refused(format!("{} cannot be read", path.display())).source_error(error),
     })?;
     if metadata.is_dir() {
-        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+        return Ok(Side {
+            store: Arc::new(Folder::local(path)),
+            path: String::new(),
+        });
     }
-    let real = path.canonicalize().map_err(|error| Error::refused(format!("{} cannot be read", path.display())).source_error(error))?;
-    let name = real.file_name().and_then(|name| name.to_str()).ok_or_else(|| Error::refused(format!("the name of {} is not UTF-8", path.display())))?;
-    Ok(Side { store: Arc::new(Folder::local(real.parent().unwrap_or(Path::new("/")))), path: name.to_owned() })
+    let real = path.canonicalize().map_err(|error| {
+        Error::refused(format!("{} cannot be read", path.display())).source_error(error)
+    })?;
+    let name = real
+        .file_name()
+        .and_then(|name| name.to_str())
+        .ok_or_else(|| Error::refused(format!("the name of {} is not UTF-8", path.display())))?;
+    Ok(Side {
+        store: Arc::new(Folder::local(real.parent().unwrap_or(Path::new("/")))),
+        path: name.to_owned(),
+    })
 }
 
 /// Where a file or folder is to come to be here.
 pub(crate) fn local_target(path: &Path) -> Result<Side> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+        return Ok(Side {
+            store: Arc::new(Folder::local(path)),
+            path: String::new(),
+        });
     };
     if path.is_dir() {
-        return Ok(Side { store: Arc::new(Folder::local(path)), path: String::new() });
+        return Ok(Side {
+            store: Arc::new(Folder::local(path)),
+            path: String::new(),
+        });
     }
-    let name = name.to_str().ok_or_else(|| Error::usage(format!("{} is not UTF-8", path.display())))?;
-    Ok(Side { store: Arc::new(Folder::local(parent)), path: name.to_owned() })
+    let name = name
+        .to_str()
+        .ok_or_else(|| Error::usage(format!("{} is not UTF-8", path.display())))?;
+    Ok(Side {
+        store: Arc::new(Folder::local(parent)),
+        path: name.to_owned(),
+    })
 }
 
 fn missing(path: &Path) -> Error {
@@ -106,31 +128,56 @@ fn missing(path: &Path) -> Error {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    Error::not_found(format!("there is no {}", path.display())).maybe_hint(did_you_mean(name, names.iter().map(String::as_str)))
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    Error::not_found(format!("there is no {}", path.display()))
+        .maybe_hint(did_you_mean(name, names.iter().map(String::as_str)))
 }
 
 /// Carries out the jobs, one after the other, each with many objects at once.
 pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Result<Report> {
     if choices.delete && !choices.yes && !choices.dry_run && !output::can_ask() {
-        return Err(Error::refused("--delete removes things, and there is nobody to ask").hint("look with --dry-run first, then add --yes"));
+        return Err(
+            Error::refused("--delete removes things, and there is nobody to ask")
+                .hint("look with --dry-run first, then add --yes"),
+        );
     }
     let journals = context.state()?.root().join("transfers");
     let mut report = Report::default();
     let mut values = Vec::new();
     for job in jobs {
-        let options = Options { checksum: choices.checksum, extras: choices.delete, dry_run: choices.dry_run, journals: Some(journals.clone()) };
+        let options = Options {
+            checksum: choices.checksum,
+            extras: choices.delete,
+            dry_run: choices.dry_run,
+            journals: Some(journals.clone()),
+        };
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
         let (source, target) = (job.from.clone(), job.to.clone());
         let work = bar::beside(progress.clone(), copy(job.from, job.to, options, progress));
-        let Some(mut outcome) = stores::drive(work)? else { return Ok(interrupted()) };
+        let Some(mut outcome) = stores::drive(work)? else {
+            return Ok(interrupted());
+        };
         outcome.spare(&source, &target, &job.kept);
         if outcome.spared > 0 {
-            output::status(&format!("{} file(s) stay there: what belongs to them here was left out", outcome.spared));
+            output::status(&format!(
+                "{} file(s) stay there: what belongs to them here was left out",
+                outcome.spared
+            ));
         }
-        let Some(deleted) = extras(&target, &outcome, choices)? else { return Ok(interrupted()) };
-        let told = Told { shown: &job.shown, way: job.way, deleted, choices, elapsed: begun.elapsed() };
+        let Some(deleted) = extras(&target, &outcome, choices)? else {
+            return Ok(interrupted());
+        };
+        let told = Told {
+            shown: &job.shown,
+            way: job.way,
+            deleted,
+            choices,
+            elapsed: begun.elapsed(),
+        };
         values.push(describe(&mut report, &outcome, &told));
         if let Some((_, error)) = outcome.failed.first()
             && report.code == 0
@@ -143,7 +190,10 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
 }
 
 pub(crate) fn interrupted() -> Report {
-    Report { last_words: Some("interrupted: the same command goes on where it stopped".to_owned()), ..Report::default().code(130) }
+    Report {
+        last_words: Some("interrupted: the same command goes on where it stopped".to_owned()),
+        ..Report::default().code(130)
+    }
 }
 
 /// Removes what only the target has, after a look and a question. `None` when interrupted.
@@ -156,12 +206,25 @@ fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<
         return Ok(Some(0));
     }
     let bytes: u64 = outcome.extra.iter().map(|(_, size)| size).sum();
-    outcome.extra.iter().take(10).for_each(|(key, _)| output::status(&format!("only there: {key}")));
+    outcome
+        .extra
+        .iter()
+        .take(10)
+        .for_each(|(key, _)| output::status(&format!("only there: {key}")));
     if outcome.extra.len() > 10 {
         output::status(&format!("… and {} more", outcome.extra.len() - 10));
     }
-    let question = format!("remove {} file(s), {}, from {}?", outcome.extra.len(), Size(bytes), target.store.place());
-    match if choices.yes { Some(true) } else { stores::ask(&question)? } {
+    let question = format!(
+        "remove {} file(s), {}, from {}?",
+        outcome.extra.len(),
+        Size(bytes),
+        target.store.place()
+    );
+    match if choices.yes {
+        Some(true)
+    } else {
+        stores::ask(&question)?
+    } {
         Some(true) => {}
         Some(false) => {
             output::status("nothing was removed");
@@ -184,26 +247,47 @@ struct Told<'t> {
 }
 
 fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
-    let Told { shown, deleted, choices, .. } = *told;
+    let Told {
+        shown,
+        deleted,
+        choices,
+        ..
+    } = *told;
     for (name, size) in &outcome.planned {
         report.text += &format!("{:<7} {:>8}  {name}\n", told.way.plan(), Size(*size));
     }
     if choices.dry_run {
-        outcome.extra.iter().for_each(|(key, size)| report.text += &format!("remove  {:>8}  {key}\n", Size(*size)));
+        outcome
+            .extra
+            .iter()
+            .for_each(|(key, size)| report.text += &format!("remove  {:>8}  {key}\n", Size(*size)));
     }
     for odd in &outcome.left_out {
-        report.hints.push(format!("left out {}: {}", odd.name, odd.why));
+        report
+            .hints
+            .push(format!("left out {}: {}", odd.name, odd.why));
     }
     for (name, error) in &outcome.failed {
-        report.hints.push(format!("failed {}: {error}", towline_io::data::shown(name)));
+        report
+            .hints
+            .push(format!("failed {}: {error}", towline_io::data::shown(name)));
     }
     // Many may fail for one reason: the next step is said once.
-    let steps: BTreeSet<&String> = outcome.failed.iter().flat_map(|(_, error)| error.hints()).collect();
+    let steps: BTreeSet<&String> = outcome
+        .failed
+        .iter()
+        .flat_map(|(_, error)| error.hints())
+        .collect();
     for step in steps.into_iter().take(3) {
         report.hints.push(format!("hint: {step}"));
     }
     report.hints.push(totals(outcome, told));
-    let named = |pairs: Vec<(String, String)>| -> Vec<Value> { pairs.into_iter().map(|(name, why)| json!({ "name": name, "why": why })).collect() };
+    let named = |pairs: Vec<(String, String)>| -> Vec<Value> {
+        pairs
+            .into_iter()
+            .map(|(name, why)| json!({ "name": name, "why": why }))
+            .collect()
+    };
     json!({
         "path": shown,
         "sent": outcome.sent,
@@ -224,15 +308,34 @@ fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
 
 /// `data/voc20: 12 sent, 3.2G in 4.1s (800M/s); 488 equal by time, 3 by content`
 fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
-    let Told { shown, way, deleted, choices, elapsed } = *told;
-    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let Told {
+        shown,
+        way,
+        deleted,
+        choices,
+        elapsed,
+    } = *told;
+    let millis = u64::try_from(elapsed.as_millis())
+        .unwrap_or(u64::MAX)
+        .max(1);
     let mut parts = Vec::new();
     if choices.dry_run {
         let bytes: u64 = outcome.planned.iter().map(|(_, size)| size).sum();
-        parts.push(format!("{} would be {}, {}", outcome.planned.len(), way.done(), Size(bytes)));
+        parts.push(format!(
+            "{} would be {}, {}",
+            outcome.planned.len(),
+            way.done(),
+            Size(bytes)
+        ));
     } else {
         let rate = Size(outcome.sent_bytes.saturating_mul(1000) / millis);
-        parts.push(format!("{} {}, {} in {} ({rate}/s)", outcome.sent, way.done(), Size(outcome.sent_bytes), human_millis(millis)));
+        parts.push(format!(
+            "{} {}, {} in {} ({rate}/s)",
+            outcome.sent,
+            way.done(),
+            Size(outcome.sent_bytes),
+            human_millis(millis)
+        ));
     }
     let mut count = |number: u64, words: &str| {
         if number > 0 {
@@ -246,7 +349,10 @@ fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
     count(deleted as u64, "removed");
     count(outcome.failed.len() as u64, "failed");
     if outcome.resumed_bytes > 0 {
-        parts.push(format!("{} were there from before", Size(outcome.resumed_bytes)));
+        parts.push(format!(
+            "{} were there from before",
+            Size(outcome.resumed_bytes)
+        ));
     }
     format!("{shown}: {}", parts.join("; "))
 }

@@ -11,25 +11,51 @@ const SHOWN_KEYS: usize = 30;
 
 /// One line: what does not count, and how it would.
 pub(crate) fn summary(untrusted: &Untrusted) -> String {
-    format!("{} is not trusted, so {} do not count; look at it: tow trust {}", untrusted.shown, keys(untrusted), untrusted.folder.display())
+    format!(
+        "{} is not trusted, so {} do not count; look at it: tow trust {}",
+        untrusted.shown,
+        keys(untrusted),
+        untrusted.folder.display()
+    )
 }
 
 fn keys(untrusted: &Untrusted) -> String {
-    let first: Vec<String> = untrusted.privileges.iter().take(3).map(|privilege| format!("`{}`", privilege.key)).collect();
+    let first: Vec<String> = untrusted
+        .privileges
+        .iter()
+        .take(3)
+        .map(|privilege| format!("`{}`", privilege.key))
+        .collect();
     let more = untrusted.privileges.len().saturating_sub(3);
-    if more > 0 { format!("{} and {more} more keys", first.join(", ")) } else { first.join(", ") }
+    if more > 0 {
+        format!("{} and {more} more keys", first.join(", "))
+    } else {
+        first.join(", ")
+    }
 }
 
 /// What trusting it would allow, line by line.
 pub(crate) fn description(untrusted: &Untrusted) -> String {
     let mut text = format!("{} does more than describe jobs:\n", untrusted.shown);
     let shown = untrusted.privileges.iter().take(SHOWN_KEYS);
-    let widest = shown.clone().map(|privilege| privilege.key.chars().count()).max().unwrap_or(0);
-    for Privilege { key, value, meaning } in shown {
+    let widest = shown
+        .clone()
+        .map(|privilege| privilege.key.chars().count())
+        .max()
+        .unwrap_or(0);
+    for Privilege {
+        key,
+        value,
+        meaning,
+    } in shown
+    {
         text += &format!("  {key:<widest$}  {meaning}: {value}\n");
     }
     if untrusted.privileges.len() > SHOWN_KEYS {
-        text += &format!("  … and {} more keys\n", untrusted.privileges.len() - SHOWN_KEYS);
+        text += &format!(
+            "  … and {} more keys\n",
+            untrusted.privileges.len() - SHOWN_KEYS
+        );
     }
     text
 }
@@ -39,13 +65,22 @@ pub(crate) fn ask(sources: &Sources, all: &[Untrusted]) -> Result<()> {
     for untrusted in all {
         if !output::can_ask() {
             let folder = untrusted.folder.display();
-            return Err(Error::refused(format!("{} is not trusted: it sets {}, which does more than describe jobs", untrusted.shown, keys(untrusted)))
-                .hint(format!("see what it would do: tow trust {folder}"))
-                .hint(format!("agree to it as it is now: tow trust {folder} --yes")));
+            return Err(Error::refused(format!(
+                "{} is not trusted: it sets {}, which does more than describe jobs",
+                untrusted.shown,
+                keys(untrusted)
+            ))
+            .hint(format!("see what it would do: tow trust {folder}"))
+            .hint(format!(
+                "agree to it as it is now: tow trust {folder} --yes"
+            )));
         }
         output::status(description(untrusted).trim_end());
         if !output::ask("Trust this content?") {
-            return Err(Error::refused(format!("{} is not trusted; nothing was done", untrusted.shown)));
+            return Err(Error::refused(format!(
+                "{} is not trusted; nothing was done",
+                untrusted.shown
+            )));
         }
         agree(sources, untrusted)?;
     }
@@ -54,5 +89,9 @@ pub(crate) fn ask(sources: &Sources, all: &[Untrusted]) -> Result<()> {
 
 /// Remembers that the user agreed to this content.
 pub(crate) fn agree(sources: &Sources, untrusted: &Untrusted) -> Result<()> {
-    Trusted::of(sources.user_folder.as_deref()).add(&untrusted.folder, untrusted.holding, &untrusted.digest)
+    Trusted::of(sources.user_folder.as_deref()).add(
+        &untrusted.folder,
+        untrusted.holding,
+        &untrusted.digest,
+    )
 }

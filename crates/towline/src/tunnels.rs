@@ -1,4 +1,5 @@
-//! Tunnels that are defined, in the configuration or in a file of their own, and those that are wanted.
+//! Tunnels that are defined, in the configuration or in a file of their own, and those that are
+//! wanted.
 
 use crate::context::Context;
 use crate::{machines, output};
@@ -48,14 +49,35 @@ pub(crate) fn all(context: &Context) -> Result<BTreeMap<String, Named>> {
     }
     let named = |added: Added<Tunnel>| {
         let Added { name, value, file } = added;
-        (name.clone(), Named { name, tunnel: value, origin: file.display().to_string(), file: Some(file) })
+        (
+            name.clone(),
+            Named {
+                name,
+                tunnel: value,
+                origin: file.display().to_string(),
+                file: Some(file),
+            },
+        )
     };
     let mut found: BTreeMap<String, Named> = added.into_iter().map(named).collect();
     let layers = context.layers()?;
     for (name, tunnel) in &layers.config.tunnels {
         let key = format!("tunnels.{name}.to");
-        let origin = layers.entries().into_iter().find(|entry| entry.key == key).map(|entry| entry.origin).unwrap_or_default();
-        found.insert(name.clone(), Named { name: name.clone(), tunnel: tunnel.clone(), file: None, origin });
+        let origin = layers
+            .entries()
+            .into_iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| entry.origin)
+            .unwrap_or_default();
+        found.insert(
+            name.clone(),
+            Named {
+                name: name.clone(),
+                tunnel: tunnel.clone(),
+                file: None,
+                origin,
+            },
+        );
     }
     Ok(found)
 }
@@ -68,7 +90,9 @@ pub(crate) fn find(context: &Context, name: &str) -> Result<Named> {
         Some(named) => Ok(named),
         // It is there, and why it cannot be read is the answer.
         None if towline_core::tunnel::check_name(name).is_ok() && files.file(name).exists() => {
-            files.read::<Tunnel>(name).and_then(|_| Err(unknown(name, all.keys())))
+            files
+                .read::<Tunnel>(name)
+                .and_then(|_| Err(unknown(name, all.keys())))
         }
         None => Err(unknown(name, all.keys())),
     }
@@ -77,10 +101,12 @@ pub(crate) fn find(context: &Context, name: &str) -> Result<Named> {
 pub(crate) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n String>) -> Error {
     let known: Vec<&str> = known.map(String::as_str).collect();
     let error = Error::not_found(format!("no tunnel is called `{name}`"));
-    error.hint(did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
-        [] => "none is defined yet: tow tunnel add NAME --to HOST --via BASTION".to_owned(),
-        known => format!("known: {}", known.join(", ")),
-    }))
+    error.hint(did_you_mean(name, known.iter().copied()).unwrap_or_else(
+        || match known.as_slice() {
+            [] => "none is defined yet: tow tunnel add NAME --to HOST --via BASTION".to_owned(),
+            known => format!("known: {}", known.join(", ")),
+        },
+    ))
 }
 
 /// What it means, with its port.
@@ -97,28 +123,47 @@ pub(crate) fn definition(context: &Context, named: &Named) -> Result<Definition>
 
 /// The first port that nobody has, here or in another definition.
 pub(crate) fn free_port(context: &Context, name: &str) -> Result<u16> {
-    let mut taken: Vec<u16> = all(context)?.values().filter(|named| named.name != name).filter_map(|named| named.tunnel.port).collect();
-    taken.extend(wanted(context.state()?)?.into_iter().filter(|(known, _)| known != name).map(|(_, wanted)| wanted.definition.port));
+    let mut taken: Vec<u16> = all(context)?
+        .values()
+        .filter(|named| named.name != name)
+        .filter_map(|named| named.tunnel.port)
+        .collect();
+    taken.extend(
+        wanted(context.state()?)?
+            .into_iter()
+            .filter(|(known, _)| known != name)
+            .map(|(_, wanted)| wanted.definition.port),
+    );
     let is_free = |port: &u16| !taken.contains(port) && io_tunnel::try_port(*port).is_ok();
-    (FIRST_PORT..u16::MAX).find(is_free).ok_or_else(|| Error::refused("no port of this machine is free"))
+    (FIRST_PORT..u16::MAX)
+        .find(is_free)
+        .ok_or_else(|| Error::refused("no port of this machine is free"))
 }
 
 /// Writes a definition under a name that nobody has.
 pub(crate) fn add(context: &Context, name: &str, tunnel: &Tunnel) -> Result<PathBuf> {
     let files = files(context)?;
-    files.create(name, tunnel)?.ok_or_else(|| exists(name, &files.file(name).display().to_string()))
+    files
+        .create(name, tunnel)?
+        .ok_or_else(|| exists(name, &files.file(name).display().to_string()))
 }
 
 pub(crate) fn exists(name: &str, origin: &str) -> Error {
-    Error::refused(format!("tunnel `{name}` exists already ({origin})")).hint(format!("another name, or first: tow tunnel rm {name}"))
+    Error::refused(format!("tunnel `{name}` exists already ({origin})"))
+        .hint(format!("another name, or first: tow tunnel rm {name}"))
 }
 
 /// Those that are to be open, by name.
 pub(crate) fn wanted(state: &StateFolder) -> Result<Vec<(String, Wanted)>> {
     let folder = state.tunnels();
     let entries = towline_host::filesystem::entries(&folder);
-    let entries =
-        entries.map_err(|error| Error::refused(format!("{} cannot be read, and says which tunnels are open", folder.display())).source_error(error))?;
+    let entries = entries.map_err(|error| {
+        Error::refused(format!(
+            "{} cannot be read, and says which tunnels are open",
+            folder.display()
+        ))
+        .source_error(error)
+    })?;
     let mut found: Vec<(String, Wanted)> = entries
         .into_iter()
         .filter_map(|entry| {
@@ -141,16 +186,30 @@ pub(crate) fn status(state: &StateFolder, name: &str) -> Option<TunnelStatus> {
 }
 
 /// The way to the last hop; `None` where a program is the way.
-pub(crate) fn transport(state: &StateFolder, name: &str, definition: &Definition) -> Result<Option<SshTransport>> {
-    let Way::Hops(hops) = &definition.way else { return Ok(None) };
-    let Some((last, before)) = hops.split_last() else { return Err(Error::bug("a tunnel without a hop")) };
+pub(crate) fn transport(
+    state: &StateFolder,
+    name: &str,
+    definition: &Definition,
+) -> Result<Option<SshTransport>> {
+    let Way::Hops(hops) = &definition.way else {
+        return Ok(None);
+    };
+    let Some((last, before)) = hops.split_last() else {
+        return Err(Error::bug("a tunnel without a hop"));
+    };
     if before.is_empty() {
         return machines::ssh_to(last, definition.ssh_config.as_deref(), state).map(Some);
     }
     let folder = state.tunnel(name);
     towline_host::filesystem::private_folder(&folder).map_err(|error| unusable(error, &folder))?;
     let file = folder.join("ssh_config");
-    let text = hops_config(last, before, &own_config(definition)?, &state.ssh().join("known_hosts"), Client::installed())?;
+    let text = hops_config(
+        last,
+        before,
+        &own_config(definition)?,
+        &state.ssh().join("known_hosts"),
+        Client::installed(),
+    )?;
     if std::fs::read(&file).is_ok_and(|known| known == text.as_bytes()) {
         return machines::ssh_to(last, file.to_str(), state).map(Some);
     }
@@ -162,19 +221,36 @@ pub(crate) fn transport(state: &StateFolder, name: &str, definition: &Definition
 fn own_config(definition: &Definition) -> Result<Vec<PathBuf>> {
     Ok(match &definition.ssh_config {
         Some(file) => vec![machines::ssh_config_file(file)?],
-        None => vec![machines::home()?.join(".ssh/config"), PathBuf::from("/etc/ssh/ssh_config")],
+        None => vec![
+            machines::home()?.join(".ssh/config"),
+            PathBuf::from("/etc/ssh/ssh_config"),
+        ],
     })
 }
 
-/// A configuration in which the last hop is reached through the others. The first value counts in ssh,
-/// so the user's own come after ours, but for how new hosts are met.
-fn hops_config(last: &str, before: &[String], own: &[PathBuf], known_hosts: &Path, client: Client) -> Result<String> {
-    let mut text = format!("# Written by tow; changes are lost.\nHost {}\n  ProxyJump {}\n", host_of(last), before.join(","));
+/// A configuration in which the last hop is reached through the others. The first value counts in
+/// ssh, so the user's own come after ours, but for how new hosts are met.
+fn hops_config(
+    last: &str,
+    before: &[String],
+    own: &[PathBuf],
+    known_hosts: &Path,
+    client: Client,
+) -> Result<String> {
+    let mut text = format!(
+        "# Written by tow; changes are lost.\nHost {}\n  ProxyJump {}\n",
+        host_of(last),
+        before.join(",")
+    );
     text += "Match all\n  ServerAliveInterval 5\n  ServerAliveCountMax 3\n";
     for file in own {
         let _ = writeln!(text, "Include {}", quoted(file)?);
     }
-    let _ = writeln!(text, "Match all\n  UserKnownHostsFile {} ~/.ssh/known_hosts ~/.ssh/known_hosts2", quoted(known_hosts)?);
+    let _ = writeln!(
+        text,
+        "Match all\n  UserKnownHostsFile {} ~/.ssh/known_hosts ~/.ssh/known_hosts2",
+        quoted(known_hosts)?
+    );
     if client.takes_new_hosts() {
         text += "  StrictHostKeyChecking accept-new\n";
     }
@@ -183,8 +259,16 @@ fn hops_config(last: &str, before: &[String], own: &[PathBuf], known_hosts: &Pat
 
 /// A path in an ssh configuration, where some signs mean something.
 pub(crate) fn quoted(path: &Path) -> Result<String> {
-    let refused = || Error::config(format!("ssh cannot be told of {}: its path has one of \" \\ $ % * ? [ in it, or is not text", path.display()));
-    let text = path.to_str().filter(|text| !text.contains(['"', '\\', '$', '%', '*', '?', '[', '\n', '\r'])).ok_or_else(refused)?;
+    let refused = || {
+        Error::config(format!(
+            "ssh cannot be told of {}: its path has one of \" \\ $ % * ? [ in it, or is not text",
+            path.display()
+        ))
+    };
+    let text = path
+        .to_str()
+        .filter(|text| !text.contains(['"', '\\', '$', '%', '*', '?', '[', '\n', '\r']))
+        .ok_or_else(refused)?;
     Ok(format!("\"{text}\""))
 }
 
@@ -197,7 +281,8 @@ pub(crate) fn supervisor_main(state: &str, name: &str) -> io::Result<()> {
     io_tunnel::supervise(&state, name, first, |wanted| {
         let (definition, name) = (wanted.definition.clone(), name.to_owned());
         Box::new(move || {
-            let way = transport(&folder, &name, &definition)?.ok_or_else(|| Error::bug("there is no hop"))?;
+            let way = transport(&folder, &name, &definition)?
+                .ok_or_else(|| Error::bug("there is no hop"))?;
             Ok(way.with_patience(PATIENCE))
         })
     })
@@ -223,13 +308,26 @@ mod tests {
 
     #[test]
     fn hops_come_first_and_the_users_words_after() {
-        let text = hops_config("me@login", &["bastion".into(), "b@second".into()], &["/home/m e/.ssh/config".into()], Path::new("/s/known"), Client::NEWEST)
-            .expect("fine");
+        let text = hops_config(
+            "me@login",
+            &["bastion".into(), "b@second".into()],
+            &["/home/m e/.ssh/config".into()],
+            Path::new("/s/known"),
+            Client::NEWEST,
+        )
+        .expect("fine");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1..3], ["Host login", "  ProxyJump bastion,b@second"]);
         assert_eq!(lines[6], "Include \"/home/m e/.ssh/config\"");
         assert!(text.contains("accept-new"));
-        let old = hops_config("login", &["bastion".into()], &[], Path::new("/s/known"), Client::of("OpenSSH_7.4p1, OpenSSL 1.0.2k-fips")).expect("fine");
+        let old = hops_config(
+            "login",
+            &["bastion".into()],
+            &[],
+            Path::new("/s/known"),
+            Client::of("OpenSSH_7.4p1, OpenSSL 1.0.2k-fips"),
+        )
+        .expect("fine");
         assert!(!old.contains("accept-new"), "{old}");
         assert!(quoted(Path::new("/a*b")).is_err() && quoted(Path::new("/a%b")).is_err());
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 /// After this time somebody wonders.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 
-/// Does `act`. While it lasts, what `line` says is told after a moment, and again when it says something else.
+/// Does `act`. While it lasts, what `line` says is told after a moment, and again when it says
+/// something else.
 pub(crate) fn told<T>(line: impl Fn() -> String + Sync, act: impl FnOnce() -> T) -> T {
     let (over, is_over) = channel::<()>();
     let line = &line;

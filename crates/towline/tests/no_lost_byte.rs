@@ -39,7 +39,18 @@ fn daemon_kills_lose_nothing() {
     let size = (megabytes() << 20).to_string();
     // Long enough for some kills to fall in between: the ranks write for a few seconds.
     let pause = if megabytes() > 5 { "0.002" } else { "0.004" };
-    let id = home.tow(["submit", "--launch", "8", "python3", "writer.py", &size, pause]).ok().id();
+    let id = home
+        .tow([
+            "submit",
+            "--launch",
+            "8",
+            "python3",
+            "writer.py",
+            &size,
+            pause,
+        ])
+        .ok()
+        .id();
     // One follows from the first byte on, through every kill.
     let mut follower = home.spawn(["logs", "-f", &id, "--rank", "3"]);
     let mut followed = follower.stdout.take().unwrap();
@@ -65,26 +76,53 @@ fn daemon_kills_lose_nothing() {
     for rank in 0..8 {
         let kept = fs::read(home.project().join(format!("kept-{rank}"))).unwrap();
         assert_eq!(kept.len(), megabytes() << 20);
-        let fetched = fs::read(home.project().join(format!("assets/{id}/attempt-1.rank-{rank}.log"))).unwrap();
+        let fetched = fs::read(
+            home.project()
+                .join(format!("assets/{id}/attempt-1.rank-{rank}.log")),
+        )
+        .unwrap();
         assert!(fetched == kept, "query: rank {rank} differs");
-        let logged = home.tow(["logs", &id, "--rank", &rank.to_string()]).ok().raw;
+        let logged = home
+            .tow(["logs", &id, "--rank", &rank.to_string()])
+            .ok()
+            .raw;
         assert!(logged == kept, "logs: rank {rank} differs");
     }
     let followed = reader.join().unwrap();
     assert!(follower.wait().unwrap().success());
-    assert!(followed == fs::read(home.project().join("kept-3")).unwrap(), "logs -f differs: {} bytes", followed.len());
-    println!("no lost byte: 8 ranks × {} MB, {kills} daemon kills, every byte there", megabytes());
+    assert!(
+        followed == fs::read(home.project().join("kept-3")).unwrap(),
+        "logs -f differs: {} bytes",
+        followed.len()
+    );
+    println!(
+        "no lost byte: 8 ranks × {} MB, {kills} daemon kills, every byte there",
+        megabytes()
+    );
 }
 
 #[test]
 fn every_attempt_keeps_its_own_log_and_is_followed_over() {
     let home = Home::new(env!("CARGO_BIN_EXE_tow"));
-    home.write("job.yaml", "command: 'echo attempt $TOW_ATTEMPT; printf tail; test $TOW_ATTEMPT -eq 3'\nretry: {when: [exit_code], max: 3}\n");
+    home.write(
+        "job.yaml",
+        "command: 'echo attempt $TOW_ATTEMPT; printf tail; test $TOW_ATTEMPT \
+        -eq 3'\nretry: {when: [exit_code], max: 3}\n",
+    );
     let followed = home.tow(["run", "-f", "job.yaml"]);
-    assert_eq!((followed.code, followed.stdout.as_str()), (0, "attempt 1\ntailattempt 2\ntailattempt 3\ntail"));
+    assert_eq!(
+        (followed.code, followed.stdout.as_str()),
+        (0, "attempt 1\ntailattempt 2\ntailattempt 3\ntail")
+    );
     let id = home.show("@")["id"].as_str().unwrap().to_owned();
-    assert_eq!(home.tow(["logs", &id]).stdout, "attempt 1\ntailattempt 2\ntailattempt 3\ntail");
-    assert_eq!(home.tow(["logs", &id, "--attempt", "2"]).stdout, "attempt 2\ntail");
+    assert_eq!(
+        home.tow(["logs", &id]).stdout,
+        "attempt 1\ntailattempt 2\ntailattempt 3\ntail"
+    );
+    assert_eq!(
+        home.tow(["logs", &id, "--attempt", "2"]).stdout,
+        "attempt 2\ntail"
+    );
 }
 
 #[test]
@@ -94,10 +132,20 @@ fn what_the_job_itself_truncates_is_told() {
     let id = home.tow(["submit", script]).ok().id();
     let mut follower = home.spawn(["logs", "-f", &id]);
     let mut first = [0; 11];
-    follower.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    follower
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
     home.write("cut", "");
-    until("the log to be cut", || home.project().join("done").exists().then_some(()));
+    until("the log to be cut", || {
+        home.project().join("done").exists().then_some(())
+    });
     home.write("go", "");
     let output = follower.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cut this log"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("cut this log"),
+        "{output:?}"
+    );
 }

@@ -35,10 +35,23 @@ impl NamedCluster {
     /// What may be kept on disk after its runs: no secret of the user's.
     #[must_use]
     pub fn lasting(&self) -> Self {
-        let is_secret = |name: &str, value: &str| looks_like_credential(name) || (network::VARIABLES.contains(&name) && network::holds_password(value));
-        let stays = |name: &str, value: &str| OF_THE_PLATFORM.contains(&name) || !is_secret(name, value);
-        let variables = self.variables.0.iter().filter(|(name, value)| stays(name, value)).map(|(name, value)| (name.clone(), value.clone()));
-        Self { name: self.name.clone(), cluster: self.cluster.clone(), variables: Variables(variables.collect()) }
+        let is_secret = |name: &str, value: &str| {
+            looks_like_credential(name)
+                || (network::VARIABLES.contains(&name) && network::holds_password(value))
+        };
+        let stays =
+            |name: &str, value: &str| OF_THE_PLATFORM.contains(&name) || !is_secret(name, value);
+        let variables = self
+            .variables
+            .0
+            .iter()
+            .filter(|(name, value)| stays(name, value))
+            .map(|(name, value)| (name.clone(), value.clone()));
+        Self {
+            name: self.name.clone(),
+            cluster: self.cluster.clone(),
+            variables: Variables(variables.collect()),
+        }
     }
 }
 
@@ -64,9 +77,13 @@ impl ClusterStatus {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from).map_err(named),
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(io::Error::from)
+            .map_err(named),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(named(error)),
     }

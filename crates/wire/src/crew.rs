@@ -24,7 +24,8 @@ use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
-/// `tow __crew --order FILE --run RUN --folder FOLDER --news FOLDER [--store FOLDER] [--at NAME=PATH]…`, on every node.
+/// `tow __crew --order FILE --run RUN --folder FOLDER --news FOLDER [--store FOLDER] [--at
+/// NAME=PATH]…`, on every node.
 pub const CREW_VERB: &str = "__crew";
 
 /// Bytes of a log that lie in one object.
@@ -73,7 +74,11 @@ pub struct News {
 #[serde(rename_all = "snake_case")]
 pub enum FromNode {
     /// First: who it is, and that it belongs.
-    Here { word: String, node: u32, host: String },
+    Here {
+        word: String,
+        node: u32,
+        host: String,
+    },
     /// Its set-up or its ranks have begun.
     Started { attempt: u32 },
     /// Nothing of that attempt is alive there, and what it printed was sent away.
@@ -167,9 +172,19 @@ mod tests {
     fn a_part_is_read_as_it_is_named() {
         for source in [LogSource::Rank(0), LogSource::Rank(31), LogSource::SetUp(2)] {
             let name = format!("{}/{}", keys::log(12, source), keys::part(3));
-            assert_eq!(keys::parse_part(name.strip_prefix("logs/").expect("below")), Some((12, source, 3)));
+            assert_eq!(
+                keys::parse_part(name.strip_prefix("logs/").expect("below")),
+                Some((12, source, 3))
+            );
         }
-        for odd in ["", "x", "attempt-1/0", "attempt-1.rank-x/0", "attempt-1.rank-0/", "attempt-1.rank-0/0/1"] {
+        for odd in [
+            "",
+            "x",
+            "attempt-1/0",
+            "attempt-1.rank-x/0",
+            "attempt-1.rank-0/",
+            "attempt-1.rank-0/0/1",
+        ] {
             assert_eq!(keys::parse_part(odd), None, "{odd}");
         }
     }

@@ -25,7 +25,12 @@ pub struct Hello {
 
 impl Hello {
     pub fn new(request: Request) -> Self {
-        Self { protocol: PROTOCOL, version: crate::version::version().to_owned(), request, signs_of_life: true }
+        Self {
+            protocol: PROTOCOL,
+            version: crate::version::version().to_owned(),
+            request,
+            signs_of_life: true,
+        }
     }
 }
 
@@ -119,7 +124,12 @@ impl Serialize for PrivateSecrets {
 impl<'de> Deserialize<'de> for PrivateSecrets {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let plain = BTreeMap::<String, String>::deserialize(deserializer)?;
-        Ok(Self(SecretSet(plain.into_iter().map(|(name, value)| (name, Secret::new(value))).collect())))
+        Ok(Self(SecretSet(
+            plain
+                .into_iter()
+                .map(|(name, value)| (name, Secret::new(value)))
+                .collect(),
+        )))
     }
 }
 
@@ -181,7 +191,8 @@ pub struct Status {
     pub running: usize,
     pub runners: usize,
     pub memory_bytes: u64,
-    /// Why nothing can be written down at present: a full disk. Runs go on; starts and ends wait for it.
+    /// Why nothing can be written down at present: a full disk. Runs go on; starts and ends wait
+    /// for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -230,7 +241,11 @@ impl From<&towline_core::Error> for Refusal {
             ErrorKind::Unreachable => RefusalKind::Unreachable,
             _ => RefusalKind::Bug,
         };
-        Self { kind, message: error.to_string(), hints: error.hints().to_vec() }
+        Self {
+            kind,
+            message: error.to_string(),
+            hints: error.hints().to_vec(),
+        }
     }
 }
 
@@ -244,6 +259,9 @@ impl From<Refusal> for towline_core::Error {
             RefusalKind::Config => ErrorKind::Config,
             RefusalKind::Bug => ErrorKind::Bug,
         };
-        refusal.hints.into_iter().fold(Self::new(kind, refusal.message), Self::hint)
+        refusal
+            .hints
+            .into_iter()
+            .fold(Self::new(kind, refusal.message), Self::hint)
     }
 }

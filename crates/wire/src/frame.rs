@@ -35,19 +35,28 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, decoded. Empty frames, which say only that somebody is there, are passed over.
+    /// The next whole frame, decoded. Empty frames, which say only that somebody is there, are
+    /// passed over.
     pub fn next_frame<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         while self.bytes[self.start..].starts_with(&SIGN_OF_LIFE) {
             self.start += SIGN_OF_LIFE.len();
         }
         let waiting = &self.bytes[self.start..];
-        let Some(head) = waiting.first_chunk::<4>() else { return Ok(None) };
+        let Some(head) = waiting.first_chunk::<4>() else {
+            return Ok(None);
+        };
         let length = u32::from_le_bytes(*head) as usize;
         if length > LARGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a frame is too large",
+            ));
         }
-        let Some(body) = waiting.get(4..4 + length) else { return Ok(None) };
-        let message = serde_json::from_slice(body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let Some(body) = waiting.get(4..4 + length) else {
+            return Ok(None);
+        };
+        let message = serde_json::from_slice(body)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.start += 4 + length;
         Ok(Some(message))
     }
@@ -58,7 +67,10 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 }
 
 /// Reads one frame, blocking. `None` at a clean end.
-pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer) -> io::Result<Option<T>> {
+pub fn read<T: DeserializeOwned>(
+    from: &mut impl Read,
+    buffer: &mut FrameBuffer,
+) -> io::Result<Option<T>> {
     let mut chunk = [0; 16 << 10];
     loop {
         if let Some(message) = buffer.next_frame()? {
@@ -76,7 +88,9 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read, buffer: &mut FrameBuffer)
 /// Reads one frame and not a byte more, so that what follows it can be read as it is. `None` at a
 /// clean end.
 pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let Some(length) = length(from)? else { return Ok(None) };
+    let Some(length) = length(from)? else {
+        return Ok(None);
+    };
     body(from, length).map(Some)
 }
 
@@ -99,7 +113,10 @@ fn length(from: &mut impl Read) -> io::Result<Option<usize>> {
     from.read_exact(&mut head[1..])?;
     let length = u32::from_le_bytes(head) as usize;
     if length > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too large"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a frame is too large",
+        ));
     }
     Ok(Some(length))
 }
@@ -140,7 +157,10 @@ mod tests {
         buffer.push(&SIGN_OF_LIFE);
         buffer.push(&encode(&"word"));
         buffer.push(&SIGN_OF_LIFE);
-        assert_eq!(buffer.next_frame::<String>().expect("a frame").as_deref(), Some("word"));
+        assert_eq!(
+            buffer.next_frame::<String>().expect("a frame").as_deref(),
+            Some("word")
+        );
         assert_eq!(buffer.next_frame::<String>().expect("nothing more"), None);
     }
 

@@ -42,17 +42,25 @@ pub enum JournalRecord {
 impl JournalRecord {
     pub const fn attempt(&self) -> (&RunId, u32) {
         match self {
-            Self::Claim { run, attempt, .. } | Self::Started { run, attempt, .. } | Self::Held { run, attempt, .. } | Self::End { run, attempt, .. } => {
-                (run, *attempt)
-            }
+            Self::Claim { run, attempt, .. }
+            | Self::Started { run, attempt, .. }
+            | Self::Held { run, attempt, .. }
+            | Self::End { run, attempt, .. } => (run, *attempt),
         }
     }
 }
 
 /// Reads what is whole. A torn last line was never acted upon and is left out.
 pub fn parse(bytes: &[u8]) -> Vec<JournalRecord> {
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &bytes[..=end]);
-    whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(&[][..], |end| &bytes[..=end]);
+    whole
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 pub fn line(record: &JournalRecord) -> Vec<u8> {
@@ -68,12 +76,26 @@ mod tests {
     #[test]
     fn a_torn_tail_is_left_out_at_every_byte() {
         let run = RunId::new("x", 1, 2);
-        let claim = JournalRecord::Claim { run: run.clone(), attempt: 1, at: Moment(5), gpus: vec![3] };
-        let end = JournalRecord::End { run, attempt: 1, at: Moment(6), ending: Ending::success() };
+        let claim = JournalRecord::Claim {
+            run: run.clone(),
+            attempt: 1,
+            at: Moment(5),
+            gpus: vec![3],
+        };
+        let end = JournalRecord::End {
+            run,
+            attempt: 1,
+            at: Moment(6),
+            ending: Ending::success(),
+        };
         let first = line(&claim);
         let bytes = [first.clone(), line(&end)].concat();
         for cut in 0..bytes.len() {
-            let expected: &[JournalRecord] = if cut < first.len() { &[] } else { std::slice::from_ref(&claim) };
+            let expected: &[JournalRecord] = if cut < first.len() {
+                &[]
+            } else {
+                std::slice::from_ref(&claim)
+            };
             assert_eq!(parse(&bytes[..cut]), expected, "cut at {cut}");
         }
         assert_eq!(parse(&bytes), [claim, end]);

@@ -70,7 +70,13 @@ impl StateFolder {
     pub fn cluster(&self, name: &str, what: &str) -> PathBuf {
         let safe: String = name
             .bytes()
-            .map(|byte| if byte.is_ascii_alphanumeric() || b"-_".contains(&byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
+            .map(|byte| {
+                if byte.is_ascii_alphanumeric() || b"-_".contains(&byte) {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02x}")
+                }
+            })
             .collect();
         self.clusters().join(format!("{safe}.{what}.json"))
     }
@@ -142,7 +148,10 @@ pub fn log_name(attempt: u32, source: LogSource) -> String {
 
 /// The attempt and source a log's file name tells.
 pub fn parse_log_name(name: &str) -> Option<(u32, LogSource)> {
-    let (attempt, source) = name.strip_prefix("attempt-")?.strip_suffix(".log")?.split_once('.')?;
+    let (attempt, source) = name
+        .strip_prefix("attempt-")?
+        .strip_suffix(".log")?
+        .split_once('.')?;
     let source = match source.split_once('-')? {
         ("rank", rank) => LogSource::Rank(rank.parse().ok()?),
         ("setup", node) => LogSource::SetUp(node.parse().ok()?),

@@ -62,42 +62,91 @@ impl std::fmt::Debug for Line {
 
 impl Line {
     /// Opens it for these words of ours; the program is brought if it is not there, or not whole.
-    pub fn open<H: Hello>(transport: &dyn Transport, stage: &str, program: &OwnProgram, words: &[&str]) -> Result<(Self, H)> {
+    pub fn open<H: Hello>(
+        transport: &dyn Transport,
+        stage: &str,
+        program: &OwnProgram,
+        words: &[&str],
+    ) -> Result<(Self, H)> {
         let is_ours = |hello: &H| hello.is_understood() && hello.program() == program.digest;
         if let Some((line, hello)) = Self::try_open::<H>(transport, &program.place(stage), words)?
             && is_ours(&hello)
         {
             return Ok((line, hello));
         }
-        let unreadable = |error| Error::bug(format!("{} cannot be read", program.path.display())).source_error(error);
+        let unreadable = |error| {
+            Error::bug(format!("{} cannot be read", program.path.display())).source_error(error)
+        };
         let mut bytes = File::open(&program.path).map_err(unreadable)?;
-        transport.put(&program.place(stage), &mut bytes, 0o700).map_err(|error| no_stage(error, transport.place(), stage))?;
+        transport
+            .put(&program.place(stage), &mut bytes, 0o700)
+            .map_err(|error| no_stage(error, transport.place(), stage))?;
         match Self::try_open::<H>(transport, &program.place(stage), words)? {
             Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
-            _ => Err(Error::refused(format!("tow was brought to {} and cannot run there", transport.place()))
-                .hint(format!("it is a program for Linux on x86-64; try `{} --version` there", program.place(stage)))
-                .hint("`stage` must be a folder from which programs may be run (not mounted noexec)")),
+            _ => Err(Error::refused(format!(
+                "tow was brought to {} and cannot run there",
+                transport.place()
+            ))
+            .hint(format!(
+                "it is a program for Linux on x86-64; try `{} --version` there",
+                program.place(stage)
+            ))
+            .hint("`stage` must be a folder from which programs may be run (not mounted noexec)")),
         }
     }
 
     /// `None`: the program is not there.
-    fn try_open<H: Hello>(transport: &dyn Transport, program: &str, own: &[&str]) -> Result<Option<(Self, H)>> {
+    fn try_open<H: Hello>(
+        transport: &dyn Transport,
+        program: &str,
+        own: &[&str],
+    ) -> Result<Option<(Self, H)>> {
         // Tests kill what is over there too.
-        let crash = |name: &str| std::env::var(format!("TOW_FAR_{name}")).ok().map(|value| format!("TOW_{name}={value}"));
-        let crashes: Vec<String> = ["CRASH_AT", "CRASH_ONCE"].into_iter().filter_map(crash).collect();
-        let mut words: Vec<&str> = if crashes.is_empty() { Vec::new() } else { vec!["env"] };
+        let crash = |name: &str| {
+            std::env::var(format!("TOW_FAR_{name}"))
+                .ok()
+                .map(|value| format!("TOW_{name}={value}"))
+        };
+        let crashes: Vec<String> = ["CRASH_AT", "CRASH_ONCE"]
+            .into_iter()
+            .filter_map(crash)
+            .collect();
+        let mut words: Vec<&str> = if crashes.is_empty() {
+            Vec::new()
+        } else {
+            vec!["env"]
+        };
         words.extend(crashes.iter().map(String::as_str));
         words.push(program);
         words.extend(own);
         let mut session = transport.spawn(&words)?;
-        let (Some(input), Some(output)) = (session.input(), session.output()) else { return Err(Error::bug("a command without pipes")) };
+        let (Some(input), Some(output)) = (session.input(), session.output()) else {
+            return Err(Error::bug("a command without pipes"));
+        };
         let session: Shared = Arc::new(Mutex::new(session));
-        let patience = if H::HAS_PULSE { Patience::with(&session) } else { Patience::default() };
+        let patience = if H::HAS_PULSE {
+            Patience::with(&session)
+        } else {
+            Patience::default()
+        };
         let mut output = BufReader::with_capacity(64 << 10, patience.reading(output));
         let hello = greeting(&mut output).and_then(|()| frame::read_past_signs::<H>(&mut output));
         if let Ok(Some(hello)) = hello {
-            let (input, place) = (BufWriter::with_capacity(64 << 10, patience.writing(input)), transport.place().to_owned());
-            return Ok(Some((Self { session, patience, input, output, place, is_broken: false }, hello)));
+            let (input, place) = (
+                BufWriter::with_capacity(64 << 10, patience.writing(input)),
+                transport.place().to_owned(),
+            );
+            return Ok(Some((
+                Self {
+                    session,
+                    patience,
+                    input,
+                    output,
+                    place,
+                    is_broken: false,
+                },
+                hello,
+            )));
         }
         if patience.is_over() {
             return Err(mute(transport.place()));
@@ -108,8 +157,15 @@ impl Line {
             return Ok(None);
         }
         let said = session.said();
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-        Err(Error::unreachable(format!("tow on {} left with code {code}: {last}", transport.place())))
+        let last = said
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("it said nothing");
+        Err(Error::unreachable(format!(
+            "tow on {} left with code {code}: {last}",
+            transport.place()
+        )))
     }
 
     /// Nothing more can be asked on it.
@@ -124,7 +180,9 @@ impl Line {
 
     /// A message, and what follows it.
     pub fn send<T: Serialize>(&mut self, message: &T, body: &[u8]) -> Result<()> {
-        let sent = frame::write(&mut self.input, message).and_then(|()| self.input.write_all(body)).and_then(|()| self.input.flush());
+        let sent = frame::write(&mut self.input, message)
+            .and_then(|()| self.input.write_all(body))
+            .and_then(|()| self.input.flush());
         sent.map_err(|error| self.broken(Some(error)))
     }
 
@@ -151,7 +209,12 @@ impl Line {
             return mute(&self.place);
         }
         let said = held(&self.session).said();
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim())).unwrap_or_default();
+        let last = said
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .map(|line| format!(": {}", line.trim()))
+            .unwrap_or_default();
         let broken = Error::unreachable(format!("the connection to {} broke{last}", self.place));
         match error {
             Some(error) => broken.source_error(error),
@@ -171,7 +234,8 @@ fn held(session: &Shared) -> MutexGuard<'_, Box<dyn Session>> {
 }
 
 fn mute(place: &str) -> Error {
-    Error::unreachable(format!("tow on {place} gives no sign of life")).hint("another is started; the machine there may be overloaded, or its file system hang")
+    Error::unreachable(format!("tow on {place} gives no sign of life"))
+        .hint("another is started; the machine there may be overloaded, or its file system hang")
 }
 
 /// Passes over whatever a login shell prints.
@@ -180,7 +244,11 @@ fn greeting(output: &mut impl Read) -> io::Result<()> {
     let mut byte = [0];
     for _ in 0..MOST_CHATTER {
         output.read_exact(&mut byte)?;
-        seen = if byte[0] == GREETING[seen] { seen + 1 } else { usize::from(byte[0] == GREETING[0]) };
+        seen = if byte[0] == GREETING[seen] {
+            seen + 1
+        } else {
+            usize::from(byte[0] == GREETING[0])
+        };
         if seen == GREETING.len() {
             return Ok(());
         }
@@ -192,8 +260,13 @@ fn no_stage(error: Error, place: &str, stage: &str) -> Error {
     if error.kind() == ErrorKind::Unreachable {
         return error;
     }
-    Error::refused(format!("nothing can be put into {stage} on {place}: {error}"))
-        .hint("it is to be a folder there that all hosts share, with some 100 MB to spare: `stage` names another")
+    Error::refused(format!(
+        "nothing can be put into {stage} on {place}: {error}"
+    ))
+    .hint(
+        "it is to be a folder there that all hosts share, with some 100 MB to spare: `stage` \
+            names another",
+    )
 }
 
 #[cfg(test)]
@@ -202,7 +275,12 @@ mod tests {
 
     #[test]
     fn what_a_shell_prints_before_is_passed_over() {
-        for before in [&b""[..], b"Welcome to the cluster!\n", b"\0tow-lin\0\0", b"\0\0\0"] {
+        for before in [
+            &b""[..],
+            b"Welcome to the cluster!\n",
+            b"\0tow-lin\0\0",
+            b"\0\0\0",
+        ] {
             let bytes = [before, GREETING, b"rest"].concat();
             let mut reader = &bytes[..];
             greeting(&mut reader).expect("greeted");

@@ -1,6 +1,6 @@
 //! Signs of life on a line. Who answers sends an empty frame every few seconds, whatever it is at;
-//! who asks gives up a line on which nothing moves. So an answer may take as long as it needs, and a
-//! process that is frozen is told from one that works.
+//! who asks gives up a line on which nothing moves. So an answer may take as long as it needs, and
+//! a process that is frozen is told from one that works.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,7 +34,9 @@ impl<W: Write + Send + 'static> Voice<W> {
         let output = Arc::new(Mutex::new(output));
         let weak = Arc::downgrade(&output);
         // Without it whoever asks is only less patient.
-        let _ = std::thread::Builder::new().name("pulse".into()).spawn(move || beat(&weak, pause));
+        let _ = std::thread::Builder::new()
+            .name("pulse".into())
+            .spawn(move || beat(&weak, pause));
         Self(output)
     }
 
@@ -49,9 +51,15 @@ impl<W: Write + Send + 'static> Voice<W> {
 fn beat<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
     loop {
         std::thread::sleep(pause);
-        let Some(output) = output.upgrade() else { return };
+        let Some(output) = output.upgrade() else {
+            return;
+        };
         let mut output = held(&output);
-        if output.write_all(&EMPTY).and_then(|()| output.flush()).is_err() {
+        if output
+            .write_all(&EMPTY)
+            .and_then(|()| output.flush())
+            .is_err()
+        {
             return;
         }
     }
@@ -81,7 +89,9 @@ impl Patience {
         let patience = Self::default();
         let (waiting, session) = (Arc::downgrade(&patience.0), Arc::downgrade(session));
         // Without it a line that hangs is noticed when it breaks.
-        let _ = std::thread::Builder::new().name("line".into()).spawn(move || watch(&waiting, &session, limit));
+        let _ = std::thread::Builder::new()
+            .name("line".into())
+            .spawn(move || watch(&waiting, &session, limit));
         patience
     }
 
@@ -90,10 +100,16 @@ impl Patience {
     }
 
     pub(crate) fn reading(&self, from: Box<dyn Read + Send>) -> Patient<Box<dyn Read + Send>> {
-        Patient { inner: from, patience: self.clone() }
+        Patient {
+            inner: from,
+            patience: self.clone(),
+        }
     }
     pub(crate) fn writing(&self, to: Box<dyn Write + Send>) -> Patient<Box<dyn Write + Send>> {
-        Patient { inner: to, patience: self.clone() }
+        Patient {
+            inner: to,
+            patience: self.clone(),
+        }
     }
 
     fn during<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -107,7 +123,9 @@ impl Patience {
 fn watch(waiting: &Weak<Mutex<Waiting>>, session: &Weak<Mutex<Box<dyn Session>>>, limit: Duration) {
     loop {
         std::thread::sleep((limit / 30).max(Duration::from_millis(10)));
-        let (Some(waiting), Some(session)) = (waiting.upgrade(), session.upgrade()) else { return };
+        let (Some(waiting), Some(session)) = (waiting.upgrade(), session.upgrade()) else {
+            return;
+        };
         let mut waiting = held(&waiting);
         if waiting.since.is_some_and(|since| since.elapsed() > limit) {
             waiting.given_up = true;
@@ -132,7 +150,8 @@ impl<T: Read> Read for Patient<T> {
 
 impl<T: Write> Write for Patient<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.patience.during(|| self.inner.write(&bytes[..bytes.len().min(PIECE)]))
+        self.patience
+            .during(|| self.inner.write(&bytes[..bytes.len().min(PIECE)]))
     }
     fn flush(&mut self) -> io::Result<()> {
         self.patience.during(|| self.inner.flush())
@@ -151,7 +170,9 @@ mod tests {
 
     impl Read for End {
         fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-            let Ok(byte) = self.0.recv() else { return Ok(0) };
+            let Ok(byte) = self.0.recv() else {
+                return Ok(0);
+            };
             bytes[0] = byte;
             Ok(1)
         }

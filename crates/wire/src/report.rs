@@ -12,7 +12,8 @@ pub struct Run {
     pub name: String,
     pub experiment: Option<String>,
     pub cluster: String,
-    /// Lower case: drafted, staging, submitting, queued, running, succeeded, failed, cancelled, lost.
+    /// Lower case: drafted, staging, submitting, queued, running, succeeded, failed, cancelled,
+    /// lost.
     pub state: &'static str,
     /// Why it ended, when it did not end well: `exit_code`, `signal`, `time_limit`, …
     pub reason: Option<&'static str>,
@@ -50,15 +51,22 @@ pub struct Run {
 impl From<&RunRecord> for Run {
     fn from(record: &RunRecord) -> Self {
         let state = &record.state;
-        let ending: Option<&Ending> = state.ending.as_ref().filter(|_| state.phase.is_ended() || state.held_until.is_some());
+        let ending: Option<&Ending> = state
+            .ending
+            .as_ref()
+            .filter(|_| state.phase.is_ended() || state.held_until.is_some());
         Self {
             id: record.id.to_string(),
             name: record.name.clone(),
             experiment: record.experiment.clone(),
             cluster: record.cluster.clone(),
             state: state.phase.word(),
-            reason: ending.and_then(|ending| ending.cause).map(towline_core::reason::Cause::word),
-            detail: ending.filter(|ending| ending.cause.is_some()).map(ToString::to_string),
+            reason: ending
+                .and_then(|ending| ending.cause)
+                .map(towline_core::reason::Cause::word),
+            detail: ending
+                .filter(|ending| ending.cause.is_some())
+                .map(ToString::to_string),
             exit_code: ending.and_then(|ending| ending.exit_code),
             attempt: state.attempt,
             tier: record.tier.clone(),
@@ -70,7 +78,10 @@ impl From<&RunRecord> for Run {
             nodes: record.nodes,
             ranks: record.world,
             cancel_requested: state.cancel_requested,
-            cancel_refused: state.cancel_refused.clone().filter(|_| !state.phase.is_ended()),
+            cancel_refused: state
+                .cancel_refused
+                .clone()
+                .filter(|_| !state.phase.is_ended()),
             held_until: state.held_until.map(|moment| moment.to_string()),
             created: record.created.to_string(),
             started: record.started.map(|moment| moment.to_string()),
@@ -112,7 +123,9 @@ impl From<&AttemptRecord> for Attempt {
             attempt: record.attempt,
             started: record.started.map(|moment| moment.to_string()),
             ended: record.ended.map(|moment| moment.to_string()),
-            reason: ending.and_then(|ending| ending.cause).map(towline_core::reason::Cause::word),
+            reason: ending
+                .and_then(|ending| ending.cause)
+                .map(towline_core::reason::Cause::word),
             exit_code: ending.and_then(|ending| ending.exit_code),
             detail: ending.map(ToString::to_string),
         }

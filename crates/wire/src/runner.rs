@@ -135,7 +135,8 @@ pub struct Assignment {
     /// Who ends the job tells all its processes, the ranks too, and not the runner alone.
     #[serde(default)]
     pub signals_reach_all: bool,
-    /// Tokens that were taken out of the job stand in its scripts again: they go with the attempt's end.
+    /// Tokens that were taken out of the job stand in its scripts again: they go with the attempt's
+    /// end.
     #[serde(default)]
     pub scripts_hold_tokens: bool,
 }

@@ -9,7 +9,8 @@ use towline_core::resolve::Runtime;
 use towline_core::state::{Native, RunState};
 use towline_core::time::Moment;
 
-/// `tow __site STAGE [FOLDER]`, on the host where the scheduler's commands are: on the path, or in that folder.
+/// `tow __site STAGE [FOLDER]`, on the host where the scheduler's commands are: on the path, or in
+/// that folder.
 pub const SITE_VERB: &str = "__site";
 
 /// Raised when an old one could misread a new message. Both sides are the same program, so it
@@ -46,14 +47,31 @@ pub struct FarRun {
 impl FarRun {
     pub fn of(run: &RunId) -> Self {
         match run.sweep() {
-            Some((submission, task)) => Self { run: run.clone(), submission, task: Some(task), native: None },
-            None => Self { run: run.clone(), submission: run.clone(), task: None, native: None },
+            Some((submission, task)) => Self {
+                run: run.clone(),
+                submission,
+                task: Some(task),
+                native: None,
+            },
+            None => Self {
+                run: run.clone(),
+                submission: run.clone(),
+                task: None,
+                native: None,
+            },
         }
     }
 
     /// With what the cluster calls it, as far as that is known.
     pub fn known(run: &RunId, state: &RunState) -> Self {
-        Self { native: state.native.as_ref().map(|native| native.id.clone()).filter(|id| !id.is_empty()), ..Self::of(run) }
+        Self {
+            native: state
+                .native
+                .as_ref()
+                .map(|native| native.id.clone())
+                .filter(|id| !id.is_empty()),
+            ..Self::of(run)
+        }
     }
 }
 
@@ -171,7 +189,8 @@ pub struct SiteFacts {
     /// Windows in which nodes are kept free: name, from, until, nodes.
     #[serde(default)]
     pub maintenance: Vec<String>,
-    /// Variables that the scheduler's commands need there beyond those of a plain shell, as `NAME=value`.
+    /// Variables that the scheduler's commands need there beyond those of a plain shell, as
+    /// `NAME=value`.
     #[serde(default)]
     pub environment: Vec<String>,
 }
@@ -194,8 +213,8 @@ pub struct Observed {
     pub runs: Vec<RunReport>,
     /// Why the scheduler could not be asked: what is told comes from the records alone.
     pub unasked: Option<String>,
-    /// Something will have lasted long enough to be believed, in so many milliseconds, if it is still so when the
-    /// scheduler is asked then.
+    /// Something will have lasted long enough to be believed, in so many milliseconds, if it is
+    /// still so when the scheduler is asked then.
     #[serde(default)]
     pub settles_in: Option<u64>,
 }

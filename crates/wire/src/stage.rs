@@ -32,7 +32,8 @@ pub const HEAD_VERB: &str = "__head";
 pub const LEASE_EVERY: Duration = Duration::from_secs(3);
 /// Who could not touch its lease for this long ends what it holds.
 pub const LEASE_GIVEN_UP: Duration = Duration::from_secs(12);
-/// A lease that nobody touched for this long is nobody's: longer than it takes its holder to give up and end all.
+/// A lease that nobody touched for this long is nobody's: longer than it takes its holder to give
+/// up and end all.
 pub const LEASE_LAPSED: Duration = Duration::from_secs(20);
 
 /// `~/.towline` over there, mode 0700.
@@ -191,7 +192,8 @@ pub struct End {
     pub ending: Ending,
 }
 
-/// The code of an ended run, as far as it is not in its folder any more: it is that of the snapshot.
+/// The code of an ended run, as far as it is not in its folder any more: it is that of the
+/// snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeRemoved {
     pub snapshot: String,
@@ -269,11 +271,23 @@ mod tests {
     #[test]
     fn names_are_where_logs_are_not() {
         let run = StageFolder::new("/s").run(&RunId::new("x", 1, 2));
-        for path in
-            [run.record(1, Record::Claim), run.record(12, Record::End), run.lease(1, Holder::Head), run.node_end(2, 7), run.cancel(), run.code_removed()]
-        {
-            let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-            assert_eq!(crate::layout::parse_log_name(name), None, "{name} is no log");
+        for path in [
+            run.record(1, Record::Claim),
+            run.record(12, Record::End),
+            run.lease(1, Holder::Head),
+            run.node_end(2, 7),
+            run.cancel(),
+            run.code_removed(),
+        ] {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .expect("a name");
+            assert_eq!(
+                crate::layout::parse_log_name(name),
+                None,
+                "{name} is no log"
+            );
         }
     }
 }

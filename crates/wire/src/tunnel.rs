@@ -29,8 +29,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What is kept of the environment: where programs, the agent of ssh, its shared connections and the Azure CLI's sign-in are.
-    pub const VARIABLES: [&str; 4] = ["PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "AZURE_CONFIG_DIR"];
+    /// What is kept of the environment: where programs, the agent of ssh, its shared connections
+    /// and the Azure CLI's sign-in are.
+    pub const VARIABLES: [&str; 4] = [
+        "PATH",
+        "SSH_AUTH_SOCK",
+        "XDG_RUNTIME_DIR",
+        "AZURE_CONFIG_DIR",
+    ];
 
     pub fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
@@ -89,15 +95,33 @@ pub struct Trouble {
 impl From<&Error> for Trouble {
     fn from(error: &Error) -> Self {
         let is_lasting = !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout);
-        Self { reason: error.to_string(), hints: error.hints().to_vec(), is_lasting, code: error.kind().exit_code() }
+        Self {
+            reason: error.to_string(),
+            hints: error.hints().to_vec(),
+            is_lasting,
+            code: error.kind().exit_code(),
+        }
     }
 }
 
 impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Self {
-        let kinds = [ErrorKind::Usage, ErrorKind::Config, ErrorKind::NotFound, ErrorKind::Refused, ErrorKind::Timeout, ErrorKind::Unreachable];
-        let kind = kinds.into_iter().find(|kind| kind.exit_code() == trouble.code).unwrap_or(ErrorKind::Bug);
-        trouble.hints.into_iter().fold(Self::new(kind, trouble.reason), Self::hint)
+        let kinds = [
+            ErrorKind::Usage,
+            ErrorKind::Config,
+            ErrorKind::NotFound,
+            ErrorKind::Refused,
+            ErrorKind::Timeout,
+            ErrorKind::Unreachable,
+        ];
+        let kind = kinds
+            .into_iter()
+            .find(|kind| kind.exit_code() == trouble.code)
+            .unwrap_or(ErrorKind::Bug);
+        trouble
+            .hints
+            .into_iter()
+            .fold(Self::new(kind, trouble.reason), Self::hint)
     }
 }
 
@@ -127,13 +151,23 @@ mod tests {
     fn trouble_becomes_the_error_it_was() {
         let error = Error::refused("no").hint("yes");
         let again = Error::from(Trouble::from(&error));
-        assert_eq!((again.kind(), again.to_string(), again.hints()), (ErrorKind::Refused, "no".to_owned(), &["yes".to_owned()][..]));
-        assert!(Trouble::from(&error).is_lasting && !Trouble::from(&Error::unreachable("x")).is_lasting);
+        assert_eq!(
+            (again.kind(), again.to_string(), again.hints()),
+            (ErrorKind::Refused, "no".to_owned(), &["yes".to_owned()][..])
+        );
+        assert!(
+            Trouble::from(&error).is_lasting && !Trouble::from(&Error::unreachable("x")).is_lasting
+        );
     }
 
     #[test]
     fn a_status_of_an_older_version_is_read() {
-        let old: TunnelStatus = serde_json::from_str(r#"{"state":"open","since":5,"port":22222,"pid":7}"#).expect("reads");
-        assert_eq!((old.state, old.reconnects, old.trouble), (TunnelState::Open, 0, None));
+        let old: TunnelStatus =
+            serde_json::from_str(r#"{"state":"open","since":5,"port":22222,"pid":7}"#)
+                .expect("reads");
+        assert_eq!(
+            (old.state, old.reconnects, old.trouble),
+            (TunnelState::Open, 0, None)
+        );
     }
 }

@@ -7,12 +7,19 @@ static STAMP: &str = concat!("towline-version:", env!("CARGO_PKG_VERSION"), ";")
 /// The program's version, such as `0.1.0`.
 pub fn version() -> &'static str {
     // Opaque to the optimiser: the string is read where it stands.
-    std::hint::black_box(STAMP).trim_start_matches(MARK).trim_end_matches(';')
+    std::hint::black_box(STAMP)
+        .trim_start_matches(MARK)
+        .trim_end_matches(';')
 }
 
 /// Whether `one` is an older release than `other`. Unreadable parts count as 0.
 pub fn is_older(one: &str, other: &str) -> bool {
-    let parts = |text: &str| -> Vec<u64> { text.split(['.', '-', '+']).take(3).map(|part| part.parse().unwrap_or(0)).collect() };
+    let parts = |text: &str| -> Vec<u64> {
+        text.split(['.', '-', '+'])
+            .take(3)
+            .map(|part| part.parse().unwrap_or(0))
+            .collect()
+    };
     parts(one) < parts(other)
 }
 

@@ -77,7 +77,10 @@ pub(crate) fn run() -> Outcome {
 pub(crate) fn check() -> Outcome {
     for (path, text) in files()? {
         if fs::read_to_string(&path).unwrap_or_default() != text {
-            return Err(format!("{} is out of date: cargo xtask generate", path.display()));
+            return Err(format!(
+                "{} is out of date: cargo xtask generate",
+                path.display()
+            ));
         }
     }
     Ok(())
@@ -86,11 +89,19 @@ pub(crate) fn check() -> Outcome {
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
     build_shipped()?;
     let reference = root().join("docs/reference");
-    Ok(vec![(reference.join("cli.md"), commands()?), (reference.join("job.schema.json"), tow(&["config", "schema"])?)])
+    Ok(vec![
+        (reference.join("cli.md"), commands()?),
+        (
+            reference.join("job.schema.json"),
+            tow(&["config", "schema"])?,
+        ),
+    ])
 }
 
 fn commands() -> Result<String, String> {
-    let mut text = String::from("# Commands\n\nMade from the program's own help by `cargo xtask generate`.\n\n```text\n");
+    let mut text = String::from(
+        "# Commands\n\nMade from the program's own help by `cargo xtask generate`.\n\n```text\n",
+    );
     text += &tow(&["--help"])?;
     text += "```\n";
     for verb in VERBS {
@@ -101,10 +112,21 @@ fn commands() -> Result<String, String> {
 }
 
 fn tow(words: &[&str]) -> Result<String, String> {
-    let output = Command::new(shipped()).args(words).env("COLUMNS", "100").output().map_err(|error| error.to_string())?;
+    let output = Command::new(shipped())
+        .args(words)
+        .env("COLUMNS", "100")
+        .output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
-        return Err(format!("tow {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr)));
+        return Err(format!(
+            "tow {}: {}",
+            words.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        ));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect())
+    Ok(text
+        .lines()
+        .flat_map(|line| [line.trim_end(), "\n"])
+        .collect())
 }

@@ -32,9 +32,15 @@ const FOR_TESTS: [(&str, &str); 32] = [
     ("slurmd", "slurmd"),
     ("sinfo", "slurm-client"),
     ("slurmdbd", "slurmdbd"),
-    ("/usr/lib/x86_64-linux-gnu/slurm-wlm/accounting_storage_mysql.so", "slurm-wlm-mysql-plugin"),
+    (
+        "/usr/lib/x86_64-linux-gnu/slurm-wlm/accounting_storage_mysql.so",
+        "slurm-wlm-mysql-plugin",
+    ),
     ("slurmrestd", "slurmrestd"),
-    ("/usr/lib/x86_64-linux-gnu/slurm-wlm/auth_jwt.so", "slurm-wlm-jwt-plugin"),
+    (
+        "/usr/lib/x86_64-linux-gnu/slurm-wlm/auth_jwt.so",
+        "slurm-wlm-jwt-plugin",
+    ),
     ("munged", "munge"),
     ("mariadbd", "mariadb-server"),
     ("sshd", "openssh-server"),
@@ -56,20 +62,44 @@ const DAEMONS: [(&str, &str); 7] = [
     ("openssh-server", "ssh"),
 ];
 
-/// Other Debian releases, for the Slurm that they have (20.11 and 24.11), and what is put into their roots: half a gigabyte and a minute each.
+/// Other Debian releases, for the Slurm that they have (20.11 and 24.11), and what is put into
+/// their roots: half a gigabyte and a minute each.
 const RELEASES: [(&str, &str); 2] = [
-    ("bullseye", "slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,openssh-server,procps"),
-    ("trixie", "slurmctld,slurmd,slurm-client,slurmdbd,slurm-wlm-mysql-plugin,slurmrestd,slurm-wlm-jwt-plugin,munge,mariadb-server,openssh-server,procps"),
+    (
+        "bullseye",
+        "slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,openssh-server,procps",
+    ),
+    (
+        "trixie",
+        "slurmctld,slurmd,slurm-client,slurmdbd,slurm-wlm-mysql-plugin,slurmrestd,slurm-wlm-jwt-plugin,munge,mariadb-server,openssh-server,procps",
+    ),
 ];
 
 /// From npm, each in a part of its own: Microsoft's own blob service, and its validator of traffic.
 const FROM_NPM: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
 
-/// From PyPI, each in a part of its own: Microsoft's own blob client with a server and client of S3; its client of
-/// Azure ML, with the newest blob client whose signatures Azurite knows; and the real `az`, minutes and 733 MB.
+/// From PyPI, each in a part of its own: Microsoft's own blob client with a server and client of
+/// S3; its client of Azure ML, with the newest blob client whose signatures Azurite knows; and the
+/// real `az`, minutes and 733 MB.
 const FROM_PYPI: [(&str, &[&str]); 3] = [
-    ("python", &["azure-storage-blob==12.26.0", "moto[s3]==5.1.13", "boto3==1.44.0", "flask==3.1.3", "flask-cors==6.0.5"]),
-    ("azureml", &["azure-ai-ml==1.35.2", "azure-identity==1.27.0", "azure-storage-blob==12.26.0"]),
+    (
+        "python",
+        &[
+            "azure-storage-blob==12.26.0",
+            "moto[s3]==5.1.13",
+            "boto3==1.44.0",
+            "flask==3.1.3",
+            "flask-cors==6.0.5",
+        ],
+    ),
+    (
+        "azureml",
+        &[
+            "azure-ai-ml==1.35.2",
+            "azure-identity==1.27.0",
+            "azure-storage-blob==12.26.0",
+        ],
+    ),
     ("az", &["azure-cli==2.91.0"]),
 ];
 
@@ -78,7 +108,8 @@ pub(crate) fn parts() -> PathBuf {
     root().join("target/test-parts")
 }
 
-/// Fails when anything is missing that cannot be installed: tests never pass over a part in silence.
+/// Fails when anything is missing that cannot be installed: tests never pass over a part in
+/// silence.
 pub(crate) fn for_tests() -> Outcome {
     packages()?;
     parts_for_tests()
@@ -86,7 +117,13 @@ pub(crate) fn for_tests() -> Outcome {
 
 /// Debian's packages.
 pub(crate) fn packages() -> Outcome {
-    debian(FOR_TESTS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect())?;
+    debian(
+        FOR_TESTS
+            .iter()
+            .filter(|(program, _)| !is_there(program))
+            .map(|(_, package)| *package)
+            .collect(),
+    )?;
     // Debian's Python has its `venv` without the installer that a venv needs.
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         debian(vec!["python3-venv"])?;
@@ -106,18 +143,26 @@ pub(crate) fn parts_for_tests() -> Outcome {
     let version = python_version()?;
     for (name, packages) in FROM_PYPI {
         // A venv points at the interpreter that made it.
-        part(name, &format!("{}\n{version}", packages.join("\n")), |folder| python(folder, packages))?;
+        part(
+            name,
+            &format!("{}\n{version}", packages.join("\n")),
+            |folder| python(folder, packages),
+        )?;
     }
     RELEASES.into_iter().try_for_each(release)
 }
 
-/// One part in its folder. It is whole when its stamp says what is wanted: it is made under another name and renamed.
+/// One part in its folder. It is whole when its stamp says what is wanted: it is made under another
+/// name and renamed.
 fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome {
     let folder = parts().join(name);
     if fs::read_to_string(folder.join("stamp")).is_ok_and(|found| found == stamp) {
         return Ok(());
     }
-    let (fresh, old) = (parts().join(format!("{name}.new")), parts().join(format!("{name}.old")));
+    let (fresh, old) = (
+        parts().join(format!("{name}.new")),
+        parts().join(format!("{name}.old")),
+    );
     let broke = |what: &str| format!("`{name}`, which tests need, cannot be installed: {what}");
     for left in [&fresh, &old] {
         remove(left).map_err(|error| broke(&error))?;
@@ -137,27 +182,59 @@ fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome 
 fn npm(folder: &Path, package: &str) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     // No script of any of its hundreds of packages is run; none is needed.
-    let words = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error", package, "--prefix"];
+    let words = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--loglevel=error",
+        package,
+        "--prefix",
+    ];
     run(Command::new("npm").args(words).arg(folder))
 }
 
 fn python(folder: &Path, packages: &[&str]) -> Outcome {
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
+    let words = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+    ];
     // Started as `python -m`: what lies in `bin` has the path of the folder before it was renamed.
-    run(Command::new(folder.join("bin/python")).args(words).args(packages))
+    run(Command::new(folder.join("bin/python"))
+        .args(words)
+        .args(packages))
 }
 
 /// The root of another Debian release.
 fn release((name, packages): (&str, &str)) -> Outcome {
     part(name, &format!("{name} {packages}"), |folder| {
-        // Security fixes are not for a cluster without a way out. Releases of old move to the archive.
+        // Security fixes are not for a cluster without a way out. Releases of old move to the
+        // archive.
         let make = |mirror: &str| {
             let source = format!("deb http://{mirror}/debian {name} main");
             let mut command = as_root("mmdebstrap");
-            command.args(["--variant=minbase", "--quiet", "--aptopt=Acquire::Languages none", "--dpkgopt=force-unsafe-io"]);
-            command.args(["doc", "man", "locale"].map(|kind| format!("--dpkgopt=path-exclude=/usr/share/{kind}/*")));
-            run(command.arg(format!("--include={packages}")).arg(name).arg(folder).arg(source))
+            command.args([
+                "--variant=minbase",
+                "--quiet",
+                "--aptopt=Acquire::Languages none",
+                "--dpkgopt=force-unsafe-io",
+            ]);
+            command.args(
+                ["doc", "man", "locale"]
+                    .map(|kind| format!("--dpkgopt=path-exclude=/usr/share/{kind}/*")),
+            );
+            run(command
+                .arg(format!("--include={packages}"))
+                .arg(name)
+                .arg(folder)
+                .arg(source))
         };
         make("deb.debian.org").or_else(|_| {
             remove(folder)?;
@@ -168,15 +245,22 @@ fn release((name, packages): (&str, &str)) -> Outcome {
 
 fn python_version() -> Result<String, String> {
     let words = ["-c", "import sys; print(sys.version, sys.executable)"];
-    let output = Command::new("python3").args(words).output().map_err(|error| format!("python3: {error}"))?;
+    let output = Command::new("python3")
+        .args(words)
+        .output()
+        .map_err(|error| format!("python3: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn remove(folder: &Path) -> Outcome {
     match fs::remove_dir_all(folder) {
         // A root of another release belongs to root.
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => run(as_root("rm").args(["-rf", "--one-file-system"]).arg(folder)),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            run(as_root("rm").args(["-rf", "--one-file-system"]).arg(folder))
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", folder.display()))
+        }
         _ => Ok(()),
     }
 }
@@ -189,10 +273,17 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
     }
     let apt = |words: &[&str]| {
         let mut command = as_root("apt-get");
-        run(command.args(["-o", "DPkg::Lock::Timeout=300", "-y", "-q"]).args(words).env("DEBIAN_FRONTEND", "noninteractive"))
+        run(command
+            .args(["-o", "DPkg::Lock::Timeout=300", "-y", "-q"])
+            .args(words)
+            .env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update"])?;
-    let units: Vec<&str> = DAEMONS.iter().filter(|(package, _)| packages.contains(package)).map(|(_, unit)| *unit).collect();
+    let units: Vec<&str> = DAEMONS
+        .iter()
+        .filter(|(package, _)| packages.contains(package))
+        .map(|(_, unit)| *unit)
+        .collect();
     let install = || apt(&[&["install", "--no-install-recommends"], packages.as_slice()].concat());
     if units.is_empty() {
         return install();
@@ -207,7 +298,13 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
     if fs::read(POLICY).is_ok_and(|found| found != OURS.as_bytes()) {
         return install();
     }
-    run(as_root("sh").args(["-c", "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", OURS, POLICY]))?;
+    run(as_root("sh").args([
+        "-c",
+        "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"",
+        "sh",
+        OURS,
+        POLICY,
+    ]))?;
     let outcome = install();
     run(as_root("rm").arg(POLICY))?;
     outcome
@@ -215,7 +312,11 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
 
 /// A program as root: as we are, or by `sudo`.
 fn as_root(program: &str) -> Command {
-    if Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n") {
+    if Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout == b"0\n")
+    {
         return Command::new(program);
     }
     let mut command = Command::new("sudo");
@@ -229,16 +330,24 @@ pub(crate) fn cargo_deny() -> Outcome {
         return Ok(());
     }
     // Built outside the workspace: its settings (static, one target) are not for a tool.
-    run(Command::new("cargo").args(["install", "cargo-deny", "--locked"]).current_dir("/"))
+    run(Command::new("cargo")
+        .args(["install", "cargo-deny", "--locked"])
+        .current_dir("/"))
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 fn is_there(program: &str) -> bool {
     if program.starts_with('/') {
         return Path::new(program).exists();
     }
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    })
 }

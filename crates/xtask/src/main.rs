@@ -1,6 +1,10 @@
 //! Chores: `cargo xtask install | test | lint | generate | soak`. Exactly what CI runs.
 
-#![expect(clippy::print_stderr, clippy::print_stdout, reason = "a chore talks to whoever started it")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a chore talks to whoever started it"
+)]
 
 mod generate;
 mod install;
@@ -35,52 +39,102 @@ fn main() -> ExitCode {
     }
 }
 
-/// Suites on clusters of hosts: they wait more than they work, so more of them run at once than there are cores.
-const WAITING: [&str; 6] = ["slurm", "slurm_once", "tunnel", "scratch", "azureml", "azureml_once"];
+/// Suites on clusters of hosts: they wait more than they work, so more of them run at once than
+/// there are cores.
+const WAITING: [&str; 6] = [
+    "slurm",
+    "slurm_once",
+    "tunnel",
+    "scratch",
+    "azureml",
+    "azureml_once",
+];
 
-/// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to be seen nevertheless.
+/// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to
+/// be seen nevertheless.
 const LONGEST_SUITE: Duration = Duration::from_secs(15 * 60);
 
-/// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against it.
+/// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against
+/// it.
 fn test() -> Outcome {
     install::packages()?;
     std::thread::scope(|scope| {
         let parts = scope.spawn(install::parts_for_tests);
-        let built = build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
-        parts.join().unwrap_or_else(|_| Err("the installer broke down".to_owned())).and(built)
+        let built =
+            build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
+        parts
+            .join()
+            .unwrap_or_else(|_| Err("the installer broke down".to_owned()))
+            .and(built)
     })?;
     let mut minutes: Vec<(String, f64)> = Vec::new();
     let mut tests = |name: &str, words: &[&str]| {
         let begun = Instant::now();
         let mut command = cargo(&["test", "--no-fail-fast"]);
-        let outcome = run_within(LONGEST_SUITE, command.args(words).env("TOW_TEST_BINARY", shipped()).env("TOW_TEST_PARTS", install::parts()));
+        let outcome = run_within(
+            LONGEST_SUITE,
+            command
+                .args(words)
+                .env("TOW_TEST_BINARY", shipped())
+                .env("TOW_TEST_PARTS", install::parts()),
+        );
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
         outcome
     };
     // All of them, also after one has failed.
-    let mut outcomes =
-        vec![tests("the other crates", &["--workspace", "--exclude", "towline"]), tests("the program's own", &["--package", "towline", "--bins"])];
-    let (waiting, quick): (Vec<String>, Vec<String>) = suites()?.into_iter().partition(|suite| WAITING.contains(&suite.as_str()));
+    let mut outcomes = vec![
+        tests("the other crates", &["--workspace", "--exclude", "towline"]),
+        tests("the program's own", &["--package", "towline", "--bins"]),
+    ];
+    let (waiting, quick): (Vec<String>, Vec<String>) = suites()?
+        .into_iter()
+        .partition(|suite| WAITING.contains(&suite.as_str()));
     for suite in &quick {
         outcomes.push(tests(suite, &["--package", "towline", "--test", suite]));
     }
     for suite in &waiting {
-        outcomes.push(tests(suite, &["--package", "towline", "--test", suite, "--", "--test-threads=4"]));
+        outcomes.push(tests(
+            suite,
+            &[
+                "--package",
+                "towline",
+                "--test",
+                suite,
+                "--",
+                "--test-threads=4",
+            ],
+        ));
     }
     for (suite, minutes) in &minutes {
         println!("{minutes:6.1} min  {suite}");
     }
-    println!("{:6.1} min  in all", minutes.iter().map(|(_, minutes)| minutes).sum::<f64>());
+    println!(
+        "{:6.1} min  in all",
+        minutes.iter().map(|(_, minutes)| minutes).sum::<f64>()
+    );
     let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\nxtask: ")) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\nxtask: "))
+    }
 }
 
 /// The suites of the binary: files and folders beside each other.
 fn suites() -> Result<Vec<String>, String> {
     let folder = root().join("crates/towline/tests");
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists());
-    let mut names: Vec<String> = paths.filter_map(|path| path.file_stem().and_then(|name| name.to_str()).map(str::to_owned)).collect();
+    let entries =
+        std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists()
+    });
+    let mut names: Vec<String> = paths
+        .filter_map(|path| {
+            path.file_stem()
+                .and_then(|name| name.to_str())
+                .map(str::to_owned)
+        })
+        .collect();
     names.sort();
     Ok(names)
 }
@@ -90,7 +144,11 @@ fn build_shipped() -> Outcome {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .unwrap_or_default()
 }
 
 fn shipped() -> PathBuf {
@@ -100,10 +158,14 @@ fn shipped() -> PathBuf {
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(root());
-    // What `cargo run` tells of this package would make build scripts of others run again, and half of the tree with them.
+    // What `cargo run` tells of this package would make build scripts of others run again, and half
+    // of the tree with them.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") || text == "OUT_DIR" {
+        if text.starts_with("CARGO_PKG_")
+            || text.starts_with("CARGO_MANIFEST_")
+            || text == "OUT_DIR"
+        {
             command.env_remove(&name);
         }
     }
@@ -112,7 +174,9 @@ fn cargo(words: &[&str]) -> Command {
 
 /// A program and its words.
 fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(std::ffi::OsStr::to_string_lossy);
+    let words = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(std::ffi::OsStr::to_string_lossy);
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -143,16 +207,33 @@ fn run_within(limit: Duration, command: &mut Command) -> Outcome {
         }
     }
     for pid in with_children(child.id()) {
-        let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", &pid.to_string()])
+            .status();
     }
     child.wait().map_err(failed)?;
-    Err(format!("{shown}: not done after {} minutes; the tests above that are said to be running hang", limit.as_secs() / 60))
+    Err(format!(
+        "{shown}: not done after {} minutes; the tests above that are said to be running hang",
+        limit.as_secs() / 60
+    ))
 }
 
 /// A process and all that it and its children have started.
 fn with_children(pid: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let children = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
-    let children: Vec<u32> = children.flat_map(|pids| pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
-    std::iter::once(pid).chain(children.into_iter().flat_map(with_children)).collect()
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let children = threads
+        .map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let children: Vec<u32> = children
+        .flat_map(|pids| {
+            pids.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    std::iter::once(pid)
+        .chain(children.into_iter().flat_map(with_children))
+        .collect()
 }

@@ -5,7 +5,18 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
 
-const CAMPAIGNS: [&str; 10] = ["exactly_once", "full_disk", "slurm_once", "azureml_once", "no_lost_byte", "load", "transfers", "size", "tunnel", "scratch"];
+const CAMPAIGNS: [&str; 10] = [
+    "exactly_once",
+    "full_disk",
+    "slurm_once",
+    "azureml_once",
+    "no_lost_byte",
+    "load",
+    "transfers",
+    "size",
+    "tunnel",
+    "scratch",
+];
 
 /// What a line that is worth keeping has in it.
 const FACTS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
@@ -14,14 +25,28 @@ pub(crate) fn run() -> Outcome {
     install::for_tests()?;
     build_shipped()?;
     let mut report = String::from(
-        "# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n",
+        "# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped \
+            binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n",
     );
     let mut failed = Vec::new();
     for campaign in CAMPAIGNS {
         println!("soak: {campaign}");
         let begun = Instant::now();
-        let mut command = cargo(&["test", "--package", "towline", "--test", campaign, "--", "--nocapture", "--test-threads=1"]);
-        let output = command.env("TOW_TEST_BINARY", shipped()).env("TOW_SOAK", "1").output().map_err(|error| error.to_string())?;
+        let mut command = cargo(&[
+            "test",
+            "--package",
+            "towline",
+            "--test",
+            campaign,
+            "--",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
+        let output = command
+            .env("TOW_TEST_BINARY", shipped())
+            .env("TOW_SOAK", "1")
+            .output()
+            .map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         print!("{text}");
         if !output.status.success() {
@@ -29,10 +54,26 @@ pub(crate) fn run() -> Outcome {
             failed.push(campaign);
         }
         let is_fact = |line: &&str| FACTS.iter().any(|sign| line.contains(sign));
-        let facts: Vec<&str> = text.lines().filter(is_fact).map(|line| line.rsplit(" ... ").next().unwrap_or(line)).collect();
-        let result = if output.status.success() { facts.join("; ") } else { "FAILED".to_owned() };
-        let _ = writeln!(report, "| {campaign} | {} s | {result} |", begun.elapsed().as_secs());
+        let facts: Vec<&str> = text
+            .lines()
+            .filter(is_fact)
+            .map(|line| line.rsplit(" ... ").next().unwrap_or(line))
+            .collect();
+        let result = if output.status.success() {
+            facts.join("; ")
+        } else {
+            "FAILED".to_owned()
+        };
+        let _ = writeln!(
+            report,
+            "| {campaign} | {} s | {result} |",
+            begun.elapsed().as_secs()
+        );
     }
     fs::write(root().join("docs/soak.md"), report).map_err(|error| error.to_string())?;
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
 }

@@ -30,8 +30,11 @@ impl AzureBackend {
                 continue;
             }
             match self.note_cancel(far) {
-                Err(error) if error.kind() == ErrorKind::Unreachable => failed = failed.and(Err(error)),
-                // In a colleague's stage the word may not be left: it ends all the same, and the service says why.
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    failed = failed.and(Err(error))
+                }
+                // In a colleague's stage the word may not be left: it ends all the same, and the
+                // service says why.
                 _ => noted.push(far.clone()),
             }
         }
@@ -48,44 +51,79 @@ impl AzureBackend {
                 200..=299 => self.memory().heard(&far.run),
                 // Over already; or not known yet, or in the way of something: the next look tells.
                 400 | 404 | 409 => self.memory().not_heard(&far.run),
-                _ => match refusal(&format!("job `{}` cannot be cancelled", job_name(far)), &reply) {
-                    error if error.kind() == ErrorKind::Unreachable => failed = failed.and(Err(error)),
+                _ => match refusal(
+                    &format!("job `{}` cannot be cancelled", job_name(far)),
+                    &reply,
+                ) {
+                    error if error.kind() == ErrorKind::Unreachable => {
+                        failed = failed.and(Err(error))
+                    }
                     error => refused.push((far.run.clone(), error)),
                 },
             }
         }
         crash::pass("azureml.cancel.done");
-        // What was refused is told once all others were asked for; who is told now is not asked again.
+        // What was refused is told once all others were asked for; who is told now is not asked
+        // again.
         failed.map(|()| refused)
     }
 
     fn note_cancel(&self, far: &FarRun) -> Result<()> {
         match self.grounds(far)? {
-            Grounds::Stage(stage) => self.with_stage(|objects| objects.put(&format!("{stage}/{}", keys::cancel(&far.run)), b"", false)).map(drop),
+            Grounds::Stage(stage) => self
+                .with_stage(|objects| {
+                    objects.put(&format!("{stage}/{}", keys::cancel(&far.run)), b"", false)
+                })
+                .map(drop),
             Grounds::Foreign => Ok(()),
         }
     }
 
     fn ask_to_end(&self, runs: &[FarRun]) -> Result<Vec<Result<Reply>>> {
         let site = self.site()?;
-        let cancel = |far: &FarRun| Call::post(url(self.cloud(), &format!("{}/jobs/{}/cancel", site.scope.id(), job_name(far))), Value::Null).repeatable();
+        let cancel = |far: &FarRun| {
+            Call::post(
+                url(
+                    self.cloud(),
+                    &format!("{}/jobs/{}/cancel", site.scope.id(), job_name(far)),
+                ),
+                Value::Null,
+            )
+            .repeatable()
+        };
         let calls: Vec<Call> = runs.iter().map(cancel).collect();
-        Ok(calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls)).collect())
+        Ok(calls
+            .chunks(BATCH)
+            .flat_map(|calls| self.cloud.call_all(calls))
+            .collect())
     }
 
     /// Tells the service once more to end what it did not know when it was told.
-    pub(super) fn cancel_unheard(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, settles_in: &mut Option<u64>) -> Result<()> {
+    pub(super) fn cancel_unheard(
+        &self,
+        runs: &[FarRun],
+        jobs: &HashMap<String, JobView>,
+        settles_in: &mut Option<u64>,
+    ) -> Result<()> {
         let unheard: Vec<FarRun> = {
             let mut memory = self.memory();
-            let is_over = |far: &FarRun| jobs.get(job_name(far)).is_some_and(|job| job.state.is_final() || job.state == NativeState::Cancelling);
+            let is_over = |far: &FarRun| {
+                jobs.get(job_name(far))
+                    .is_some_and(|job| job.state.is_final() || job.state == NativeState::Cancelling)
+            };
             for far in runs.iter().filter(|far| is_over(far)) {
                 memory.unheard.remove(&far.run);
             }
-            let unheard = runs.iter().filter(|far| memory.unheard.contains_key(&far.run));
+            let unheard = runs
+                .iter()
+                .filter(|far| memory.unheard.contains_key(&far.run));
             for far in unheard.clone() {
                 later(memory.unheard.get(&far.run).copied(), AGAIN, settles_in);
             }
-            unheard.filter(|far| jobs.contains_key(job_name(far))).cloned().collect()
+            unheard
+                .filter(|far| jobs.contains_key(job_name(far)))
+                .cloned()
+                .collect()
         };
         for (far, reply) in unheard.iter().zip(self.ask_to_end(&unheard)?) {
             if reply?.is_good() {

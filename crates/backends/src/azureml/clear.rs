@@ -20,19 +20,32 @@ impl AzureBackend {
     pub(super) fn clear_news(&self, reports: &[RunReport]) {
         let over: Vec<(RunId, String)> = {
             let memory = self.memory();
-            let is_over =
-                |report: &&RunReport| memory.finals.contains_key(&report.run) && memory.news.get(&report.run).is_some_and(|(version, _)| !version.is_empty());
+            let is_over = |report: &&RunReport| {
+                memory.finals.contains_key(&report.run)
+                    && memory
+                        .news
+                        .get(&report.run)
+                        .is_some_and(|(version, _)| !version.is_empty())
+            };
             let stage = |run: &RunId| match memory.grounds.get(run) {
-                Some(Grounds::Stage(stage)) if self.is_own_stage(stage) => Some((run.clone(), stage.clone())),
+                Some(Grounds::Stage(stage)) if self.is_own_stage(stage) => {
+                    Some((run.clone(), stage.clone()))
+                }
                 _ => None,
             };
-            reports.iter().filter(is_over).filter_map(|report| stage(&report.run)).collect()
+            reports
+                .iter()
+                .filter(is_over)
+                .filter_map(|report| stage(&report.run))
+                .collect()
         };
         for (run, stage) in over {
             let at = |key: String| format!("{stage}/{key}");
-            let _ = self.with_stage(|objects| match objects.sizes(&[at(keys::last_news(&run))])?.first() {
-                Some(Some(_)) => objects.delete(&[at(keys::news(&run))]),
-                _ => Ok(()),
+            let _ = self.with_stage(|objects| {
+                match objects.sizes(&[at(keys::last_news(&run))])?.first() {
+                    Some(Some(_)) => objects.delete(&[at(keys::news(&run))]),
+                    _ => Ok(()),
+                }
             });
             if let Some((version, _)) = self.memory().news.get_mut(&run) {
                 version.clear();

@@ -34,13 +34,17 @@ pub(super) fn found(what: &str, reply: &Reply) -> Result<Option<Value>> {
     }
 }
 
-/// A 404 that speaks of something above what was asked for: a subscription, a group or a workspace that whoever is signed in does not see.
+/// A 404 that speaks of something above what was asked for: a subscription, a group or a workspace
+/// that whoever is signed in does not see.
 pub(super) fn is_elsewhere(reply: &Reply) -> bool {
     let body = reply.json().unwrap_or(Value::Null);
     let error = body.get("error").unwrap_or(&body);
     match error["code"].as_str().unwrap_or_default() {
         "SubscriptionNotFound" | "ResourceGroupNotFound" | "ParentResourceNotFound" => true,
-        "ResourceNotFound" => !error["message"].as_str().unwrap_or_default().contains("/jobs/"),
+        "ResourceNotFound" => !error["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("/jobs/"),
         _ => false,
     }
 }
@@ -53,7 +57,11 @@ pub(super) fn good(what: &str, reply: &Reply) -> Result<Value> {
     if reply.body.is_empty() {
         return Ok(Value::Null);
     }
-    reply.json().ok_or_else(|| Error::unreachable(format!("{what}: the service gave an answer that is no JSON")))
+    reply.json().ok_or_else(|| {
+        Error::unreachable(format!(
+            "{what}: the service gave an answer that is no JSON"
+        ))
+    })
 }
 
 /// Everything on all pages.
@@ -66,12 +74,20 @@ pub(super) fn list(cloud: &dyn Cloud, what: &str, first: Call) -> Result<Vec<Val
     Ok(all)
 }
 
-/// Each page by itself, until `take` has enough: of thousands of jobs only what is wanted of each is kept.
-pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl FnMut(Vec<Value>) -> bool) -> Result<()> {
+/// Each page by itself, until `take` has enough: of thousands of jobs only what is wanted of each
+/// is kept.
+pub(super) fn pages(
+    cloud: &dyn Cloud,
+    what: &str,
+    first: Call,
+    mut take: impl FnMut(Vec<Value>) -> bool,
+) -> Result<()> {
     let audience = first.audience;
     let mut next = Some(first);
     for _ in 0..MOST_PAGES {
-        let Some(call) = next.take() else { return Ok(()) };
+        let Some(call) = next.take() else {
+            return Ok(());
+        };
         let mut page = good(what, &cloud.call(&call)?)?;
         // A page may be empty and lead on all the same.
         next = next_page(cloud, what, &page, audience)?;
@@ -86,16 +102,27 @@ pub(super) fn pages(cloud: &dyn Cloud, what: &str, first: Call, mut take: impl F
     Err(Error::unreachable(format!("{what}: the list has no end")))
 }
 
-/// Where a page leads on to. It leads nowhere else than the service itself: what would is an error, for the rest would be missing.
-pub(super) fn next_page(cloud: &dyn Cloud, what: &str, page: &Value, audience: Audience) -> Result<Option<Call>> {
-    let Some(link) = page["nextLink"].as_str().filter(|link| !link.is_empty()) else { return Ok(None) };
+/// Where a page leads on to. It leads nowhere else than the service itself: what would is an error,
+/// for the rest would be missing.
+pub(super) fn next_page(
+    cloud: &dyn Cloud,
+    what: &str,
+    page: &Value,
+    audience: Audience,
+) -> Result<Option<Call>> {
+    let Some(link) = page["nextLink"].as_str().filter(|link| !link.is_empty()) else {
+        return Ok(None);
+    };
     if audience == Audience::Management && !is_below(cloud.endpoint(), link) {
-        return Err(Error::unreachable(format!("{what}: the list goes on at another host")));
+        return Err(Error::unreachable(format!(
+            "{what}: the list goes on at another host"
+        )));
     }
     Ok(Some(Call::get(link).audience(audience)))
 }
 
-/// No token goes to another host whose name begins the same. The letters' case and the usual port make no difference.
+/// No token goes to another host whose name begins the same. The letters' case and the usual port
+/// make no difference.
 pub(super) fn is_below(endpoint: &str, link: &str) -> bool {
     let host = |address: &str| {
         let (scheme, rest) = address.split_once("://")?;
@@ -112,20 +139,34 @@ pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
     let body = reply.json().unwrap_or(Value::Null);
     let error = body.get("error").unwrap_or(&body);
     let code = error["code"].as_str().unwrap_or_default();
-    let said = error["message"].as_str().map_or_else(|| format!("status {}", reply.status), |text| text.trim().to_owned());
+    let said = error["message"].as_str().map_or_else(
+        || format!("status {}", reply.status),
+        |text| text.trim().to_owned(),
+    );
     let kind = match reply.status {
         404 => ErrorKind::NotFound,
         408 | 429 | 500..=599 => ErrorKind::Unreachable,
         _ => ErrorKind::Refused,
     };
-    let text = if code.is_empty() || said.contains(code) { format!("{what}: {said}") } else { format!("{what}: {said} ({code})") };
+    let text = if code.is_empty() || said.contains(code) {
+        format!("{what}: {said}")
+    } else {
+        format!("{what}: {said} ({code})")
+    };
     let told = Error::new(kind, text);
     match (reply.status, code) {
-        (401, _) => told.hint("sign in again: az login; where the subscription is another tenant's, name that: `credential: {tenant_id: …}`"),
-        (403, _) => told.hint("ask who owns the workspace for a role that allows it, such as AzureML Data Scientist; a role from PIM must be active"),
-        (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => {
-            told.hint("check `subscription`, `resource_group` and `workspace` of the cluster; `tow clusters --discover` lists what you may use")
-        }
+        (401, _) => told.hint(
+            "sign in again: az login; where the subscription is another \
+            tenant's, name that: `credential: {tenant_id: …}`",
+        ),
+        (403, _) => told.hint(
+            "ask who owns the workspace for a role that allows it, such as \
+            AzureML Data Scientist; a role from PIM must be active",
+        ),
+        (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => told.hint(
+            "check `subscription`, `resource_group` and `workspace` of the cluster; `tow \
+                clusters --discover` lists what you may use",
+        ),
         _ => told,
     }
 }
@@ -136,16 +177,57 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_the_service_said() {
-        let reply = |status, body: &str| Reply { status, body: body.as_bytes().to_vec(), ..Reply::default() };
-        let error = refusal("the job", &reply(400, r#"{"error": {"code": "UserError", "message": "The Command field is required."}}"#));
-        assert_eq!((error.to_string().as_str(), error.kind()), ("the job: The Command field is required. (UserError)", ErrorKind::Refused));
-        assert_eq!(refusal("x", &reply(503, "busy")).kind(), ErrorKind::Unreachable);
+        let reply = |status, body: &str| Reply {
+            status,
+            body: body.as_bytes().to_vec(),
+            ..Reply::default()
+        };
+        let error = refusal(
+            "the job",
+            &reply(
+                400,
+                r#"{"error": {"code": "UserError", "message": "The Command field is required."}}"#,
+            ),
+        );
+        assert_eq!(
+            (error.to_string().as_str(), error.kind()),
+            (
+                "the job: The Command field is required. (UserError)",
+                ErrorKind::Refused
+            )
+        );
+        assert_eq!(
+            refusal("x", &reply(503, "busy")).kind(),
+            ErrorKind::Unreachable
+        );
         assert_eq!(refusal("x", &reply(404, "{}")).kind(), ErrorKind::NotFound);
         assert!(!refusal("x", &reply(403, "{}")).hints().is_empty());
-        let missing = |code: &str, message: &str| is_elsewhere(&reply(404, &serde_json::json!({"error": {"code": code, "message": message}}).to_string()));
-        assert!(missing("SubscriptionNotFound", "") && missing("ResourceNotFound", "The Resource '…/workspaces/w' under resource group 'g' was not found."));
-        assert!(!missing("UserError", "Run r was not found") && !missing("ResourceNotFound", "…/workspaces/w/jobs/r was not found"));
-        assert!(is_below("https://a.b", "https://A.B:443/x?y") && !is_below("https://a.b", "http://a.b/x") && !is_below("https://a.b", "https://a.b:444/x"));
-        assert!(is_below("https://a.b", "https://a.b/x") && !is_below("https://a.b", "https://a.b.evil/x") && !is_below("https://a.b", "https://a.b@evil/"));
+        let missing = |code: &str, message: &str| {
+            is_elsewhere(&reply(
+                404,
+                &serde_json::json!({"error": {"code": code, "message": message}}).to_string(),
+            ))
+        };
+        assert!(
+            missing("SubscriptionNotFound", "")
+                && missing(
+                    "ResourceNotFound",
+                    "The Resource '…/workspaces/w' under resource group 'g' was not found."
+                )
+        );
+        assert!(
+            !missing("UserError", "Run r was not found")
+                && !missing("ResourceNotFound", "…/workspaces/w/jobs/r was not found")
+        );
+        assert!(
+            is_below("https://a.b", "https://A.B:443/x?y")
+                && !is_below("https://a.b", "http://a.b/x")
+                && !is_below("https://a.b", "https://a.b:444/x")
+        );
+        assert!(
+            is_below("https://a.b", "https://a.b/x")
+                && !is_below("https://a.b", "https://a.b.evil/x")
+                && !is_below("https://a.b", "https://a.b@evil/")
+        );
     }
 }

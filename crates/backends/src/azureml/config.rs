@@ -10,8 +10,22 @@ pub const API: &str = "2024-04-01";
 /// Below which path of the workspace's datastore we keep what we bring, unless told otherwise.
 const USUAL_STAGE: &str = "towline";
 /// Users of machines and containers that are nobody in particular.
-const SHARED_NAMES: [&str; 14] =
-    ["", "root", "admin", "administrator", "ubuntu", "debian", "azureuser", "ec2-user", "vscode", "codespace", "jovyan", "runner", "user", "docker"];
+const SHARED_NAMES: [&str; 14] = [
+    "",
+    "root",
+    "admin",
+    "administrator",
+    "ubuntu",
+    "debian",
+    "azureuser",
+    "ec2-user",
+    "vscode",
+    "codespace",
+    "jovyan",
+    "runner",
+    "user",
+    "docker",
+];
 const PUBLIC: &str = "https://management.azure.com";
 
 /// A workspace, by what its address holds.
@@ -29,13 +43,22 @@ impl Scope {
     }
     /// `/subscriptions/…/providers/Microsoft.MachineLearningServices`
     pub fn provider(&self) -> String {
-        format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.MachineLearningServices", self.subscription, self.resource_group)
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.MachineLearningServices",
+            self.subscription, self.resource_group
+        )
     }
     pub fn parse(id: &str) -> Option<Self> {
         let words: Vec<&str> = id.trim_matches('/').split('/').collect();
         match words.as_slice() {
-            [_, subscription, _, group, _, _, kind, name] if kind.eq_ignore_ascii_case("workspaces") => {
-                Some(Self { subscription: (*subscription).to_owned(), resource_group: (*group).to_owned(), workspace: (*name).to_owned() })
+            [_, subscription, _, group, _, _, kind, name]
+                if kind.eq_ignore_ascii_case("workspaces") =>
+            {
+                Some(Self {
+                    subscription: (*subscription).to_owned(),
+                    resource_group: (*group).to_owned(),
+                    workspace: (*name).to_owned(),
+                })
             }
             _ => None,
         }
@@ -60,7 +83,8 @@ pub struct AzureConfig {
     pub workspace: String,
     pub target: Target,
     pub stage: String,
-    /// The stage is named after a user of the machine whose name many people have: whoever is signed in tells them apart.
+    /// The stage is named after a user of the machine whose name many people have: whoever is
+    /// signed in tells them apart.
     pub is_shared_name: bool,
     pub endpoint: String,
     pub gpus_per_node: Option<u32>,
@@ -78,7 +102,9 @@ impl AzureConfig {
     /// `file` is the text of the `config.json` that the cluster names, `user` who stages.
     pub fn new(name: &str, cluster: &Cluster, file: Option<&str>, user: &str) -> Result<Self> {
         if cluster.kind != ClusterKind::Azureml {
-            return Err(Error::bug(format!("cluster `{name}` is not of kind azureml")));
+            return Err(Error::bug(format!(
+                "cluster `{name}` is not of kind azureml"
+            )));
         }
         let file: WorkspaceFile = match file {
             Some(text) => serde_json::from_str(text).map_err(|error| {
@@ -88,26 +114,49 @@ impl AzureConfig {
             })?,
             None => WorkspaceFile::default(),
         };
-        let workspace = cluster.workspace.clone().or(file.workspace_name).filter(|workspace| !workspace.is_empty());
+        let workspace = cluster
+            .workspace
+            .clone()
+            .or(file.workspace_name)
+            .filter(|workspace| !workspace.is_empty());
         let workspace = workspace.ok_or_else(|| {
-            Error::config(format!("cluster `{name}` names no `workspace`"))
-                .hint("write its name, or `config: PATH` of a config.json; `tow clusters --discover` lists them")
+            Error::config(format!("cluster `{name}` names no `workspace`")).hint(
+                "write its name, or `config: PATH` of a config.json; `tow clusters \
+                    --discover` lists them",
+            )
         })?;
         let target = match (&cluster.compute, &cluster.virtual_cluster) {
             (Some(compute), None) => Target::Compute(compute.clone()),
             (None, Some(cluster)) => Target::VirtualCluster(cluster.clone()),
-            (Some(_), Some(_)) => return Err(Error::config(format!("cluster `{name}` names both `compute` and `virtual_cluster`")).hint("keep one of them")),
+            (Some(_), Some(_)) => {
+                return Err(Error::config(format!(
+                    "cluster `{name}` names both `compute` and `virtual_cluster`"
+                ))
+                .hint("keep one of them"));
+            }
             (None, None) => {
-                return Err(Error::config(format!("cluster `{name}` names neither `compute` nor `virtual_cluster`"))
-                    .hint("`tow clusters --discover` lists what the workspace has"));
+                return Err(Error::config(format!(
+                    "cluster `{name}` names neither `compute` nor `virtual_cluster`"
+                ))
+                .hint("`tow clusters --discover` lists what the workspace has"));
             }
         };
-        let is_shared_name = cluster.stage.is_none() && SHARED_NAMES.contains(&user.trim().to_ascii_lowercase().as_str());
-        let stage = cluster.stage.clone().unwrap_or_else(|| format!("{USUAL_STAGE}/{}", safe(user)));
+        let is_shared_name = cluster.stage.is_none()
+            && SHARED_NAMES.contains(&user.trim().to_ascii_lowercase().as_str());
+        let stage = cluster
+            .stage
+            .clone()
+            .unwrap_or_else(|| format!("{USUAL_STAGE}/{}", safe(user)));
         let stage = stage.trim_matches('/').to_owned();
-        if stage.is_empty() || !stage.split('/').all(|part| !matches!(part, "" | "." | "..") && part.chars().all(is_plain)) {
-            return Err(Error::config(format!("cluster `{name}`: `stage: {stage}` cannot be a path of the workspace's datastore"))
-                .hint("use letters, digits, `-`, `_`, `.` and `/`"));
+        if stage.is_empty()
+            || !stage
+                .split('/')
+                .all(|part| !matches!(part, "" | "." | "..") && part.chars().all(is_plain))
+        {
+            return Err(Error::config(format!(
+                "cluster `{name}`: `stage: {stage}` cannot be a path of the workspace's datastore"
+            ))
+            .hint("use letters, digits, `-`, `_`, `.` and `/`"));
         }
         let config = Self {
             name: name.to_owned(),
@@ -117,7 +166,12 @@ impl AzureConfig {
             target,
             stage,
             is_shared_name,
-            endpoint: cluster.endpoint.as_deref().unwrap_or(PUBLIC).trim_end_matches('/').to_owned(),
+            endpoint: cluster
+                .endpoint
+                .as_deref()
+                .unwrap_or(PUBLIC)
+                .trim_end_matches('/')
+                .to_owned(),
             gpus_per_node: cluster.gpus_per_node,
         };
         config.check_words()?;
@@ -126,20 +180,34 @@ impl AzureConfig {
 
     /// Names become parts of addresses.
     fn check_words(&self) -> Result<()> {
-        let words =
-            [("subscription", self.subscription.as_deref()), ("resource_group", self.resource_group.as_deref()), ("workspace", Some(self.workspace.as_str()))];
+        let words = [
+            ("subscription", self.subscription.as_deref()),
+            ("resource_group", self.resource_group.as_deref()),
+            ("workspace", Some(self.workspace.as_str())),
+        ];
         for (key, word) in words {
             let Some(word) = word else { continue };
             if word.is_empty() || !word.chars().all(|c| is_plain(c) || matches!(c, '(' | ')')) {
-                return Err(Error::config(format!("cluster `{}`: `{key}: {word}` cannot be the name of one", self.name)));
+                return Err(Error::config(format!(
+                    "cluster `{}`: `{key}: {word}` cannot be the name of one",
+                    self.name
+                )));
             }
         }
         match &self.target {
             Target::Compute(name) if name.is_empty() || !name.chars().all(is_plain) => {
-                Err(Error::config(format!("cluster `{}`: `compute: {name}` cannot be the name of one", self.name)))
+                Err(Error::config(format!(
+                    "cluster `{}`: `compute: {name}` cannot be the name of one",
+                    self.name
+                )))
             }
-            Target::VirtualCluster(name) if name.is_empty() || !name.chars().all(|c| is_plain(c) || c == '/') => {
-                Err(Error::config(format!("cluster `{}`: `virtual_cluster: {name}` is neither a name nor an id", self.name)))
+            Target::VirtualCluster(name)
+                if name.is_empty() || !name.chars().all(|c| is_plain(c) || c == '/') =>
+            {
+                Err(Error::config(format!(
+                    "cluster `{}`: `virtual_cluster: {name}` is neither a name nor an id",
+                    self.name
+                )))
             }
             _ => Ok(()),
         }
@@ -155,7 +223,11 @@ impl AzureConfig {
 
     /// The workspace, where the configuration says all of it.
     pub fn scope(&self) -> Option<Scope> {
-        Some(Scope { subscription: self.subscription.clone()?, resource_group: self.resource_group.clone()?, workspace: self.workspace.clone() })
+        Some(Scope {
+            subscription: self.subscription.clone()?,
+            resource_group: self.resource_group.clone()?,
+            workspace: self.workspace.clone(),
+        })
     }
 }
 
@@ -164,8 +236,21 @@ const fn is_plain(c: char) -> bool {
 }
 
 fn safe(user: &str) -> String {
-    let name: String = user.chars().map(|c| if is_plain(c) { c.to_ascii_lowercase() } else { '-' }).collect();
-    if name.trim_matches(['.', '-']).is_empty() { "me".to_owned() } else { name }
+    let name: String = user
+        .chars()
+        .map(|c| {
+            if is_plain(c) {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    if name.trim_matches(['.', '-']).is_empty() {
+        "me".to_owned()
+    } else {
+        name
+    }
 }
 
 #[cfg(test)]
@@ -173,16 +258,35 @@ mod tests {
     use super::*;
 
     fn cluster(text: &str) -> Cluster {
-        towline_core::yaml::decode(&towline_core::yaml::parse("x", text).expect("YAML")).expect("a cluster")
+        towline_core::yaml::decode(&towline_core::yaml::parse("x", text).expect("YAML"))
+            .expect("a cluster")
     }
 
     #[test]
     fn a_workspace_comes_from_a_file_or_by_name() {
         let file = r#"{"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}"#;
-        let config = AzureConfig::new("aml", &cluster("{kind: azureml, compute: NC24RSV3, config: c.json}"), Some(file), "Alice Smith").expect("whole");
-        assert_eq!(config.scope().expect("all of it").id(), "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w");
-        assert_eq!((config.target, config.stage.as_str()), (Target::Compute("NC24RSV3".into()), "towline/alice-smith"));
-        let named = AzureConfig::new("s", &cluster("{kind: azureml, workspace: w, virtual_cluster: vc}"), None, "a").expect("by name");
+        let config = AzureConfig::new(
+            "aml",
+            &cluster("{kind: azureml, compute: NC24RSV3, config: c.json}"),
+            Some(file),
+            "Alice Smith",
+        )
+        .expect("whole");
+        assert_eq!(
+            config.scope().expect("all of it").id(),
+            "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
+        );
+        assert_eq!(
+            (config.target, config.stage.as_str()),
+            (Target::Compute("NC24RSV3".into()), "towline/alice-smith")
+        );
+        let named = AzureConfig::new(
+            "s",
+            &cluster("{kind: azureml, workspace: w, virtual_cluster: vc}"),
+            None,
+            "a",
+        )
+        .expect("by name");
         assert_eq!(named.scope(), None);
     }
 
@@ -190,13 +294,29 @@ mod tests {
     fn people_who_are_root_have_stages_of_their_own() {
         let text = "{kind: azureml, workspace: w, compute: c}";
         let of = |text: &str, user: &str, name: &str| {
-            let who = Who { name: name.to_owned(), id: "o".into(), tenant: "t".into() };
-            AzureConfig::new("x", &cluster(text), None, user).expect("whole").stage_of(Some(&who))
+            let who = Who {
+                name: name.to_owned(),
+                id: "o".into(),
+                tenant: "t".into(),
+            };
+            AzureConfig::new("x", &cluster(text), None, user)
+                .expect("whole")
+                .stage_of(Some(&who))
         };
-        assert_eq!(of(text, "root", "alice@example.com"), "towline/alice-example.com");
+        assert_eq!(
+            of(text, "root", "alice@example.com"),
+            "towline/alice-example.com"
+        );
         assert_eq!(of(text, "", "bob@example.com"), "towline/bob-example.com");
         assert_eq!(of(text, "alice", "alice@example.com"), "towline/alice");
-        assert_eq!(of("{kind: azureml, workspace: w, compute: c, stage: ours}", "root", "alice@example.com"), "ours");
+        assert_eq!(
+            of(
+                "{kind: azureml, workspace: w, compute: c, stage: ours}",
+                "root",
+                "alice@example.com"
+            ),
+            "ours"
+        );
     }
 
     #[test]
@@ -204,15 +324,27 @@ mod tests {
         for (text, part) in [
             ("{kind: azureml, compute: c}", "workspace"),
             ("{kind: azureml, workspace: w}", "compute"),
-            ("{kind: azureml, workspace: w, compute: c, virtual_cluster: v}", "both"),
+            (
+                "{kind: azureml, workspace: w, compute: c, virtual_cluster: v}",
+                "both",
+            ),
             ("{kind: azureml, workspace: 'w/../x', compute: c}", "w/../x"),
             ("{kind: azureml, workspace: w, compute: 'c?x'}", "c?x"),
-            ("{kind: azureml, workspace: w, compute: c, stage: '../up'}", "stage"),
+            (
+                "{kind: azureml, workspace: w, compute: c, stage: '../up'}",
+                "stage",
+            ),
         ] {
             let error = AzureConfig::new("x", &cluster(text), None, "a").expect_err(text);
             assert!(error.to_string().contains(part), "{text}: {error}");
         }
-        let error = AzureConfig::new("x", &cluster("{kind: azureml, compute: c, config: c.json}"), Some("{\n \"a\": }"), "a").expect_err("no JSON");
+        let error = AzureConfig::new(
+            "x",
+            &cluster("{kind: azureml, compute: c, config: c.json}"),
+            Some("{\n \"a\": }"),
+            "a",
+        )
+        .expect_err("no JSON");
         assert!(error.to_string().starts_with("c.json:2:"), "{error}");
     }
 }

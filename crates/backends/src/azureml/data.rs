@@ -20,7 +20,10 @@ pub(super) struct Data {
 
 /// Whether the service brings it; else our own program does, on the node.
 pub(super) fn is_native(store: &NamedStore) -> bool {
-    matches!(store.datastore.kind.as_str(), "azure_blob" | WORKSPACE_STORE)
+    matches!(
+        store.datastore.kind.as_str(),
+        "azure_blob" | WORKSPACE_STORE
+    )
 }
 
 /// What the workspace calls a store: ours, where it is there, else its own name for that container.
@@ -29,39 +32,75 @@ pub(super) fn name_in(site: &AzureSite, store: &NamedStore, stage: &str) -> Stri
     if site.store_names.contains(&own) {
         return own;
     }
-    site.stores.get(&format!("{account}/{container}")).cloned().unwrap_or(own)
+    site.stores
+        .get(&format!("{account}/{container}"))
+        .cloned()
+        .unwrap_or(own)
 }
 
 /// Whether a datastore was registered by one of us: with whose rights, only that one knows.
 pub(super) fn is_registered_by_tow(name: &str) -> bool {
-    name.strip_prefix("tow_")
-        .is_some_and(|rest| rest.rsplit('_').next().is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())))
+    name.strip_prefix("tow_").is_some_and(|rest| {
+        rest.rsplit('_').next().is_some_and(|hash| {
+            hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    })
 }
 
-/// Our name for a store, by what it is and whose stage it serves: each user has rights of their own.
+/// Our name for a store, by what it is and whose stage it serves: each user has rights of their
+/// own.
 pub(super) fn store_name(store: &NamedStore, stage: &str) -> String {
     if store.datastore.kind == WORKSPACE_STORE {
         return store.name.clone();
     }
     let (account, container) = place(store);
-    let safe: String = store.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect::<String>().to_ascii_lowercase();
-    format!("tow_{safe}_{:08x}", hash(&format!("{account}/{container} {stage}")) >> 32)
+    let safe: String = store
+        .name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(20)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    format!(
+        "tow_{safe}_{:08x}",
+        hash(&format!("{account}/{container} {stage}")) >> 32
+    )
 }
 
 /// Account and container.
 pub(super) fn place(store: &NamedStore) -> (&str, &str) {
-    (store.datastore.account.as_deref().unwrap_or_default(), store.datastore.container.as_deref().unwrap_or_default())
+    (
+        store.datastore.account.as_deref().unwrap_or_default(),
+        store.datastore.container.as_deref().unwrap_or_default(),
+    )
 }
 
 /// The short form: virtual clusters refuse the long one.
 pub(super) fn address(store: &str, path: &str) -> String {
-    format!("azureml://datastores/{store}/paths/{}", path.trim_start_matches('/'))
+    format!(
+        "azureml://datastores/{store}/paths/{}",
+        path.trim_start_matches('/')
+    )
 }
 
 fn below(store: &NamedStore, path: &str) -> String {
-    let root = store.datastore.path.as_deref().filter(|_| store.datastore.kind != WORKSPACE_STORE).unwrap_or_default().trim_matches('/');
-    let path = [root, path.trim_matches('/')].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-    if path.is_empty() { path } else { format!("{path}/") }
+    let root = store
+        .datastore
+        .path
+        .as_deref()
+        .filter(|_| store.datastore.kind != WORKSPACE_STORE)
+        .unwrap_or_default()
+        .trim_matches('/');
+    let path = [root, path.trim_matches('/')]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("/");
+    if path.is_empty() {
+        path
+    } else {
+        format!("{path}/")
+    }
 }
 
 /// `names` gives what the workspace calls each store.
@@ -78,49 +117,89 @@ pub(super) fn data(resolved: &Resolved, names: &dyn Fn(&NamedStore) -> String) -
 
 fn add(data: &mut Data, io: &IoPlan, names: &dyn Fn(&NamedStore) -> String) -> Result<()> {
     let key = io.name.replace('-', "_");
-    if data.inputs.contains_key(&key) || data.outputs.contains_key(&key) || key.starts_with("tow_") {
-        return Err(Error::config(format!("`io.{}` cannot have that name here", io.name)).hint("rename it: `-` and `_` are the same there, and tow_ is ours"));
+    if data.inputs.contains_key(&key) || data.outputs.contains_key(&key) || key.starts_with("tow_")
+    {
+        return Err(
+            Error::config(format!("`io.{}` cannot have that name here", io.name))
+                .hint("rename it: `-` and `_` are the same there, and tow_ is ours"),
+        );
     }
     let uri = address(&names(&io.store), &below(&io.store, &io.path));
     let kind = match io.mode {
         IoMode::Read => {
-            let mode = if io.options.iter().any(|option| option == "download") { "Download" } else { "ReadOnlyMount" };
-            data.inputs.insert(key.clone(), json!({"jobInputType": "uri_folder", "uri": uri, "mode": mode}));
+            let mode = if io.options.iter().any(|option| option == "download") {
+                "Download"
+            } else {
+                "ReadOnlyMount"
+            };
+            data.inputs.insert(
+                key.clone(),
+                json!({"jobInputType": "uri_folder", "uri": uri, "mode": mode}),
+            );
             "inputs"
         }
         IoMode::Write | IoMode::Mount => {
-            let mode = if io.mode == IoMode::Write { "Upload" } else { "ReadWriteMount" };
-            data.outputs.insert(key.clone(), json!({"jobOutputType": "uri_folder", "uri": uri, "mode": mode}));
+            let mode = if io.mode == IoMode::Write {
+                "Upload"
+            } else {
+                "ReadWriteMount"
+            };
+            data.outputs.insert(
+                key.clone(),
+                json!({"jobOutputType": "uri_folder", "uri": uri, "mode": mode}),
+            );
             "outputs"
         }
     };
-    data.places.push((io.name.clone(), format!("${{{{{kind}.{key}}}}}")));
+    data.places
+        .push((io.name.clone(), format!("${{{{{kind}.{key}}}}}")));
     Ok(())
 }
 
 /// To local disk before the start: each part of it an input of its own.
 fn add_copy(data: &mut Data, copy: &CopyPlan, names: &dyn Fn(&NamedStore) -> String) {
     let whole = [String::new()];
-    let parts = if copy.subdirs.is_empty() { &whole[..] } else { &copy.subdirs[..] };
+    let parts = if copy.subdirs.is_empty() {
+        &whole[..]
+    } else {
+        &copy.subdirs[..]
+    };
     for (number, part) in parts.iter().enumerate() {
         let key = format!("tow_copy_{number}");
         let path = below(&copy.store, &format!("{}/{part}", copy.path));
         data.inputs.insert(key.clone(), json!({"jobInputType": "uri_folder", "uri": address(&names(&copy.store), &path), "mode": "Download"}));
-        data.places.push((format!("copy/{number}"), format!("${{{{inputs.{key}}}}}")));
+        data.places
+            .push((format!("copy/{number}"), format!("${{{{inputs.{key}}}}}")));
     }
 }
 
 /// A datastore of the workspace, with what lets in: nothing, where the job's identity does.
-pub(super) fn document(store: &NamedStore, usual: &StoreFacts, sas: Option<&towline_core::redact::Secret>) -> Value {
+pub(super) fn document(
+    store: &NamedStore,
+    usual: &StoreFacts,
+    sas: Option<&towline_core::redact::Secret>,
+) -> Value {
     let (account, container) = place(store);
     let credentials = match sas {
         None => json!({"credentialsType": "None"}),
-        Some(sas) => json!({"credentialsType": "Sas", "secrets": {"secretsType": "Sas", "sasToken": sas.expose()}}),
+        Some(sas) => {
+            json!({"credentialsType": "Sas", "secrets": {"secretsType": "Sas", "sasToken": sas.expose()}})
+        }
     };
     // Other clouds: the end of the host's name, as the workspace's own store has it.
-    let own = store.datastore.endpoint.as_deref().unwrap_or(&usual.endpoint);
-    let suffix = own.split_once(".blob.").map_or("core.windows.net", |(_, suffix)| suffix.trim_end_matches('/'));
-    let protocol = own.split_once("://").map_or("https", |(protocol, _)| protocol);
+    let own = store
+        .datastore
+        .endpoint
+        .as_deref()
+        .unwrap_or(&usual.endpoint);
+    let suffix = own
+        .split_once(".blob.")
+        .map_or("core.windows.net", |(_, suffix)| {
+            suffix.trim_end_matches('/')
+        });
+    let protocol = own
+        .split_once("://")
+        .map_or("https", |(protocol, _)| protocol);
     json!({"properties": {
         "datastoreType": "AzureBlob", "accountName": account, "containerName": container, "endpoint": suffix, "protocol": protocol,
         "credentials": credentials, "description": "registered by tow", "tags": {"tow": store.name},
@@ -133,9 +212,17 @@ mod tests {
     use towline_core::config::Datastore;
 
     fn store(kind: &str) -> NamedStore {
-        let datastore =
-            Datastore { kind: kind.into(), account: Some("acct".into()), container: Some("data".into()), path: Some("root".into()), ..Datastore::default() };
-        NamedStore { name: "research".into(), datastore }
+        let datastore = Datastore {
+            kind: kind.into(),
+            account: Some("acct".into()),
+            container: Some("data".into()),
+            path: Some("root".into()),
+            ..Datastore::default()
+        };
+        NamedStore {
+            name: "research".into(),
+            datastore,
+        }
     }
 
     #[test]
@@ -149,14 +236,34 @@ mod tests {
         };
         let mut data = Data::default();
         let names = |store: &NamedStore| store_name(store, "towline/me");
-        for io in [io("in", IoMode::Read, &[]), io("local", IoMode::Read, &["download"]), io("out", IoMode::Write, &[]), io("blob-mnt", IoMode::Mount, &[])] {
+        for io in [
+            io("in", IoMode::Read, &[]),
+            io("local", IoMode::Read, &["download"]),
+            io("out", IoMode::Write, &[]),
+            io("blob-mnt", IoMode::Mount, &[]),
+        ] {
             add(&mut data, &io, &names).expect("fine");
         }
-        let modes = |map: &Map<String, Value>| map.iter().map(|(name, value)| format!("{name}={}", value["mode"].as_str().unwrap_or(""))).collect::<Vec<_>>();
+        let modes = |map: &Map<String, Value>| {
+            map.iter()
+                .map(|(name, value)| format!("{name}={}", value["mode"].as_str().unwrap_or("")))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(modes(&data.inputs), ["in=ReadOnlyMount", "local=Download"]);
-        assert_eq!(modes(&data.outputs), ["out=Upload", "blob_mnt=ReadWriteMount"]);
-        assert_eq!(data.places[3], ("blob-mnt".to_owned(), "${{outputs.blob_mnt}}".to_owned()));
-        assert!(data.inputs["in"]["uri"].as_str().expect("a text").ends_with("/paths/root/alice/work/"));
+        assert_eq!(
+            modes(&data.outputs),
+            ["out=Upload", "blob_mnt=ReadWriteMount"]
+        );
+        assert_eq!(
+            data.places[3],
+            ("blob-mnt".to_owned(), "${{outputs.blob_mnt}}".to_owned())
+        );
+        assert!(
+            data.inputs["in"]["uri"]
+                .as_str()
+                .expect("a text")
+                .ends_with("/paths/root/alice/work/")
+        );
         assert!(add(&mut data, &io("blob_mnt", IoMode::Mount, &[]), &names).is_err());
     }
 
@@ -164,9 +271,23 @@ mod tests {
     fn a_store_has_one_name_wherever_it_is_registered() {
         let mine = store_name(&store("azure_blob"), "towline/alice");
         assert_eq!(mine, store_name(&store("azure_blob"), "towline/alice"));
-        assert_ne!(mine, store_name(&store("azure_blob"), "towline/bob"), "each has rights of their own");
-        assert_eq!(store_name(&store(WORKSPACE_STORE), "towline/alice"), "research");
-        assert!(mine.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
-        assert!(is_registered_by_tow(&mine) && !is_registered_by_tow("tow_research") && !is_registered_by_tow("research_0123abcd"));
+        assert_ne!(
+            mine,
+            store_name(&store("azure_blob"), "towline/bob"),
+            "each has rights of their own"
+        );
+        assert_eq!(
+            store_name(&store(WORKSPACE_STORE), "towline/alice"),
+            "research"
+        );
+        assert!(
+            mine.chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        );
+        assert!(
+            is_registered_by_tow(&mine)
+                && !is_registered_by_tow("tow_research")
+                && !is_registered_by_tow("research_0123abcd")
+        );
     }
 }

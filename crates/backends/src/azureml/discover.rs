@@ -54,8 +54,14 @@ pub struct Discovered {
 
 pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
     let (scopes, notes) = workspaces(cloud)?;
-    let mut discovered = Discovered { notes, ..Discovered::default() };
-    let calls: Vec<Call> = scopes.iter().map(|scope| Call::get(url(cloud, &format!("{}/computes", scope.id())))).collect();
+    let mut discovered = Discovered {
+        notes,
+        ..Discovered::default()
+    };
+    let calls: Vec<Call> = scopes
+        .iter()
+        .map(|scope| Call::get(url(cloud, &format!("{}/computes", scope.id()))))
+        .collect();
     for (scope, reply) in scopes.iter().zip(cloud.call_all(&calls)) {
         let what = format!("computes of {}", scope.workspace);
         let computes = match reply.and_then(|reply| all_of(cloud, &what, good(&what, &reply)?)) {
@@ -65,7 +71,10 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
                 Vec::new()
             }
         };
-        discovered.workspaces.push(WorkspaceFacts { scope: scope.clone(), computes });
+        discovered.workspaces.push(WorkspaceFacts {
+            scope: scope.clone(),
+            computes,
+        });
     }
     // A virtual cluster may be in a subscription that has no workspace.
     let all = subscriptions(cloud)?;
@@ -75,17 +84,39 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
     }
     for subscription in &all {
         let base = format!("/subscriptions/{subscription}/providers");
-        let names = |all: &[Value], key: &str| -> Vec<String> { all.iter().filter_map(|entry| entry[key].as_str()).map(ToOwned::to_owned).collect() };
-        let mut add = |into: &mut Vec<String>, what: &str, place: &str, version: &str, key: &str| {
-            match list(cloud, what, Call::get(versioned(cloud, &format!("{base}/{place}"), version))) {
-                Ok(all) => into.extend(names(&all, key)),
-                // A subscription may have nothing of the kind at all.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => discovered.notes.push(error.to_string()),
-            }
+        let names = |all: &[Value], key: &str| -> Vec<String> {
+            all.iter()
+                .filter_map(|entry| entry[key].as_str())
+                .map(ToOwned::to_owned)
+                .collect()
         };
-        add(&mut discovered.images, "images", "Microsoft.Singularity/images", IMAGES, "name");
-        add(&mut discovered.identities, "identities", "Microsoft.ManagedIdentity/userAssignedIdentities", IDENTITIES, "id");
+        let mut add =
+            |into: &mut Vec<String>, what: &str, place: &str, version: &str, key: &str| {
+                match list(
+                    cloud,
+                    what,
+                    Call::get(versioned(cloud, &format!("{base}/{place}"), version)),
+                ) {
+                    Ok(all) => into.extend(names(&all, key)),
+                    // A subscription may have nothing of the kind at all.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => discovered.notes.push(error.to_string()),
+                }
+            };
+        add(
+            &mut discovered.images,
+            "images",
+            "Microsoft.Singularity/images",
+            IMAGES,
+            "name",
+        );
+        add(
+            &mut discovered.identities,
+            "identities",
+            "Microsoft.ManagedIdentity/userAssignedIdentities",
+            IDENTITIES,
+            "id",
+        );
     }
     discovered.identities.extend(of_workspaces(cloud, &scopes));
     discovered.identities.sort_unstable();
@@ -95,10 +126,23 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
 
 /// Identities that workspaces have: those a job can be.
 fn of_workspaces(cloud: &dyn Cloud, scopes: &[Scope]) -> Vec<String> {
-    let calls: Vec<Call> = scopes.iter().map(|scope| Call::get(url(cloud, &scope.id()))).collect();
-    let known = cloud.call_all(&calls).into_iter().filter_map(|reply| found("a workspace", &reply.ok()?).ok().flatten());
-    let of = |workspace: &Value| workspace["identity"]["userAssignedIdentities"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>());
-    known.filter_map(|workspace| of(&workspace)).flatten().collect()
+    let calls: Vec<Call> = scopes
+        .iter()
+        .map(|scope| Call::get(url(cloud, &scope.id())))
+        .collect();
+    let known = cloud
+        .call_all(&calls)
+        .into_iter()
+        .filter_map(|reply| found("a workspace", &reply.ok()?).ok().flatten());
+    let of = |workspace: &Value| {
+        workspace["identity"]["userAssignedIdentities"]
+            .as_object()
+            .map(|all| all.keys().cloned().collect::<Vec<_>>())
+    };
+    known
+        .filter_map(|workspace| of(&workspace))
+        .flatten()
+        .collect()
 }
 
 fn computes(answer: &Value) -> Vec<ComputeFacts> {
@@ -106,30 +150,52 @@ fn computes(answer: &Value) -> Vec<ComputeFacts> {
         let own = &compute["properties"]["properties"];
         Some(ComputeFacts {
             name: compute["name"].as_str()?.to_owned(),
-            kind: compute["properties"]["computeType"].as_str().unwrap_or_default().to_owned(),
+            kind: compute["properties"]["computeType"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             vm_size: own["vmSize"].as_str().map(ToOwned::to_owned),
             most_nodes: own["scaleSettings"]["maxNodeCount"].as_u64(),
         })
     };
-    answer["value"].as_array().into_iter().flatten().filter_map(compute).collect()
+    answer["value"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(compute)
+        .collect()
 }
 
-/// Ids of the virtual clusters that the user may see, each with what the resource graph knows of it.
-pub(super) fn listed_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<(String, Value)>> {
+/// Ids of the virtual clusters that the user may see, each with what the resource graph knows of
+/// it.
+pub(super) fn listed_clusters(
+    cloud: &dyn Cloud,
+    subscriptions: &[&str],
+) -> Result<Vec<(String, Value)>> {
     let at = versioned(cloud, "/providers/Microsoft.ResourceGraph/resources", GRAPH);
     let mut ids: Vec<(String, Value)> = Vec::new();
     let mut next: Option<String> = None;
     for _ in 0..MOST_PAGES {
         let mut question = json!({
             "subscriptions": subscriptions,
-            "query": "resources | where type == 'microsoft.machinelearningservices/virtualclusters' | order by name asc",
+            "query": "resources | where type == \
+                'microsoft.machinelearningservices/virtualclusters' | order by name asc",
             "options": {"resultFormat": "objectArray"},
         });
         if let Some(token) = &next {
             question["options"]["$skipToken"] = json!(token);
         }
-        let answer = good("virtual clusters", &cloud.call(&Call::post(at.clone(), question).repeatable())?)?;
-        ids.extend(answer["data"].as_array().into_iter().flatten().filter_map(|entry| Some((entry["id"].as_str()?.to_owned(), entry.clone()))));
+        let answer = good(
+            "virtual clusters",
+            &cloud.call(&Call::post(at.clone(), question).repeatable())?,
+        )?;
+        ids.extend(
+            answer["data"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some((entry["id"].as_str()?.to_owned(), entry.clone()))),
+        );
         next = answer["$skipToken"].as_str().map(ToOwned::to_owned);
         if next.is_none() {
             break;
@@ -141,29 +207,58 @@ pub(super) fn listed_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Resu
 fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
     let ids = listed_clusters(cloud, subscriptions)?;
     // The graph may be hours old: what is used is asked of the cluster itself.
-    let calls: Vec<Call> = ids.iter().map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS))).collect();
-    let fresh = cloud.call_all(&calls).into_iter().map(|reply| reply.ok().and_then(|reply| found("a virtual cluster", &reply).ok().flatten()));
+    let calls: Vec<Call> = ids
+        .iter()
+        .map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS)))
+        .collect();
+    let fresh = cloud.call_all(&calls).into_iter().map(|reply| {
+        reply
+            .ok()
+            .and_then(|reply| found("a virtual cluster", &reply).ok().flatten())
+    });
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(ids
         .into_iter()
         .zip(fresh)
         .map(|((id, known), fresh)| {
             let entry = fresh.unwrap_or(known);
-            VirtualClusterFacts { id, name: text(&entry["name"]), location: text(&entry["location"]), quotas: quotas(&entry) }
+            VirtualClusterFacts {
+                id,
+                name: text(&entry["name"]),
+                location: text(&entry["location"]),
+                quotas: quotas(&entry),
+            }
         })
         .collect())
 }
 
-/// A new workspace beside one that is there: same storage, vault and telemetry, another name. The same again is the same workspace.
-pub fn create_workspace(cloud: &dyn Cloud, like: &Scope, name: &str, location: Option<&str>) -> Result<Scope> {
+/// A new workspace beside one that is there: same storage, vault and telemetry, another name. The
+/// same again is the same workspace.
+pub fn create_workspace(
+    cloud: &dyn Cloud,
+    like: &Scope,
+    name: &str,
+    location: Option<&str>,
+) -> Result<Scope> {
     let what = format!("workspace `{}`", like.workspace);
     let model = good(&what, &cloud.call(&Call::get(url(cloud, &like.id())))?)?;
-    let scope = Scope { workspace: name.to_owned(), ..like.clone() };
+    let scope = Scope {
+        workspace: name.to_owned(),
+        ..like.clone()
+    };
     if cloud.call(&Call::get(url(cloud, &scope.id())))?.is_good() {
-        return Err(Error::refused(format!("workspace `{name}` is there already")).hint("name it as `workspace` of a cluster"));
+        return Err(
+            Error::refused(format!("workspace `{name}` is there already"))
+                .hint("name it as `workspace` of a cluster"),
+        );
     }
     let mut properties = json!({"friendlyName": name, "description": "made by tow"});
-    for key in ["storageAccount", "keyVault", "applicationInsights", "containerRegistry"] {
+    for key in [
+        "storageAccount",
+        "keyVault",
+        "applicationInsights",
+        "containerRegistry",
+    ] {
         if let Some(id) = model["properties"][key].as_str() {
             properties[key] = json!(id);
         }
@@ -171,6 +266,9 @@ pub fn create_workspace(cloud: &dyn Cloud, like: &Scope, name: &str, location: O
     let body = json!({
         "location": location.or_else(|| model["location"].as_str()), "identity": {"type": "SystemAssigned"}, "properties": properties,
     });
-    good(&format!("workspace `{name}`"), &cloud.call(&Call::put(url(cloud, &scope.id()), body))?)?;
+    good(
+        &format!("workspace `{name}`"),
+        &cloud.call(&Call::put(url(cloud, &scope.id()), body))?,
+    )?;
     Ok(scope)
 }

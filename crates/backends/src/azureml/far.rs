@@ -39,9 +39,16 @@ impl FarCluster for AzureBackend {
 
     fn missing(&self, blobs: Vec<String>) -> Result<Vec<String>> {
         let key = |blob: &String| self.staged(&keys::snapshot(blob));
-        let unsure: Vec<String> = blobs.into_iter().filter(|blob| !self.memory().is_staged(&key(blob))).collect();
+        let unsure: Vec<String> = blobs
+            .into_iter()
+            .filter(|blob| !self.memory().is_staged(&key(blob)))
+            .collect();
         let wanted: Vec<String> = unsure.iter().map(key).collect();
-        let sizes = if wanted.is_empty() { Vec::new() } else { self.with_stage(|stage| stage.sizes(&wanted))? };
+        let sizes = if wanted.is_empty() {
+            Vec::new()
+        } else {
+            self.with_stage(|stage| stage.sizes(&wanted))?
+        };
         let mut missing = Vec::new();
         for (blob, size) in unsure.into_iter().zip(sizes) {
             match size {
@@ -86,18 +93,38 @@ impl FarCluster for AzureBackend {
 
     fn explain(&self, run: &FarRun) -> Result<Explained> {
         let Some(job) = self.job(run)? else {
-            return Ok(Explained { native: None, text: "the service has no such job".to_owned(), next: None, forever: false });
+            return Ok(Explained {
+                native: None,
+                text: "the service has no such job".to_owned(),
+                next: None,
+                forever: false,
+            });
         };
         let site = self.look()?;
         let text = match job.state {
-            NativeState::Waiting if job.word == "Paused" => "the platform has paused it, and will go on with it when there is room".to_owned(),
+            NativeState::Waiting if job.word == "Paused" => {
+                "the platform has paused it, and will go on with it when there is room".to_owned()
+            }
             NativeState::Waiting => super::explain::waiting(&job, self.order(run)?.as_ref(), &site),
-            NativeState::Unknown => format!("the service calls it {}: nothing is known of it at the moment", job.word),
+            NativeState::Unknown => format!(
+                "the service calls it {}: nothing is known of it at the moment",
+                job.word
+            ),
             _ => format!("the service calls it {}", job.word),
         };
         let url = job.url.clone().unwrap_or_else(|| site.portal(&job.name));
-        let native = Native { id: job.name, word: job.word, url: Some(url.clone()), ..Native::default() };
-        Ok(Explained { native: Some(native), text, next: Some(format!("its page: {url}")), forever: false })
+        let native = Native {
+            id: job.name,
+            word: job.word,
+            url: Some(url.clone()),
+            ..Native::default()
+        };
+        Ok(Explained {
+            native: Some(native),
+            text,
+            next: Some(format!("its page: {url}")),
+            forever: false,
+        })
     }
 
     fn forget_runs(&self, runs: &[FarRun]) -> Result<()> {
@@ -108,14 +135,25 @@ impl FarCluster for AzureBackend {
                 self.memory().forget(&far.run);
                 continue;
             };
-            self.delete_job(&url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), job_name(far))))?;
+            self.delete_job(&url(
+                self.cloud(),
+                &format!("{}/jobs/{}", site.scope.id(), job_name(far)),
+            ))?;
             let mut doomed = vec![format!("{stage}/{}", keys::news(&far.run))];
-            doomed.extend(self.with_stage(|objects| objects.list(&format!("{stage}/{}/", keys::run(&far.run))))?.into_iter().map(|item| item.key));
+            doomed.extend(
+                self.with_stage(|objects| {
+                    objects.list(&format!("{stage}/{}/", keys::run(&far.run)))
+                })?
+                .into_iter()
+                .map(|item| item.key),
+            );
             self.with_stage(|objects| objects.delete(&doomed))?;
             // With the last run of a sweep goes what they share.
             let others = format!("{stage}/{}-", keys::run(&far.submission));
             if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
-                self.with_stage(|objects| objects.delete(&[format!("{stage}/{}", keys::order(&far.submission))]))?;
+                self.with_stage(|objects| {
+                    objects.delete(&[format!("{stage}/{}", keys::order(&far.submission))])
+                })?;
             }
             self.memory().forget(&far.run);
         }
@@ -125,32 +163,60 @@ impl FarCluster for AzureBackend {
     fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>> {
         self.lengths(run)
     }
-    fn log_bytes(&self, run: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+    fn log_bytes(
+        &self,
+        run: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)> {
         self.bytes(run, attempt, source, offset, most)
     }
 
-    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes are gone.
+    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes
+    /// are gone.
     fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>> {
         if let Some(path) = self.kept_by_service(run, path)? {
             return self.artifacts(run, &path);
         }
-        let Some(root) = self.files_of(run, path)? else { return Ok(Vec::new()) };
+        let Some(root) = self.files_of(run, path)? else {
+            return Ok(Vec::new());
+        };
         let items = self.with_stage(|objects| objects.list(&root))?;
         let below = |key: &str| match key.strip_prefix(&root)? {
             "" => Some(String::new()),
             rest => rest.strip_prefix('/').map(ToOwned::to_owned),
         };
         // A key may hold anything: one that leads elsewhere is nobody's result.
-        let is_inner = |path: &str| std::path::Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-        let listed = items.into_iter().filter_map(|item| Some((below(&item.key).filter(|path| is_inner(path))?, item)));
-        Ok(listed.map(|(path, item)| Listed { path, size: item.size, mode: 0o644, is_folder: false, link: None }).collect())
+        let is_inner = |path: &str| {
+            std::path::Path::new(path)
+                .components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
+        let listed = items
+            .into_iter()
+            .filter_map(|item| Some((below(&item.key).filter(|path| is_inner(path))?, item)));
+        Ok(listed
+            .map(|(path, item)| Listed {
+                path,
+                size: item.size,
+                mode: 0o644,
+                is_folder: false,
+                link: None,
+            })
+            .collect())
     }
     fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
         if let Some(path) = self.kept_by_service(run, path)? {
             return self.artifact_bytes(run, &path, offset, most);
         }
-        let Some(key) = self.files_of(run, path)? else { return Ok(Vec::new()) };
-        Ok(self.with_stage(|objects| objects.range(&key, offset..offset.saturating_add(most)))?.unwrap_or_default())
+        let Some(key) = self.files_of(run, path)? else {
+            return Ok(Vec::new());
+        };
+        Ok(self
+            .with_stage(|objects| objects.range(&key, offset..offset.saturating_add(most)))?
+            .unwrap_or_default())
     }
 
     fn last_words(&self, run: &FarRun) -> Result<Vec<String>> {
@@ -166,25 +232,39 @@ impl FarCluster for AzureBackend {
 }
 
 impl AzureBackend {
-    /// The path of a file that run history keeps: any of another tool's job, and the platform's own logs of each.
+    /// The path of a file that run history keeps: any of another tool's job, and the platform's own
+    /// logs of each.
     fn kept_by_service(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         let path = parts.join("/");
         if path.is_empty() || parts.contains(&"..") {
             return Ok(None);
         }
-        Ok((super::artifacts::is_of_the_platform(&path) || self.grounds(far)? == Grounds::Foreign).then_some(path))
+        Ok(
+            (super::artifacts::is_of_the_platform(&path) || self.grounds(far)? == Grounds::Foreign)
+                .then_some(path),
+        )
     }
 
     /// Where a path of a run's folder lies in the stage.
     fn files_of(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
         let path = path.trim_matches('/').trim_start_matches("code/");
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         if parts.first() != Some(&keys::OUTPUTS) || parts.contains(&"..") {
             return Ok(None);
         }
         Ok(match self.grounds(far)? {
-            Grounds::Stage(stage) => Some(format!("{stage}/{}/{}", keys::run(&far.run), parts.join("/"))),
+            Grounds::Stage(stage) => Some(format!(
+                "{stage}/{}/{}",
+                keys::run(&far.run),
+                parts.join("/")
+            )),
             Grounds::Foreign => None,
         })
     }
@@ -204,24 +284,47 @@ impl AzureBackend {
 
     /// Where a job lets somebody in: `user`, host and port.
     pub fn ssh_endpoint(&self, run: &FarRun, node: u32) -> Result<String> {
-        let job: JobView = self.job(run)?.ok_or_else(|| Error::not_found(format!("the service has no job of {}", run.run)))?;
+        let job: JobView = self
+            .job(run)?
+            .ok_or_else(|| Error::not_found(format!("the service has no job of {}", run.run)))?;
         if let Some(address) = job.ssh {
             return Ok(address);
         }
         let site = self.site()?;
-        let services = self.history(&site, &job.name, &format!("/serviceinstances/{node}"))?.unwrap_or(Value::Null);
+        let services = self
+            .history(&site, &job.name, &format!("/serviceinstances/{node}"))?
+            .unwrap_or(Value::Null);
         let instances = services["instances"].as_object().into_iter().flatten();
-        let endpoint =
-            instances.filter(|(_, service)| service["type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("ssh"))).find_map(|(_, service)| {
-                service["endpoint"].as_str().or_else(|| service["properties"]["ProxyEndpoint"].as_str()).filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+        let endpoint = instances
+            .filter(|(_, service)| {
+                service["type"]
+                    .as_str()
+                    .is_some_and(|kind| kind.eq_ignore_ascii_case("ssh"))
+            })
+            .find_map(|(_, service)| {
+                service["endpoint"]
+                    .as_str()
+                    .or_else(|| service["properties"]["ProxyEndpoint"].as_str())
+                    .filter(|text| !text.is_empty())
+                    .map(ToOwned::to_owned)
             });
         endpoint.ok_or_else(|| {
             if job.is_interactive {
-                let error = Error::refused(format!("{} has no address yet; the service calls it {}", run.run, job.word));
-                return error.hint("it has one soon after its nodes are there: try again, or see `tow why`");
+                let error = Error::refused(format!(
+                    "{} has no address yet; the service calls it {}",
+                    run.run, job.word
+                ));
+                return error.hint(
+                    "it has one soon after its nodes are there: try again, or see `tow why`",
+                );
             }
-            Error::refused(format!("{} has no way in: only interactive jobs have", run.run))
-                .hint("submit one with `tow submit ssh`, or with `resources.native: [ssh_public_key=…]`")
+            Error::refused(format!(
+                "{} has no way in: only interactive jobs have",
+                run.run
+            ))
+            .hint(
+                "submit one with `tow submit ssh`, or with `resources.native: [ssh_public_key=…]`",
+            )
         })
     }
 }

@@ -1,4 +1,5 @@
-//! What is refused before it is sent: what can never start, what would show a secret, and names that lead nowhere.
+//! What is refused before it is sent: what can never start, what would show a secret, and names
+//! that lead nowhere.
 
 use super::WORKSPACE_STORE;
 use super::config::AzureConfig;
@@ -16,43 +17,90 @@ pub(super) fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Resu
     let wanted = job.resources.instance_type.clone();
     match (site.flavour, &wanted, &site.vm_size) {
         (Flavour::Singularity, None, _) => {
-            let known: Vec<&str> = site.instances.iter().map(|instance| instance.name.as_str()).collect();
-            let hint = if known.is_empty() { "`tow nodes` lists them".to_owned() } else { format!("it has: {}", known.join(", ")) };
-            Err(Error::config(format!("cluster `{}` is a virtual cluster: `resources.instance_type` says which machines", config.name))
-                .hint(hint)
-                .hint(format!("write it in the job file, or for all jobs there: `clusters.{}.job: {{resources: {{instance_type: NAME}}}}`", config.name)))
+            let known: Vec<&str> = site
+                .instances
+                .iter()
+                .map(|instance| instance.name.as_str())
+                .collect();
+            let hint = if known.is_empty() {
+                "`tow nodes` lists them".to_owned()
+            } else {
+                format!("it has: {}", known.join(", "))
+            };
+            Err(Error::config(format!(
+                "cluster `{}` is a virtual cluster: \
+                `resources.instance_type` says which machines",
+                config.name
+            ))
+            .hint(hint)
+            .hint(format!(
+                "write it in the job file, or for all jobs there: `clusters.{}.job: \
+                    {{resources: {{instance_type: NAME}}}}`",
+                config.name
+            )))
         }
-        // What it does not list may be there all the same; what is nearly the name of one is a slip.
-        (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => match slip(short(wanted), job, site) {
-            Some(near) => Err(Error::config(format!("cluster `{}` has no machines of the kind {wanted}", config.name)).hint(format!("did you mean `{near}`?"))),
-            None => Ok(Some(wanted.clone())),
-        },
-        (Flavour::Aml, Some(wanted), Some(size)) if !short(wanted).eq_ignore_ascii_case(short(size)) => {
-            Err(Error::refused(format!("cluster `{}` has machines of the kind {size}, not {wanted}", config.name)).hint("leave `resources.instance_type` out"))
+        // What it does not list may be there all the same; what is nearly the name of one is a
+        // slip.
+        (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => {
+            match slip(short(wanted), job, site) {
+                Some(near) => Err(Error::config(format!(
+                    "cluster `{}` has no machines of the kind {wanted}",
+                    config.name
+                ))
+                .hint(format!("did you mean `{near}`?"))),
+                None => Ok(Some(wanted.clone())),
+            }
+        }
+        (Flavour::Aml, Some(wanted), Some(size))
+            if !short(wanted).eq_ignore_ascii_case(short(size)) =>
+        {
+            Err(Error::refused(format!(
+                "cluster `{}` has machines of the kind {size}, not {wanted}",
+                config.name
+            ))
+            .hint("leave `resources.instance_type` out"))
         }
         _ => Ok(wanted.or_else(|| site.vm_size.clone())),
     }
 }
 
-/// The kind of machine that was meant. Another number is another machine, and other regions have others.
+/// The kind of machine that was meant. Another number is another machine, and other regions have
+/// others.
 fn slip<'s>(wanted: &str, job: &Job, site: &'s AzureSite) -> Option<&'s str> {
-    let is_elsewhere = |region: &String| region != &site.location && !site.quotas.iter().any(|quota| quota.region == *region);
+    let is_elsewhere = |region: &String| {
+        region != &site.location && !site.quotas.iter().any(|quota| quota.region == *region)
+    };
     if job.resources.location.as_slice().iter().any(is_elsewhere) {
         return None;
     }
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    nearest(wanted, site.instances.iter().map(|instance| short(&instance.name)).filter(|known| digits(known) == digits(wanted)))
-        .filter(|known| !has_other_features(wanted, known))
+    let digits = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    };
+    nearest(
+        wanted,
+        site.instances
+            .iter()
+            .map(|instance| short(&instance.name))
+            .filter(|known| digits(known) == digits(wanted)),
+    )
+    .filter(|known| !has_other_features(wanted, known))
 }
 
-/// Azure's names have letters for what a machine has besides, after the number of its CPUs: `ND96amr_A100_v4` and `ND96amrs_A100_v4` are both
-/// machines, and a platform may call one by the other's name. Other letters are another machine; the same in another order are a slip.
+/// Azure's names have letters for what a machine has besides, after the number of its CPUs:
+/// `ND96amr_A100_v4` and `ND96amrs_A100_v4` are both machines, and a platform may call one by the
+/// other's name. Other letters are another machine; the same in another order are a slip.
 fn has_other_features(wanted: &str, known: &str) -> bool {
     let parts = |name: &str| {
         let lower = name.to_ascii_lowercase();
-        let begin = lower.find(|c: char| c.is_ascii_digit()).unwrap_or(lower.len());
+        let begin = lower
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(lower.len());
         let (family, rest) = lower.split_at(begin);
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (number, rest) = rest.split_at(end);
         let (features, others) = rest.split_at(rest.find(['_', '-']).unwrap_or(rest.len()));
         let mut letters: Vec<char> = features.chars().collect();
@@ -60,42 +108,108 @@ fn has_other_features(wanted: &str, known: &str) -> bool {
         (format!("{family}{number} {others}"), letters)
     };
     let ((wanted, wanted_letters), (known, known_letters)) = (parts(wanted), parts(known));
-    let are_letters = |letters: &[char]| letters.iter().all(|letter| "abcdeilmnoprst".contains(*letter));
-    wanted == known && wanted_letters != known_letters && are_letters(&wanted_letters) && are_letters(&known_letters)
+    let are_letters = |letters: &[char]| {
+        letters
+            .iter()
+            .all(|letter| "abcdeilmnoprst".contains(*letter))
+    };
+    wanted == known
+        && wanted_letters != known_letters
+        && are_letters(&wanted_letters)
+        && are_letters(&known_letters)
 }
 
 /// What can never start is refused before it is sent.
-pub(super) fn check_fits(resolved: &Resolved, config: &AzureConfig, site: &AzureSite, machine: Option<&str>) -> Result<()> {
+pub(super) fn check_fits(
+    resolved: &Resolved,
+    config: &AzureConfig,
+    site: &AzureSite,
+    machine: Option<&str>,
+) -> Result<()> {
     let shape = &resolved.shape;
-    let refuse = |why: String, hint: &str| Err(Error::refused(format!("cluster `{}` can never start it: {why}", config.name)).hint(hint));
+    let refuse = |why: String, hint: &str| {
+        Err(Error::refused(format!(
+            "cluster `{}` can never start it: {why}",
+            config.name
+        ))
+        .hint(hint))
+    };
     if let Some(facts) = machine.and_then(|name| site.instance(name)) {
         if shape.gpus_per_node > facts.gpus {
-            let why = format!("it asks for {} GPUs per node and {} has {}", shape.gpus_per_node, facts.name, facts.gpus);
-            return refuse(why, "ask for fewer with `-n` or `resources.gpus_per_node`, more nodes, or another `resources.instance_type`");
+            let why = format!(
+                "it asks for {} GPUs per node and {} has {}",
+                shape.gpus_per_node, facts.name, facts.gpus
+            );
+            return refuse(
+                why,
+                "ask for fewer with `-n` or `resources.gpus_per_node`, more nodes, or another \
+                    `resources.instance_type`",
+            );
         }
-        if let Some(cpus) = shape.cpus_per_node.filter(|cpus| facts.cpus > 0 && *cpus > facts.cpus) {
-            return refuse(format!("it asks for {cpus} CPUs per node and {} has {}", facts.name, facts.cpus), "ask for fewer with `--cpus`");
+        if let Some(cpus) = shape
+            .cpus_per_node
+            .filter(|cpus| facts.cpus > 0 && *cpus > facts.cpus)
+        {
+            return refuse(
+                format!(
+                    "it asks for {cpus} CPUs per node and {} has {}",
+                    facts.name, facts.cpus
+                ),
+                "ask for fewer with `--cpus`",
+            );
         }
-        if let Some(memory) = shape.memory.filter(|memory| facts.memory > 0 && memory.0 > facts.memory) {
-            return refuse(format!("it asks for {memory} per node and {} has {}", facts.name, Memory(facts.memory)), "ask for less with `--memory`");
+        if let Some(memory) = shape
+            .memory
+            .filter(|memory| facts.memory > 0 && memory.0 > facts.memory)
+        {
+            return refuse(
+                format!(
+                    "it asks for {memory} per node and {} has {}",
+                    facts.name,
+                    Memory(facts.memory)
+                ),
+                "ask for less with `--memory`",
+            );
         }
     }
     if let Some(most) = site.most_nodes.filter(|most| shape.nodes > *most) {
-        return refuse(format!("it asks for {} nodes and there are at most {most}", shape.nodes), "ask for fewer nodes");
+        return refuse(
+            format!(
+                "it asks for {} nodes and there are at most {most}",
+                shape.nodes
+            ),
+            "ask for fewer nodes",
+        );
     }
     Ok(())
 }
 
 /// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
-pub(super) fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &AzureSite) -> Result<()> {
-    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
-    let carried =
-        stores.filter(|store| !data::is_native(store)).find(|store| matches!(store.datastore.credential, Some(towline_core::config::Credential::Map(_))));
+pub(super) fn check_secrets(
+    resolved: &Resolved,
+    identity: &JobIdentity,
+    site: &AzureSite,
+) -> Result<()> {
+    let stores = resolved
+        .io
+        .iter()
+        .map(|io| &io.store)
+        .chain(resolved.copy.iter().map(|copy| &copy.store));
+    let carried = stores
+        .filter(|store| !data::is_native(store))
+        .find(|store| {
+            matches!(
+                store.datastore.credential,
+                Some(towline_core::config::Credential::Map(_))
+            )
+        });
     let what = match (resolved.secrets.first(), carried) {
-        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => match towline_core::token::variable_with_token(&resolved.env) {
-            Some(variable) => format!("what looks like a token in the variable `{variable}`"),
-            None => "what looks like a token in its command".to_owned(),
-        },
+        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => {
+            match towline_core::token::variable_with_token(&resolved.env) {
+                Some(variable) => format!("what looks like a token in the variable `{variable}`"),
+                None => "what looks like a token in its command".to_owned(),
+            }
+        }
         (Some(name), _) => format!("the secret `{name}`"),
         (None, Some(store)) => format!("the credential of datastore `{}`", store.name),
         (None, None) => return Ok(()),
@@ -103,28 +217,51 @@ pub(super) fn check_secrets(resolved: &Resolved, identity: &JobIdentity, site: &
     if matches!(identity, JobIdentity::Managed(_)) {
         return match site.vault {
             Some(_) => Ok(()),
-            None => Err(Error::refused(format!("workspace `{}` has no Key Vault, and {what} reaches a run through it", site.scope.workspace))),
+            None => Err(Error::refused(format!(
+                "workspace `{}` has no Key Vault, and {what} reaches a run through it",
+                site.scope.workspace
+            ))),
         };
     }
     let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
     let hint = if known.is_empty() {
-        "give the workspace a user-assigned identity that may read secrets of its Key Vault, and name it: `identity: managed:NAME`".to_owned()
+        "give the workspace a user-assigned identity that may read secrets of its Key Vault, and \
+            name it: `identity: managed:NAME`"
+            .to_owned()
     } else {
-        format!("add `identity: managed:{}`; it must be allowed to read secrets of the workspace's Key Vault", known.join(" or managed:"))
+        format!(
+            "add `identity: managed:{}`; it must be allowed to read secrets of the workspace's Key \
+                Vault",
+            known.join(" or managed:")
+        )
     };
-    Err(Error::refused(format!("{what} reaches a run on Azure ML through the workspace's Key Vault, and the job has no managed identity that could read it"))
-        .hint(hint))
+    Err(Error::refused(format!(
+        "{what} reaches a run on Azure ML through the workspace's Key \
+        Vault, and the job has no managed identity that could read it"
+    ))
+    .hint(hint))
 }
 
 /// Stores that only the workspace knows are known to it.
 pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> {
-    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
-    let unknown = stores.filter(|store| store.datastore.kind == WORKSPACE_STORE).find(|store| !site.store_names.contains(&store.name));
-    let Some(store) = unknown.filter(|_| !site.store_names.is_empty()) else { return Ok(()) };
+    let stores = resolved
+        .io
+        .iter()
+        .map(|io| &io.store)
+        .chain(resolved.copy.iter().map(|copy| &copy.store));
+    let unknown = stores
+        .filter(|store| store.datastore.kind == WORKSPACE_STORE)
+        .find(|store| !site.store_names.contains(&store.name));
+    let Some(store) = unknown.filter(|_| !site.store_names.is_empty()) else {
+        return Ok(());
+    };
     let names: Vec<&str> = site.store_names.iter().map(String::as_str).collect();
-    Err(Error::config(format!("datastore `{}` is neither in the configuration nor in workspace `{}`", store.name, site.scope.workspace))
-        .maybe_hint(did_you_mean(&store.name, names.iter().copied()))
-        .hint(format!("the workspace has: {}", names.join(", "))))
+    Err(Error::config(format!(
+        "datastore `{}` is neither in the configuration nor in workspace `{}`",
+        store.name, site.scope.workspace
+    ))
+    .maybe_hint(did_you_mean(&store.name, names.iter().copied()))
+    .hint(format!("the workspace has: {}", names.join(", "))))
 }
 
 #[cfg(test)]
@@ -133,8 +270,17 @@ mod tests {
 
     #[test]
     fn other_letters_are_another_machine_and_their_order_a_slip() {
-        assert!(has_other_features("ND96amr_A100_v4", "ND96amrs_A100_v4") && has_other_features("ND96_A100_v4", "ND96amrs_A100_v4"));
-        for slip in ["ND96arms_A100_v4", "ND96amrz_A100_v4", "NC96amr_A100_v4", "ND96amr_A10_v4", "ND96amrs_A100_v4"] {
+        assert!(
+            has_other_features("ND96amr_A100_v4", "ND96amrs_A100_v4")
+                && has_other_features("ND96_A100_v4", "ND96amrs_A100_v4")
+        );
+        for slip in [
+            "ND96arms_A100_v4",
+            "ND96amrz_A100_v4",
+            "NC96amr_A100_v4",
+            "ND96amr_A10_v4",
+            "ND96amrs_A100_v4",
+        ] {
             assert!(!has_other_features(slip, "ND96amrs_A100_v4"), "{slip}");
         }
     }

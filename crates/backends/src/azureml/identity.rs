@@ -24,14 +24,25 @@ pub(super) enum JobIdentity {
 pub(super) fn identity(text: Option<&str>, site: &AzureSite) -> Result<JobIdentity> {
     match text {
         None | Some("none") => Ok(JobIdentity::None),
-        Some("user") if site.flavour == Flavour::Singularity => {
-            Err(Error::refused("a virtual cluster does not run jobs as their user").hint("name a managed identity: `identity: managed:NAME`"))
-        }
+        Some("user") if site.flavour == Flavour::Singularity => Err(Error::refused(
+            "a virtual cluster does not run jobs as their user",
+        )
+        .hint("name a managed identity: `identity: managed:NAME`")),
         Some("user") => Ok(JobIdentity::User),
         Some(text) => {
-            let Some(name) = text.strip_prefix("managed:").map(str::trim).filter(|name| !name.is_empty()) else {
-                let meant = site.identities.contains_key(text).then(|| format!("did you mean `managed:{text}`?"));
-                return Err(Error::config(format!("`identity: {text}` is none of managed:NAME, user, none")).maybe_hint(meant));
+            let Some(name) = text
+                .strip_prefix("managed:")
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+            else {
+                let meant = site
+                    .identities
+                    .contains_key(text)
+                    .then(|| format!("did you mean `managed:{text}`?"));
+                return Err(Error::config(format!(
+                    "`identity: {text}` is none of managed:NAME, user, none"
+                ))
+                .maybe_hint(meant));
             };
             managed(name, site).map(JobIdentity::Managed)
         }
@@ -42,59 +53,128 @@ fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
     if let Some(known) = site.identities.get(name) {
         return Ok(known.clone());
     }
-    if let Some(known) = site.identities.values().find(|known| known.client_id.eq_ignore_ascii_case(name) || known.id.eq_ignore_ascii_case(name)) {
+    if let Some(known) = site.identities.values().find(|known| {
+        known.client_id.eq_ignore_ascii_case(name) || known.id.eq_ignore_ascii_case(name)
+    }) {
         return Ok(known.clone());
     }
     if name.starts_with("/subscriptions/") {
-        return Ok(IdentityFacts { id: name.to_owned(), client_id: String::new() });
+        return Ok(IdentityFacts {
+            id: name.to_owned(),
+            client_id: String::new(),
+        });
     }
     if is_uuid(name) && site.flavour != Flavour::Singularity {
-        return Ok(IdentityFacts { id: String::new(), client_id: name.to_owned() });
+        return Ok(IdentityFacts {
+            id: String::new(),
+            client_id: name.to_owned(),
+        });
     }
     let known: Vec<&str> = site.identities.keys().map(String::as_str).collect();
-    let has = if known.is_empty() { "it has none".to_owned() } else { format!("it has: {}", known.join(", ")) };
-    Err(Error::refused(format!("workspace `{}` has no identity `{name}`", site.scope.workspace))
-        .maybe_hint(suggest::did_you_mean(name, known))
-        .hint(format!("{has}; of one that you cannot see, or whose name several have, give the whole id: `managed:/subscriptions/…`")))
+    let has = if known.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has: {}", known.join(", "))
+    };
+    Err(Error::refused(format!(
+        "workspace `{}` has no identity `{name}`",
+        site.scope.workspace
+    ))
+    .maybe_hint(suggest::did_you_mean(name, known))
+    .hint(format!(
+        "{has}; of one that you cannot see, or whose name several have, give the \
+            whole id: `managed:/subscriptions/…`"
+    )))
 }
 
 impl AzureBackend {
-    /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by its client id. Whoever may not look
-    /// at it may use it all the same.
-    pub(super) fn identity_elsewhere(&self, asked: Option<&str>, site: &AzureSite) -> Option<(String, IdentityFacts)> {
-        let id = asked?.strip_prefix("managed:").map(str::trim).filter(|id| !id.is_empty())?;
+    /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by
+    /// its client id. Whoever may not look at it may use it all the same.
+    pub(super) fn identity_elsewhere(
+        &self,
+        asked: Option<&str>,
+        site: &AzureSite,
+    ) -> Option<(String, IdentityFacts)> {
+        let id = asked?
+            .strip_prefix("managed:")
+            .map(str::trim)
+            .filter(|id| !id.is_empty())?;
         if managed(id, site).is_ok_and(|known| !known.client_id.is_empty()) {
             return None;
         }
         if !id.starts_with("/subscriptions/") {
-            return if is_uuid(id) { None } else { self.identity_called(id).map(|facts| (id.to_owned(), facts)) };
+            return if is_uuid(id) {
+                None
+            } else {
+                self.identity_called(id).map(|facts| (id.to_owned(), facts))
+            };
         }
         let known = self.memory().clients.get(id).cloned();
         let client_id = known.or_else(|| {
-            let answer = get(self.cloud(), "the identity", &Call::get(versioned(self.cloud(), id, IDENTITIES))).ok().flatten()?;
-            answer["properties"]["clientId"].as_str().map(ToOwned::to_owned)
+            let answer = get(
+                self.cloud(),
+                "the identity",
+                &Call::get(versioned(self.cloud(), id, IDENTITIES)),
+            )
+            .ok()
+            .flatten()?;
+            answer["properties"]["clientId"]
+                .as_str()
+                .map(ToOwned::to_owned)
         })?;
-        self.memory().clients.insert(id.to_owned(), client_id.clone());
-        Some((id.to_owned(), IdentityFacts { id: id.to_owned(), client_id }))
+        self.memory()
+            .clients
+            .insert(id.to_owned(), client_id.clone());
+        Some((
+            id.to_owned(),
+            IdentityFacts {
+                id: id.to_owned(),
+                client_id,
+            },
+        ))
     }
 
-    /// The one identity of that name among all that the user can see, in whatever group. Of several none is meant.
+    /// The one identity of that name among all that the user can see, in whatever group. Of several
+    /// none is meant.
     fn identity_called(&self, name: &str) -> Option<IdentityFacts> {
         let of = |subscription: &String| {
-            let path = format!("/subscriptions/{subscription}/providers/Microsoft.ManagedIdentity/userAssignedIdentities");
-            list(self.cloud(), "identities", Call::get(versioned(self.cloud(), &path, IDENTITIES))).unwrap_or_default()
+            let path = format!(
+                "/subscriptions/{subscription}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
+            );
+            list(
+                self.cloud(),
+                "identities",
+                Call::get(versioned(self.cloud(), &path, IDENTITIES)),
+            )
+            .unwrap_or_default()
         };
-        let all: Vec<Value> = subscriptions(self.cloud()).ok()?.iter().flat_map(of).collect();
-        let mut called = all.iter().filter(|identity| identity["name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name)));
-        let (Some(found), None) = (called.next(), called.next()) else { return None };
+        let all: Vec<Value> = subscriptions(self.cloud())
+            .ok()?
+            .iter()
+            .flat_map(of)
+            .collect();
+        let mut called = all.iter().filter(|identity| {
+            identity["name"]
+                .as_str()
+                .is_some_and(|known| known.eq_ignore_ascii_case(name))
+        });
+        let (Some(found), None) = (called.next(), called.next()) else {
+            return None;
+        };
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
-        Some(IdentityFacts { id: text(&found["id"])?, client_id: text(&found["properties"]["clientId"]).unwrap_or_default() })
+        Some(IdentityFacts {
+            id: text(&found["id"])?,
+            client_id: text(&found["properties"]["clientId"]).unwrap_or_default(),
+        })
     }
 }
 
 fn is_uuid(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-    lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    lengths == [8, 4, 4, 4, 12]
+        && text
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
 impl JobIdentity {
@@ -104,8 +184,12 @@ impl JobIdentity {
             Self::None => None,
             _ if flavour == Flavour::Singularity => None,
             Self::User => Some(json!({"identityType": "UserIdentity"})),
-            Self::Managed(facts) if facts.client_id.is_empty() => Some(json!({"identityType": "Managed", "resourceId": facts.id})),
-            Self::Managed(facts) => Some(json!({"identityType": "Managed", "clientId": facts.client_id})),
+            Self::Managed(facts) if facts.client_id.is_empty() => {
+                Some(json!({"identityType": "Managed", "resourceId": facts.id}))
+            }
+            Self::Managed(facts) => {
+                Some(json!({"identityType": "Managed", "clientId": facts.client_id}))
+            }
         }
     }
 

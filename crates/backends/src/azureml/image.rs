@@ -1,4 +1,5 @@
-//! The image of a job, as Azure ML wants it: an environment of the workspace, or the platform's own.
+//! The image of a job, as Azure ML wants it: an environment of the workspace, or the platform's
+//! own.
 
 use super::config::Scope;
 use super::site::Flavour;
@@ -22,15 +23,23 @@ pub(super) struct Environment {
 /// Beginnings of the platform's own images, where the list of them could not be read.
 const CURATED: [&str; 3] = ["amlt-sing/", "base/job/", "base/inference/"];
 
-/// Whether a virtual cluster has an image of that name itself. The list is the platform's, with or without tags; a name without `/` is none of a registry's.
+/// Whether a virtual cluster has an image of that name itself. The list is the platform's, with or
+/// without tags; a name without `/` is none of a registry's.
 pub(super) fn is_curated(image: &str, listed: &BTreeSet<String>) -> bool {
-    let untagged = |name: &str| name.split_once(':').map_or_else(|| name.to_owned(), |(name, _)| name.to_owned());
-    let is_listed = listed.contains(image) || (!image.contains(':') && listed.iter().any(|name| untagged(name) == image));
-    is_listed || !image.contains('/') || CURATED.iter().any(|beginning| image.starts_with(beginning))
+    let untagged = |name: &str| {
+        name.split_once(':')
+            .map_or_else(|| name.to_owned(), |(name, _)| name.to_owned())
+    };
+    let is_listed = listed.contains(image)
+        || (!image.contains(':') && listed.iter().any(|name| untagged(name) == image));
+    is_listed
+        || !image.contains('/')
+        || CURATED.iter().any(|beginning| image.starts_with(beginning))
 }
 
 /// `image` is a curated environment of Azure ML (`AzureML-…`, `azureml:NAME:VERSION`, an id), a
-/// curated image of a virtual cluster, of which `listed` are the known ones, or an image of a registry.
+/// curated image of a virtual cluster, of which `listed` are the known ones, or an image of a
+/// registry.
 pub(super) fn environment(
     image: Option<&str>,
     has_gpus: bool,
@@ -41,21 +50,43 @@ pub(super) fn environment(
 ) -> Environment {
     let usual = if has_gpus { USUAL_GPU } else { USUAL };
     if let Some(version) = image_version {
-        return Environment { image_version: Some(version), ..ours(image.unwrap_or(USUAL), scope) };
+        return Environment {
+            image_version: Some(version),
+            ..ours(image.unwrap_or(USUAL), scope)
+        };
     }
     match image {
         None => ours(usual, scope),
-        Some(id) if id.starts_with("azureml:") || id.starts_with("azureml://") || id.starts_with("/subscriptions/") => {
-            Environment { id: id.to_owned(), register: None, image_version: None }
+        Some(id)
+            if id.starts_with("azureml:")
+                || id.starts_with("azureml://")
+                || id.starts_with("/subscriptions/") =>
+        {
+            Environment {
+                id: id.to_owned(),
+                register: None,
+                image_version: None,
+            }
         }
         Some(name) if name.starts_with("AzureML-") => {
             let (name, version) = name.split_once(':').unwrap_or((name, "labels/latest"));
-            let version = if version.contains('/') { version.to_owned() } else { format!("versions/{version}") };
-            Environment { id: format!("azureml://registries/azureml/environments/{name}/{version}"), register: None, image_version: None }
+            let version = if version.contains('/') {
+                version.to_owned()
+            } else {
+                format!("versions/{version}")
+            };
+            Environment {
+                id: format!("azureml://registries/azureml/environments/{name}/{version}"),
+                register: None,
+                image_version: None,
+            }
         }
         // The service wants an environment all the same.
         Some(curated) if flavour == Flavour::Singularity && is_curated(curated, listed) => {
-            Environment { image_version: Some(curated.to_owned()), ..ours(USUAL, scope) }
+            Environment {
+                image_version: Some(curated.to_owned()),
+                ..ours(USUAL, scope)
+            }
         }
         Some(image) => ours(image, scope),
     }
@@ -63,17 +94,28 @@ pub(super) fn environment(
 
 /// An environment of ours, named by its image: who registers it again registers the same.
 fn ours(image: &str, scope: &Scope) -> Environment {
-    Environment { id: format!("{}/environments/tow-{:016x}/versions/1", scope.id(), hash(image)), register: Some(image.to_owned()), image_version: None }
+    Environment {
+        id: format!(
+            "{}/environments/tow-{:016x}/versions/1",
+            scope.id(),
+            hash(image)
+        ),
+        register: Some(image.to_owned()),
+        image_version: None,
+    }
 }
 
 /// What is put under its id.
 pub(super) fn document(image: &str) -> Value {
-    json!({"properties": {"image": image, "osType": "Linux", "description": "an image of a run of tow"}})
+    json!({"properties": {"image": image, "osType": "Linux", "description": "an image of a run of \
+        tow"}})
 }
 
 /// FNV-1a: a name for a text, the same on every machine.
 pub(super) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -82,22 +124,69 @@ mod tests {
 
     #[test]
     fn each_kind_of_image_has_its_place() {
-        let scope = Scope { subscription: "s".into(), resource_group: "g".into(), workspace: "w".into() };
-        let listed = BTreeSet::from(["other/acpt-3.0".to_owned(), "base/job/pytorch/acpt-2.1:20240101".to_owned()]);
-        let of = |image: &str, flavour| environment(Some(image), true, flavour, &scope, None, &listed);
+        let scope = Scope {
+            subscription: "s".into(),
+            resource_group: "g".into(),
+            workspace: "w".into(),
+        };
+        let listed = BTreeSet::from([
+            "other/acpt-3.0".to_owned(),
+            "base/job/pytorch/acpt-2.1:20240101".to_owned(),
+        ]);
+        let of =
+            |image: &str, flavour| environment(Some(image), true, flavour, &scope, None, &listed);
         let own = of("amsword/setup:py36pt16", Flavour::Aml);
-        assert!(own.id.contains("/workspaces/w/environments/tow-") && own.register.as_deref() == Some("amsword/setup:py36pt16"));
+        assert!(
+            own.id.contains("/workspaces/w/environments/tow-")
+                && own.register.as_deref() == Some("amsword/setup:py36pt16")
+        );
         assert_eq!(own, of("amsword/setup:py36pt16", Flavour::Aml));
-        assert_eq!(of("AzureML-pytorch-1.7:3", Flavour::Itp).id, "azureml://registries/azureml/environments/AzureML-pytorch-1.7/versions/3");
+        assert_eq!(
+            of("AzureML-pytorch-1.7:3", Flavour::Itp).id,
+            "azureml://registries/azureml/environments/AzureML-pytorch-1.7/versions/3"
+        );
         assert_eq!(of("azureml:mine:2", Flavour::Aml).register, None);
-        assert_eq!(of("acpt-torch2.7-cuda12.6", Flavour::Singularity).image_version.as_deref(), Some("acpt-torch2.7-cuda12.6"));
-        assert_eq!(of("lab.azurecr.io/x:1", Flavour::Singularity).image_version, None);
-        for name in ["amlt-sing/acpt-2.2.1", "base/job/pytorch/acpt-2.1:20240101", "base/job/pytorch/acpt-2.1", "other/acpt-3.0"] {
+        assert_eq!(
+            of("acpt-torch2.7-cuda12.6", Flavour::Singularity)
+                .image_version
+                .as_deref(),
+            Some("acpt-torch2.7-cuda12.6")
+        );
+        assert_eq!(
+            of("lab.azurecr.io/x:1", Flavour::Singularity).image_version,
+            None
+        );
+        for name in [
+            "amlt-sing/acpt-2.2.1",
+            "base/job/pytorch/acpt-2.1:20240101",
+            "base/job/pytorch/acpt-2.1",
+            "other/acpt-3.0",
+        ] {
             let curated = of(name, Flavour::Singularity);
-            assert_eq!((curated.image_version.as_deref(), curated.register.as_deref()), (Some(name), Some(USUAL)), "as the list has it");
+            assert_eq!(
+                (
+                    curated.image_version.as_deref(),
+                    curated.register.as_deref()
+                ),
+                (Some(name), Some(USUAL)),
+                "as the list has it"
+            );
         }
-        assert_eq!(of("amsword/setup:py36pt16", Flavour::Singularity).image_version, None, "Docker Hub's");
-        assert_eq!(of("other/acpt-3.0", Flavour::Aml).image_version, None, "only virtual clusters have such");
-        assert_eq!(environment(None, true, Flavour::Aml, &scope, None, &listed).register.as_deref(), Some(USUAL_GPU));
+        assert_eq!(
+            of("amsword/setup:py36pt16", Flavour::Singularity).image_version,
+            None,
+            "Docker Hub's"
+        );
+        assert_eq!(
+            of("other/acpt-3.0", Flavour::Aml).image_version,
+            None,
+            "only virtual clusters have such"
+        );
+        assert_eq!(
+            environment(None, true, Flavour::Aml, &scope, None, &listed)
+                .register
+                .as_deref(),
+            Some(USUAL_GPU)
+        );
     }
 }

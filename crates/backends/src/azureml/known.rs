@@ -38,9 +38,15 @@ const SETTLED_MILLIS: u64 = 600_000;
 impl AzureBackend {
     pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
         let site = self.site()?;
-        let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=ActiveOnly", site.scope.id())));
+        let first = Call::get(url(
+            self.cloud(),
+            &format!("{}/jobs?listViewType=ActiveOnly", site.scope.id()),
+        ));
         let known = |job: JobView| KnownJob {
-            run: job.run.as_ref().and_then(|run| RunId::try_from(run.clone()).ok()),
+            run: job
+                .run
+                .as_ref()
+                .and_then(|run| RunId::try_from(run.clone()).ok()),
             ended: job.state.is_final(),
             job: Some(job.name),
             name: job.display_name,
@@ -59,16 +65,29 @@ impl AzureBackend {
         Ok(jobs)
     }
 
-    /// Who holds nodes of the cluster now, and how many: of its newest jobs those that run. Whoever has most comes first.
+    /// Who holds nodes of the cluster now, and how many: of its newest jobs those that run. Whoever
+    /// has most comes first.
     pub fn holders(&self) -> Result<Vec<Holder>> {
         let site = self.site()?;
-        let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=ActiveOnly&jobType=Command", site.scope.id())));
+        let first = Call::get(url(
+            self.cloud(),
+            &format!(
+                "{}/jobs?listViewType=ActiveOnly&jobType=Command",
+                site.scope.id()
+            ),
+        ));
         let (mut read, mut held) = (0, BTreeMap::<String, Holder>::new());
         pages(self.cloud(), "the jobs of the workspace", first, |page| {
-            let holds =
-                |job: &JobView| job.compute.eq_ignore_ascii_case(&site.compute_id) && matches!(job.state, NativeState::Running | NativeState::Cancelling);
+            let holds = |job: &JobView| {
+                job.compute.eq_ignore_ascii_case(&site.compute_id)
+                    && matches!(job.state, NativeState::Running | NativeState::Cancelling)
+            };
             for job in page.iter().filter_map(JobView::read).filter(holds) {
-                let holder = held.entry(job.user.clone()).or_insert_with(|| Holder { user: job.user.clone(), nodes: 0, jobs: Vec::new() });
+                let holder = held.entry(job.user.clone()).or_insert_with(|| Holder {
+                    user: job.user.clone(),
+                    nodes: 0,
+                    jobs: Vec::new(),
+                });
                 holder.nodes += job.nodes;
                 holder.jobs.push(job.name);
             }
@@ -81,24 +100,49 @@ impl AzureBackend {
     }
 
     /// By its own order, where a run of ours has one; else made from what the service shows.
-    pub(super) fn plan_for(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>> {
+    pub(super) fn plan_for(
+        &self,
+        submission: &RunId,
+        native: Option<&str>,
+    ) -> Result<Option<Plan>> {
         if native.is_none() {
             let own = self.staged(&keys::order(submission));
             if let Some(order) = self.with_stage(|stage| stage.json::<CrewOrder>(&own))? {
-                return Ok(if self.is_gone(&order.plan)? { None } else { Some(followed(order)) });
+                return Ok(if self.is_gone(&order.plan)? {
+                    None
+                } else {
+                    Some(followed(order))
+                });
             }
         }
-        let far = FarRun { native: native.map(ToOwned::to_owned), ..FarRun::of(submission) };
+        let far = FarRun {
+            native: native.map(ToOwned::to_owned),
+            ..FarRun::of(submission)
+        };
         let site = self.site()?;
-        let at = url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), job_name(&far)));
-        let Some(document) = super::client::get(self.cloud(), "the job", &Call::get(at))? else { return Ok(None) };
-        let Some(job) = JobView::read(&document) else { return Ok(None) };
-        match (self.job(&far)?.map(|_| self.grounds(&far)).transpose()?, &job.run) {
+        let at = url(
+            self.cloud(),
+            &format!("{}/jobs/{}", site.scope.id(), job_name(&far)),
+        );
+        let Some(document) = super::client::get(self.cloud(), "the job", &Call::get(at))? else {
+            return Ok(None);
+        };
+        let Some(job) = JobView::read(&document) else {
+            return Ok(None);
+        };
+        match (
+            self.job(&far)?.map(|_| self.grounds(&far)).transpose()?,
+            &job.run,
+        ) {
             // A colleague's, with a stage of their own.
             (Some(Grounds::Stage(stage)), Some(run)) => {
-                let run = RunId::try_from(run.clone()).map_err(|_| Error::not_found(format!("`{}` has no run id of ours", job.name)))?;
+                let run = RunId::try_from(run.clone()).map_err(|_| {
+                    Error::not_found(format!("`{}` has no run id of ours", job.name))
+                })?;
                 let submission = FarRun::of(&run).submission;
-                let order = self.with_stage(|objects| objects.json::<CrewOrder>(&format!("{stage}/{}", keys::order(&submission))))?;
+                let order = self.with_stage(|objects| {
+                    objects.json::<CrewOrder>(&format!("{stage}/{}", keys::order(&submission)))
+                })?;
                 Ok(order.map(followed))
             }
             _ => foreign(&self.config.name, &site, &document, &job).map(Some),
@@ -110,7 +154,11 @@ impl AzureBackend {
     /// Whether nothing of a submission is left. What is new may not be seen yet.
     fn is_gone(&self, plan: &Plan) -> Result<bool> {
         let now = towline_host::clock::now();
-        if plan.id.made().is_none_or(|made| now.since(made) < SETTLED_MILLIS) {
+        if plan
+            .id
+            .made()
+            .is_none_or(|made| now.since(made) < SETTLED_MILLIS)
+        {
             return Ok(false);
         }
         for run in &plan.runs {
@@ -124,30 +172,54 @@ impl AzureBackend {
 
 /// The plan of a run of ours that is there already.
 fn followed(order: CrewOrder) -> Plan {
-    Plan { adopted: Some(order.plan.id.to_string()), ..order.plan }
+    Plan {
+        adopted: Some(order.plan.id.to_string()),
+        ..order.plan
+    }
 }
 
-/// A plan that says what another tool submitted, so that it can be shown, followed and ended; never submitted by it.
+/// A plan that says what another tool submitted, so that it can be shown, followed and ended; never
+/// submitted by it.
 fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> Result<Plan> {
     let properties = &document["properties"];
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let command = text(&properties["command"]).unwrap_or_else(|| job.name.clone());
-    let ranks =
-        properties["distribution"]["processCountPerInstance"].as_u64().and_then(|ranks| u32::try_from(ranks).ok()).filter(|ranks| (1..=4096).contains(ranks));
+    let ranks = properties["distribution"]["processCountPerInstance"]
+        .as_u64()
+        .and_then(|ranks| u32::try_from(ranks).ok())
+        .filter(|ranks| (1..=4096).contains(ranks));
     let asked = Job {
         name: Some(job.display_name.clone()),
         experiment: text(&properties["experimentName"]),
         cluster: Words::One(cluster.to_owned()),
-        resources: Resources { nodes: (job.nodes > 1).then_some(job.nodes), gpus_per_node: gpus(properties, site, ranks), ..Resources::default() },
+        resources: Resources {
+            nodes: (job.nodes > 1).then_some(job.nodes),
+            gpus_per_node: gpus(properties, site, ranks),
+            ..Resources::default()
+        },
         launch: ranks.map(towline_core::job::Launch::Ranks),
         script: Some(command.replace("${{", "$${{")),
         ..Job::default()
     };
-    let (resolved, _) = resolve(&asked, None, 0, Surroundings { workdir: "/".to_owned(), ..Surroundings::default() })?;
+    let (resolved, _) = resolve(
+        &asked,
+        None,
+        0,
+        Surroundings {
+            workdir: "/".to_owned(),
+            ..Surroundings::default()
+        },
+    )?;
     let created = job.created.map_or(0, towline_core::time::Moment::seconds);
     let id = id_of(&job.name, created);
-    let request = Request { text: serde_json::to_string_pretty(&document["properties"]).unwrap_or_default() };
-    let run = PlannedRun { id: id.clone(), name: job.display_name.clone(), parameters: Vec::new() };
+    let request = Request {
+        text: serde_json::to_string_pretty(&document["properties"]).unwrap_or_default(),
+    };
+    let run = PlannedRun {
+        id: id.clone(),
+        name: job.display_name.clone(),
+        parameters: Vec::new(),
+    };
     Ok(Plan {
         version: PLAN_VERSION,
         id,
@@ -164,14 +236,32 @@ fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> 
     })
 }
 
-/// GPUs of a node: as many as its kind of machine has. Where that is not known, other tools start one process for each.
+/// GPUs of a node: as many as its kind of machine has. Where that is not known, other tools start
+/// one process for each.
 fn gpus(properties: &Value, site: &AzureSite, ranks: Option<u32>) -> Option<u32> {
     let resources = &properties["resources"];
-    let mut bags = resources["properties"].as_object().into_iter().flat_map(serde_json::Map::values);
-    let named = bags.find_map(|bag| bag["instanceType"].as_str().or_else(|| bag["instance_type"].as_str()));
-    let own = properties["computeId"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(&site.compute_id)).then_some(site.vm_size.as_deref()).flatten();
-    let asked = resources["properties"]["itp"]["resource_configuration"]["gpu_count"].as_u64().and_then(|gpus| u32::try_from(gpus).ok());
-    let machine = named.or_else(|| resources["instanceType"].as_str()).or(own).and_then(|name| site.instance(name)).map(|instance| instance.gpus);
+    let mut bags = resources["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(serde_json::Map::values);
+    let named = bags.find_map(|bag| {
+        bag["instanceType"]
+            .as_str()
+            .or_else(|| bag["instance_type"].as_str())
+    });
+    let own = properties["computeId"]
+        .as_str()
+        .is_some_and(|id| id.eq_ignore_ascii_case(&site.compute_id))
+        .then_some(site.vm_size.as_deref())
+        .flatten();
+    let asked = resources["properties"]["itp"]["resource_configuration"]["gpu_count"]
+        .as_u64()
+        .and_then(|gpus| u32::try_from(gpus).ok());
+    let machine = named
+        .or_else(|| resources["instanceType"].as_str())
+        .or(own)
+        .and_then(|name| site.instance(name))
+        .map(|instance| instance.gpus);
     asked.or(machine).or(ranks).filter(|gpus| *gpus > 0)
 }
 
@@ -192,7 +282,10 @@ mod tests {
 
     #[test]
     fn a_job_of_another_tool_has_one_id() {
-        assert_eq!(id_of("jianfw_1563257309_60ce2fc7", 1).as_str(), "jianfw-1563257309-60ce2fc7");
+        assert_eq!(
+            id_of("jianfw_1563257309_60ce2fc7", 1).as_str(),
+            "jianfw-1563257309-60ce2fc7"
+        );
         let odd = id_of("gifted_bear_x12", 1_700_000_000);
         assert!(odd.as_str().starts_with("gifted-bear-x12-1700000000-"));
         assert_eq!(odd, id_of("gifted_bear_x12", 1_700_000_000));

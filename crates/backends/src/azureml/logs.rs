@@ -12,7 +12,8 @@ use towline_core::{Error, Result};
 use towline_wire::crew::{PART, keys};
 use towline_wire::site::{FarRun, LogLength};
 
-/// A log that ends elsewhere every time it is asked grows faster than it is read: the next look goes on.
+/// A log that ends elsewhere every time it is asked grows faster than it is read: the next look
+/// goes on.
 const MOST_ENDS: usize = 64;
 
 impl AzureBackend {
@@ -23,7 +24,14 @@ impl AzureBackend {
         }
     }
 
-    pub(super) fn bytes(&self, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+    pub(super) fn bytes(
+        &self,
+        far: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)> {
         match self.grounds(far)? {
             Grounds::Stage(stage) => self.staged_bytes(&stage, far, attempt, source, offset, most),
             Grounds::Foreign => self.foreign_bytes(far, attempt, source, offset, most),
@@ -35,14 +43,33 @@ impl AzureBackend {
         let folder = format!("{stage}/{}", keys::logs(&far.run));
         let mut lengths: BTreeMap<(u32, LogSource), u64> = BTreeMap::new();
         for item in self.with_stage(|objects| objects.list(&format!("{folder}{below}")))? {
-            let Some((attempt, source, index)) = item.key.strip_prefix(&folder).and_then(keys::parse_part) else { continue };
+            let Some((attempt, source, index)) =
+                item.key.strip_prefix(&folder).and_then(keys::parse_part)
+            else {
+                continue;
+            };
             let length = lengths.entry((attempt, source)).or_default();
             *length = (*length).max(index.saturating_mul(PART).saturating_add(item.size));
         }
-        Ok(lengths.into_iter().map(|((attempt, source), length)| LogLength { attempt, source, length }).collect())
+        Ok(lengths
+            .into_iter()
+            .map(|((attempt, source), length)| LogLength {
+                attempt,
+                source,
+                length,
+            })
+            .collect())
     }
 
-    fn staged_bytes(&self, stage: &str, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+    fn staged_bytes(
+        &self,
+        stage: &str,
+        far: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)> {
         let log = keys::log(attempt, source);
         let folder = format!("{stage}/{}/{log}", keys::run(&far.run));
         let mut bytes = Vec::new();
@@ -51,7 +78,9 @@ impl AzureBackend {
             let (index, within) = (at / PART, at % PART);
             let end = PART.min(within + (most - bytes.len() as u64));
             let key = format!("{folder}/{}", keys::part(index));
-            let Some(part) = self.with_stage(|objects| objects.range(&key, within..end))? else { break };
+            let Some(part) = self.with_stage(|objects| objects.range(&key, within..end))? else {
+                break;
+            };
             let is_whole = part.len() as u64 == end - within;
             bytes.extend(part);
             if !is_whole {
@@ -62,27 +91,46 @@ impl AzureBackend {
             return Ok((bytes, None));
         }
         let below = format!("{}/", log.strip_prefix("logs/").unwrap_or(&log));
-        let length = self.staged_lengths(stage, far, &below)?.first().map(|log| log.length);
+        let length = self
+            .staged_lengths(stage, far, &below)?
+            .first()
+            .map(|log| log.length);
         Ok((bytes, length))
     }
 
     /// Addresses of the logs that run history has, by what they are logs of.
     fn addresses(&self, far: &FarRun) -> Result<BTreeMap<(u32, LogSource), String>> {
         let site = self.site()?;
-        let details = self.history(&site, job_name(far), "/details")?.unwrap_or(Value::Null);
+        let details = self
+            .history(&site, job_name(far), "/details")?
+            .unwrap_or(Value::Null);
         let files = details["logFiles"].as_object().into_iter().flatten();
-        Ok(files.filter_map(|(name, address)| Some((which(name)?, address.as_str()?.to_owned()))).collect())
+        Ok(files
+            .filter_map(|(name, address)| Some((which(name)?, address.as_str()?.to_owned())))
+            .collect())
     }
 
-    /// Asked from where the last look ended: one question for a log that has not grown. What an answer
-    /// calls the length may be that of a copy which ended early, so only where nothing follows is the end.
+    /// Asked from where the last look ended: one question for a log that has not grown. What an
+    /// answer calls the length may be that of a copy which ended early, so only where nothing
+    /// follows is the end.
     fn foreign_lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
-        let known = self.memory().ends.get(&far.run).cloned().unwrap_or_default();
+        let known = self
+            .memory()
+            .ends
+            .get(&far.run)
+            .cloned()
+            .unwrap_or_default();
         let addresses = self.addresses(far)?;
-        let mut ends: Ends = addresses.keys().map(|log| (*log, known.get(log).copied().unwrap_or(0))).collect();
+        let mut ends: Ends = addresses
+            .keys()
+            .map(|log| (*log, known.get(log).copied().unwrap_or(0)))
+            .collect();
         let mut open: Vec<(u32, LogSource)> = addresses.keys().copied().collect();
         for _ in 0..MOST_ENDS {
-            let calls: Vec<Call> = open.iter().map(|log| ranged(&addresses[log], ends[log], 1)).collect();
+            let calls: Vec<Call> = open
+                .iter()
+                .map(|log| ranged(&addresses[log], ends[log], 1))
+                .collect();
             let replies = self.cloud.call_all(&calls);
             let mut grown = Vec::new();
             for (log, reply) in std::mem::take(&mut open).into_iter().zip(replies) {
@@ -99,19 +147,39 @@ impl AzureBackend {
             }
         }
         self.memory().ends.insert(far.run.clone(), ends.clone());
-        Ok(ends.into_iter().map(|((attempt, source), length)| LogLength { attempt, source, length }).collect())
+        Ok(ends
+            .into_iter()
+            .map(|((attempt, source), length)| LogLength {
+                attempt,
+                source,
+                length,
+            })
+            .collect())
     }
 
-    fn foreign_bytes(&self, far: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
+    fn foreign_bytes(
+        &self,
+        far: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)> {
         let addresses = self.addresses(far)?;
-        let Some(address) = addresses.get(&(attempt, source)) else { return Ok((Vec::new(), None)) };
+        let Some(address) = addresses.get(&(attempt, source)) else {
+            return Ok((Vec::new(), None));
+        };
         let reply = self.cloud.call(&ranged(address, offset, most))?;
         match reply.status {
             206 => Ok((reply.body.clone(), whole_length(&reply).ok())),
             // A server that knows no ranges sends all of it.
             200 => {
-                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(reply.body.len());
-                let to = from.saturating_add(usize::try_from(most).unwrap_or(usize::MAX)).min(reply.body.len());
+                let from = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(reply.body.len());
+                let to = from
+                    .saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
+                    .min(reply.body.len());
                 Ok((reply.body[from..to].to_vec(), Some(reply.body.len() as u64)))
             }
             416 | 404 => Ok((Vec::new(), whole_length(&reply).ok())),
@@ -121,8 +189,13 @@ impl AzureBackend {
 }
 
 pub(super) fn ranged(address: &str, offset: u64, most: u64) -> Call {
-    let range = format!("bytes={offset}-{}", offset.saturating_add(most).saturating_sub(1));
-    Call::get(address).audience(Audience::Nobody).header("range", Secret::new(range))
+    let range = format!(
+        "bytes={offset}-{}",
+        offset.saturating_add(most).saturating_sub(1)
+    );
+    Call::get(address)
+        .audience(Audience::Nobody)
+        .header("range", Secret::new(range))
 }
 
 /// The storage's no to an address that run history has just given.
@@ -130,10 +203,22 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
     if reply.status != 403 {
         return super::client::refusal(what, reply);
     }
-    let code = reply.header("x-ms-error-code").map(|code| format!(" ({code})")).unwrap_or_default();
-    Error::refused(format!("{what}: the address that run history gave for it does not let in{code}"))
-        .hint("its signature may have ended: ask again in a moment, and look whether the clock of this machine is right")
-        .hint("storage behind a firewall or a private endpoint answers only from its network: is the VPN on?")
+    let code = reply
+        .header("x-ms-error-code")
+        .map(|code| format!(" ({code})"))
+        .unwrap_or_default();
+    Error::refused(format!(
+        "{what}: the address that run history gave for it does not let \
+        in{code}"
+    ))
+    .hint(
+        "its signature may have ended: ask again in a moment, and look whether the clock of \
+            this machine is right",
+    )
+    .hint(
+        "storage behind a firewall or a private endpoint answers only from its network: is \
+            the VPN on?",
+    )
 }
 
 /// Where a log ends, as far as this answer to a question at `from` tells.
@@ -149,7 +234,9 @@ fn end(reply: &Reply, from: u64) -> Result<u64> {
 
 /// `bytes 0-0/1234`, or `bytes */0` where there is nothing to give.
 pub(super) fn whole_length(reply: &Reply) -> Result<u64> {
-    let told = reply.header("content-range").and_then(|text| text.rsplit('/').next()?.parse().ok());
+    let told = reply
+        .header("content-range")
+        .and_then(|text| text.rsplit('/').next()?.parse().ok());
     match (reply.status, told) {
         (206 | 416, Some(length)) => Ok(length),
         (200, _) => Ok(reply.body.len() as u64),
@@ -164,10 +251,20 @@ pub(super) fn which(name: &str) -> Option<(u32, LogSource)> {
     let (folder, file) = name.rsplit_once('/')?;
     let attempt = match folder {
         "user_logs" | "azureml-logs" | "logs/azureml" => 1,
-        _ => folder.strip_prefix("user_logs/retry_")?.parse::<u32>().ok()?.checked_add(1)?,
+        _ => folder
+            .strip_prefix("user_logs/retry_")?
+            .parse::<u32>()
+            .ok()?
+            .checked_add(1)?,
     };
-    let stem = file.strip_suffix(".txt").or_else(|| file.strip_suffix(".log"))?;
-    let number = |text: &str| text.rsplit(['_', '-']).next().and_then(|digits| digits.parse().ok());
+    let stem = file
+        .strip_suffix(".txt")
+        .or_else(|| file.strip_suffix(".log"))?;
+    let number = |text: &str| {
+        text.rsplit(['_', '-'])
+            .next()
+            .and_then(|digits| digits.parse().ok())
+    };
     let rank = if let Some(rest) = stem.strip_prefix("std_log") {
         if rest.is_empty() { 0 } else { number(rest)? }
     } else if let Some(rest) = stem.strip_prefix("70_driver_log") {
@@ -195,7 +292,11 @@ mod tests {
             ("azureml-logs/70_driver_log.txt", 1, 0),
             ("azureml-logs/00_stdout.txt", 1, 0),
         ] {
-            assert_eq!(which(name), Some((attempt, LogSource::Rank(rank))), "{name}");
+            assert_eq!(
+                which(name),
+                Some((attempt, LogSource::Rank(rank))),
+                "{name}"
+            );
         }
         for name in [
             "system_logs/lifecycler/lifecycler.log",
@@ -212,7 +313,10 @@ mod tests {
     fn only_where_nothing_follows_is_the_end() {
         let reply = |status, range: Option<&str>, body: &str| Reply {
             status,
-            headers: range.map(|range| ("content-range".to_owned(), range.to_owned())).into_iter().collect(),
+            headers: range
+                .map(|range| ("content-range".to_owned(), range.to_owned()))
+                .into_iter()
+                .collect(),
             body: body.as_bytes().to_vec(),
             ..Reply::default()
         };
@@ -225,7 +329,11 @@ mod tests {
             (200, None, "all of it", 3, 9),
             (404, None, "", 7, 0),
         ] {
-            assert_eq!(end(&reply(status, range, body), from).ok(), Some(wanted), "{status} {range:?}");
+            assert_eq!(
+                end(&reply(status, range, body), from).ok(),
+                Some(wanted),
+                "{status} {range:?}"
+            );
         }
         assert!(end(&reply(403, None, "expired"), 5).is_err());
     }

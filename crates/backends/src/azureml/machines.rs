@@ -10,18 +10,42 @@ use std::collections::BTreeSet;
 use towline_core::Result;
 use towline_core::cloud::{Call, Cloud};
 
-/// Where kinds of machines are listed: of a virtual cluster in every region it has a quota in, as its own subscription sees them.
-pub(super) fn offers(scope: &Scope, cluster: &str, location: &str, quotas: &[QuotaFacts], flavour: Flavour) -> Vec<String> {
+/// Where kinds of machines are listed: of a virtual cluster in every region it has a quota in, as
+/// its own subscription sees them.
+pub(super) fn offers(
+    scope: &Scope,
+    cluster: &str,
+    location: &str,
+    quotas: &[QuotaFacts],
+    flavour: Flavour,
+) -> Vec<String> {
     let is_cluster = flavour == Flavour::Singularity;
-    let own = cluster.split('/').nth(2).filter(|_| is_cluster).unwrap_or(&scope.subscription);
-    let mut regions: BTreeSet<&str> = quotas.iter().map(|quota| quota.region.as_str()).filter(|region| is_cluster && !region.is_empty()).collect();
+    let own = cluster
+        .split('/')
+        .nth(2)
+        .filter(|_| is_cluster)
+        .unwrap_or(&scope.subscription);
+    let mut regions: BTreeSet<&str> = quotas
+        .iter()
+        .map(|quota| quota.region.as_str())
+        .filter(|region| is_cluster && !region.is_empty())
+        .collect();
     regions.insert(location);
-    let word = if is_cluster { "instancetypeseries" } else { "vmSizes" };
+    let word = if is_cluster {
+        "instancetypeseries"
+    } else {
+        "vmSizes"
+    };
     regions.iter().map(|region| format!("/subscriptions/{own}/providers/Microsoft.MachineLearningServices/locations/{region}/{word}")).collect()
 }
 
-/// Kinds of machines: of virtual clusters, or of Azure ML in that region. What the service does not tell is no reason to fail.
-pub(super) fn instances(cloud: &dyn Cloud, places: &[String], flavour: Flavour) -> Result<Vec<InstanceFacts>> {
+/// Kinds of machines: of virtual clusters, or of Azure ML in that region. What the service does not
+/// tell is no reason to fail.
+pub(super) fn instances(
+    cloud: &dyn Cloud,
+    places: &[String],
+    flavour: Flavour,
+) -> Result<Vec<InstanceFacts>> {
     let call = |place: &String| match flavour {
         Flavour::Singularity => Call::get(versioned(cloud, place, CLUSTERS)),
         _ => Call::get(url(cloud, place)),
@@ -29,7 +53,9 @@ pub(super) fn instances(cloud: &dyn Cloud, places: &[String], flavour: Flavour) 
     let mut found: Vec<InstanceFacts> = Vec::new();
     for reply in cloud.call_all(&places.iter().map(call).collect::<Vec<_>>()) {
         let reply = reply?;
-        let Some(answer) = reply.json().filter(|_| reply.is_good()) else { continue };
+        let Some(answer) = reply.json().filter(|_| reply.is_good()) else {
+            continue;
+        };
         for instance in listed_instances(&all_of(cloud, "kinds of machines", answer)?) {
             if !found.iter().any(|known| known.name == instance.name) {
                 found.push(instance);
@@ -42,7 +68,12 @@ pub(super) fn instances(cloud: &dyn Cloud, places: &[String], flavour: Flavour) 
 fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
     let number = |value: &Value| u32::try_from(whole(value)).unwrap_or(0);
     let mut found = Vec::new();
-    for series in answer["value"].as_array().or_else(|| answer["amlCompute"].as_array()).into_iter().flatten() {
+    for series in answer["value"]
+        .as_array()
+        .or_else(|| answer["amlCompute"].as_array())
+        .into_iter()
+        .flatten()
+    {
         let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
         match series["properties"]["instanceTypes"].as_array() {
             Some(types) => found.extend(types.iter().map(|kind| InstanceFacts {
@@ -55,7 +86,11 @@ fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
             })),
             None => found.push(InstanceFacts {
                 name: name(series),
-                series: series["family"].as_str().or_else(|| series["instanceTypeSeriesId"].as_str()).unwrap_or_default().to_owned(),
+                series: series["family"]
+                    .as_str()
+                    .or_else(|| series["instanceTypeSeriesId"].as_str())
+                    .unwrap_or_default()
+                    .to_owned(),
                 gpus: number(&series["gpus"]).max(number(&series["numberOfGPUs"])),
                 cpus: number(&series["vCPUs"]).max(number(&series["numberOfCores"])),
                 memory: whole(&series["memoryGB"]) << 30,
@@ -66,27 +101,70 @@ fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
     found
 }
 
-/// Images that a virtual cluster has itself, as its own subscription sees them. What the service does not tell is no reason to fail.
-pub(super) fn images(cloud: &dyn Cloud, scope: &Scope, cluster: &str, flavour: Flavour) -> BTreeSet<String> {
+/// Images that a virtual cluster has itself, as its own subscription sees them. What the service
+/// does not tell is no reason to fail.
+pub(super) fn images(
+    cloud: &dyn Cloud,
+    scope: &Scope,
+    cluster: &str,
+    flavour: Flavour,
+) -> BTreeSet<String> {
     if flavour != Flavour::Singularity {
         return BTreeSet::new();
     }
-    let mut subscriptions = vec![cluster.split('/').nth(2).unwrap_or(&scope.subscription), &scope.subscription];
+    let mut subscriptions = vec![
+        cluster.split('/').nth(2).unwrap_or(&scope.subscription),
+        &scope.subscription,
+    ];
     subscriptions.dedup();
-    let call = |subscription: &&str| Call::get(versioned(cloud, &format!("/subscriptions/{subscription}/providers/Microsoft.Singularity/images"), IMAGES));
+    let call = |subscription: &&str| {
+        Call::get(versioned(
+            cloud,
+            &format!("/subscriptions/{subscription}/providers/Microsoft.Singularity/images"),
+            IMAGES,
+        ))
+    };
     let replies = cloud.call_all(&subscriptions.iter().map(call).collect::<Vec<_>>());
-    let lists = replies.into_iter().flatten().filter(towline_core::cloud::Reply::is_good).filter_map(|reply| all_of(cloud, "images", reply.json()?).ok());
-    let names = |list: Value| list["value"].as_array().into_iter().flatten().filter_map(|image| Some(image["name"].as_str()?.to_owned())).collect::<Vec<_>>();
+    let lists = replies
+        .into_iter()
+        .flatten()
+        .filter(towline_core::cloud::Reply::is_good)
+        .filter_map(|reply| all_of(cloud, "images", reply.json()?).ok());
+    let names = |list: Value| {
+        list["value"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|image| Some(image["name"].as_str()?.to_owned()))
+            .collect::<Vec<_>>()
+    };
     lists.flat_map(names).collect()
 }
 
 /// Kinds of pods that an attached Kubernetes offers.
 pub(super) fn pods(target: &Value) -> Vec<InstanceFacts> {
-    let kinds = target["properties"]["properties"]["instanceTypes"].as_object().into_iter().flatten();
-    let text = |value: &Value| value.as_str().map_or_else(|| value.as_u64().map(|number| number.to_string()).unwrap_or_default(), ToOwned::to_owned);
+    let kinds = target["properties"]["properties"]["instanceTypes"]
+        .as_object()
+        .into_iter()
+        .flatten();
+    let text = |value: &Value| {
+        value.as_str().map_or_else(
+            || {
+                value
+                    .as_u64()
+                    .map(|number| number.to_string())
+                    .unwrap_or_default()
+            },
+            ToOwned::to_owned,
+        )
+    };
     let kind = |(name, of): (&String, &Value)| {
         let (requests, limits) = (&of["resources"]["requests"], &of["resources"]["limits"]);
-        let count = |key: &str| [&limits[key], &requests[key]].into_iter().find_map(|value| text(value).parse::<u32>().ok());
+        let count = |key: &str| {
+            [&limits[key], &requests[key]]
+                .into_iter()
+                .find_map(|value| text(value).parse::<u32>().ok())
+        };
         let (nvidia, amd) = (count("nvidia.com/gpu"), count("amd.com/gpu"));
         InstanceFacts {
             name: name.clone(),
@@ -97,8 +175,17 @@ pub(super) fn pods(target: &Value) -> Vec<InstanceFacts> {
             cpus: text(&requests["cpu"])
                 .trim_end_matches('m')
                 .parse()
-                .map_or(1, |cpus: u32| if text(&requests["cpu"]).ends_with('m') { cpus.div_ceil(1000) } else { cpus }),
-            memory: text(&requests["memory"]).trim_end_matches('i').parse::<towline_core::quantity::Memory>().map_or(0, |memory| memory.0),
+                .map_or(1, |cpus: u32| {
+                    if text(&requests["cpu"]).ends_with('m') {
+                        cpus.div_ceil(1000)
+                    } else {
+                        cpus
+                    }
+                }),
+            memory: text(&requests["memory"])
+                .trim_end_matches('i')
+                .parse::<towline_core::quantity::Memory>()
+                .map_or(0, |memory| memory.0),
         }
     };
     kinds.map(kind).collect()

@@ -1,4 +1,5 @@
-//! What the configuration names and the service does not have: found elsewhere, or told with what may be meant.
+//! What the configuration names and the service does not have: found elsewhere, or told with what
+//! may be meant.
 
 use super::client::{get, list, refusal, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
@@ -18,14 +19,38 @@ pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> E
     }
     // Whoever may not list them is still told what is wrong.
     let all = workspaces_in(cloud, &scope.subscription).unwrap_or_default();
-    let here = |other: &&Scope| other.resource_group.eq_ignore_ascii_case(&scope.resource_group);
-    let elsewhere = all.iter().find(|other| other.workspace.eq_ignore_ascii_case(&scope.workspace));
-    let near = suggest::did_you_mean(&scope.workspace, all.iter().filter(here).map(|other| other.workspace.as_str()));
-    error.maybe_hint(elsewhere.map(|other| format!("one of that name is in resource_group `{}`", other.resource_group)).or(near))
+    let here = |other: &&Scope| {
+        other
+            .resource_group
+            .eq_ignore_ascii_case(&scope.resource_group)
+    };
+    let elsewhere = all
+        .iter()
+        .find(|other| other.workspace.eq_ignore_ascii_case(&scope.workspace));
+    let near = suggest::did_you_mean(
+        &scope.workspace,
+        all.iter()
+            .filter(here)
+            .map(|other| other.workspace.as_str()),
+    );
+    error.maybe_hint(
+        elsewhere
+            .map(|other| {
+                format!(
+                    "one of that name is in resource_group `{}`",
+                    other.resource_group
+                )
+            })
+            .or(near),
+    )
 }
 
 /// What jobs run on, by its id, where the id that was asked for leads nowhere.
-pub(super) fn target(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig) -> Result<(String, Value)> {
+pub(super) fn target(
+    cloud: &dyn Cloud,
+    scope: &Scope,
+    config: &AzureConfig,
+) -> Result<(String, Value)> {
     match &config.target {
         Target::Compute(name) => Err(no_compute(cloud, scope, config, name)),
         Target::VirtualCluster(name) => cluster_elsewhere(cloud, scope, name),
@@ -33,36 +58,77 @@ pub(super) fn target(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig) -> 
 }
 
 fn no_compute(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, name: &str) -> Error {
-    let error = Error::not_found(format!("workspace `{}` has no compute `{name}`", config.workspace));
-    let listed = list(cloud, "computes", Call::get(url(cloud, &format!("{}/computes", scope.id())))).unwrap_or_default();
-    let names: Vec<&str> = listed.iter().filter_map(|compute| compute["name"].as_str()).collect();
+    let error = Error::not_found(format!(
+        "workspace `{}` has no compute `{name}`",
+        config.workspace
+    ));
+    let listed = list(
+        cloud,
+        "computes",
+        Call::get(url(cloud, &format!("{}/computes", scope.id()))),
+    )
+    .unwrap_or_default();
+    let names: Vec<&str> = listed
+        .iter()
+        .filter_map(|compute| compute["name"].as_str())
+        .collect();
     match names.as_slice() {
         [] => error.hint(HOW),
-        names => error.maybe_hint(suggest::did_you_mean(name, names.iter().copied())).hint(format!("it has: {}", names.join(", "))),
+        names => error
+            .maybe_hint(suggest::did_you_mean(name, names.iter().copied()))
+            .hint(format!("it has: {}", names.join(", "))),
     }
 }
 
 /// A virtual cluster need not be beside the workspace: the one of that name that the user may see.
 fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(String, Value)> {
-    let error = Error::not_found(format!("there is no virtual cluster `{name}` that you may use"));
-    let subscriptions = super::probe::subscriptions(cloud).unwrap_or_else(|_| vec![scope.subscription.clone()]);
-    let Ok(all) = listed_clusters(cloud, &subscriptions.iter().map(String::as_str).collect::<Vec<_>>()) else { return Err(error.hint(HOW)) };
+    let error = Error::not_found(format!(
+        "there is no virtual cluster `{name}` that you may use"
+    ));
+    let subscriptions =
+        super::probe::subscriptions(cloud).unwrap_or_else(|_| vec![scope.subscription.clone()]);
+    let Ok(all) = listed_clusters(
+        cloud,
+        &subscriptions.iter().map(String::as_str).collect::<Vec<_>>(),
+    ) else {
+        return Err(error.hint(HOW));
+    };
     let named = |id: &str| id.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut found: Vec<(String, Value)> = all.iter().filter(|(id, _)| named(id).eq_ignore_ascii_case(name)).cloned().collect();
+    let mut found: Vec<(String, Value)> = all
+        .iter()
+        .filter(|(id, _)| named(id).eq_ignore_ascii_case(name))
+        .cloned()
+        .collect();
     match (found.len(), found.pop()) {
         // The graph may be hours old.
         (1, Some((id, known))) => {
-            let fresh = get(cloud, &format!("virtual cluster `{name}`"), &Call::get(versioned(cloud, &id, CLUSTERS)))?;
+            let fresh = get(
+                cloud,
+                &format!("virtual cluster `{name}`"),
+                &Call::get(versioned(cloud, &id, CLUSTERS)),
+            )?;
             Ok((id, fresh.unwrap_or(known)))
         }
         (0, _) => {
             let names: Vec<String> = all.iter().map(|(id, _)| named(id)).collect();
-            let error = error.maybe_hint(suggest::did_you_mean(name.rsplit('/').next().unwrap_or(name), names.iter().map(String::as_str)));
-            Err(error.hint(if names.is_empty() { HOW.to_owned() } else { format!("there are: {}", names.join(", ")) }))
+            let error = error.maybe_hint(suggest::did_you_mean(
+                name.rsplit('/').next().unwrap_or(name),
+                names.iter().map(String::as_str),
+            ));
+            Err(error.hint(if names.is_empty() {
+                HOW.to_owned()
+            } else {
+                format!("there are: {}", names.join(", "))
+            }))
         }
         (several, last) => {
-            let error = Error::new(ErrorKind::Ambiguous, format!("{several} virtual clusters are called `{name}`"));
-            Err(found.iter().chain(&last).fold(error, |error, (id, _)| error.hint(format!("virtual_cluster: {id}"))))
+            let error = Error::new(
+                ErrorKind::Ambiguous,
+                format!("{several} virtual clusters are called `{name}`"),
+            );
+            Err(found.iter().chain(&last).fold(error, |error, (id, _)| {
+                error.hint(format!("virtual_cluster: {id}"))
+            }))
         }
     }
 }

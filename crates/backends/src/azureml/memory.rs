@@ -66,7 +66,8 @@ pub(super) struct Memory {
     pub registered: HashSet<String>,
     /// When objects of the stage that never change were last seen there.
     pub staged: HashMap<String, Instant>,
-    /// When a datastore was last put with a signature, by its name and what the signature was made of.
+    /// When a datastore was last put with a signature, by its name and what the signature was made
+    /// of.
     pub signed: HashMap<String, Instant>,
     /// Client ids of identities that are not the workspace's own.
     pub clients: HashMap<String, String>,
@@ -77,12 +78,15 @@ pub(super) struct Memory {
 /// What the service was told to end is not told again for so long.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// What was seen in the stage is taken to be there for so long: nobody but its owner removes anything.
+/// What was seen in the stage is taken to be there for so long: nobody but its owner removes
+/// anything.
 const STAGED: Duration = Duration::from_secs(600);
 
 impl Memory {
     pub(super) fn is_staged(&self, key: &str) -> bool {
-        self.staged.get(key).is_some_and(|seen| seen.elapsed() < STAGED)
+        self.staged
+            .get(key)
+            .is_some_and(|seen| seen.elapsed() < STAGED)
     }
 
     /// The service has heard that it is to end.

@@ -6,9 +6,10 @@
 //! it comes back the same way. See `towline_wire::crew`.
 //!
 //! What is asked of the service, for however many runs (`towline/tests/azureml/polite.rs` counts):
-//! a submission puts each job once, and what else it needs does not grow with its runs; the daemon asks
-//! every 4 to 20 s, each job by itself up to 20 of them, else the pages of one list (50 jobs each), and
-//! between that lists the news of all runs in one listing of blobs; `tow ps` asks nothing, `tow ps
+//! a submission puts each job once, and what else it needs does not grow with its runs; the daemon
+//! asks every 4 to 20 s, each job by itself up to 20 of them, else the pages of one list (50 jobs
+//! each), and between that lists the news of all runs in one listing of blobs; `tow ps` asks
+//! nothing, `tow ps
 //! --remote` the pages of one list; who follows a run adds one listing of that run's logs to each look.
 //! An abort is one call and one word in the stage for each job, and one call for why each ended.
 

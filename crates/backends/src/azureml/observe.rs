@@ -1,4 +1,5 @@
-//! Looking at many runs at once: one listing of news, and of the service as few questions as there are pages, or runs.
+//! Looking at many runs at once: one listing of news, and of the service as few questions as there
+//! are pages, or runs.
 
 use super::backend::AzureBackend;
 use super::client::{BATCH, found, is_elsewhere, pages, refusal, url};
@@ -36,7 +37,11 @@ impl AzureBackend {
     /// The job of a run, if there is one.
     pub(super) fn job(&self, far: &FarRun) -> Result<Option<JobView>> {
         let site = self.site()?;
-        let job = job_in(&self.cloud.call(&Call::get(self.job_url(&site, job_name(far))))?)?;
+        let job = job_in(
+            &self
+                .cloud
+                .call(&Call::get(self.job_url(&site, job_name(far))))?,
+        )?;
         if let Some(job) = &job {
             self.learn(far, job);
         }
@@ -68,9 +73,22 @@ impl AzureBackend {
 
     /// As far as it is known without asking.
     fn likely(&self, far: &FarRun) -> Grounds {
-        let is_named_so = far.native.as_deref().is_none_or(|native| native == far.run.as_str());
-        let usual = || if is_named_so { Grounds::Stage(self.own_stage()) } else { Grounds::Foreign };
-        self.memory().grounds.get(&far.run).cloned().unwrap_or_else(usual)
+        let is_named_so = far
+            .native
+            .as_deref()
+            .is_none_or(|native| native == far.run.as_str());
+        let usual = || {
+            if is_named_so {
+                Grounds::Stage(self.own_stage())
+            } else {
+                Grounds::Foreign
+            }
+        };
+        self.memory()
+            .grounds
+            .get(&far.run)
+            .cloned()
+            .unwrap_or_else(usual)
     }
 
     pub(super) fn look_at(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
@@ -82,7 +100,12 @@ impl AzureBackend {
             }
         }
         let news = self.news(runs)?;
-        let mut observed = Observed { at, runs: Vec::new(), unasked: None, settles_in: None };
+        let mut observed = Observed {
+            at,
+            runs: Vec::new(),
+            unasked: None,
+            settles_in: None,
+        };
         let site = self.site()?;
         if let Some(jobs) = &jobs {
             self.learn_errors(runs, &jobs.known, &site);
@@ -93,7 +116,13 @@ impl AzureBackend {
             let news = news.get(&far.run);
             let report = match &jobs {
                 Some(jobs) if jobs.silent.contains(job_name(far)) => continue,
-                Some(jobs) => self.report_of(far, jobs.known.get(job_name(far)), news, &site, &mut observed.settles_in),
+                Some(jobs) => self.report_of(
+                    far,
+                    jobs.known.get(job_name(far)),
+                    news,
+                    &site,
+                    &mut observed.settles_in,
+                ),
                 None => self.quick(far, news, &mut observed.settles_in),
             };
             match report {
@@ -106,7 +135,10 @@ impl AzureBackend {
             failed = failed.and(cancelled.map_err(|error| error.to_string()));
             for (submission, error) in self.clear_secrets(runs) {
                 // No end is told while secrets of it lie there: whoever hears of it looks no more.
-                observed.runs.retain(|report| FarRun::of(&report.run).submission != submission || report.attempts.iter().all(|of| of.end.is_none()));
+                observed.runs.retain(|report| {
+                    FarRun::of(&report.run).submission != submission
+                        || report.attempts.iter().all(|of| of.end.is_none())
+                });
                 failed = failed.and(Err(error.to_string()));
             }
             self.clear_news(&observed.runs);
@@ -115,24 +147,51 @@ impl AzureBackend {
         Ok(observed)
     }
 
-    /// Without the service's word: what the news tell. An end that waits for the service is left to it.
-    fn quick(&self, far: &FarRun, news: Option<&News>, settles_in: &mut Option<u64>) -> Result<RunReport> {
-        let mut attempts: Vec<AttemptReport> = news.map(|news| news.attempts.clone()).unwrap_or_default();
+    /// Without the service's word: what the news tell. An end that waits for the service is left to
+    /// it.
+    fn quick(
+        &self,
+        far: &FarRun,
+        news: Option<&News>,
+        settles_in: &mut Option<u64>,
+    ) -> Result<RunReport> {
+        let mut attempts: Vec<AttemptReport> =
+            news.map(|news| news.attempts.clone()).unwrap_or_default();
         if self.waits_for_service(far, news)? {
             later(Some(self.slow_since(&far.run)), SOON, settles_in);
             if let Some(last) = attempts.last_mut() {
                 last.end = None;
             }
         }
-        Ok(RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled: false, attempts, native: None })
+        Ok(RunReport {
+            run: far.run.clone(),
+            is_unknown: false,
+            is_lost: false,
+            cancelled: false,
+            attempts,
+            native: None,
+        })
     }
 
     fn slow_since(&self, run: &RunId) -> Instant {
-        *self.memory().slow.entry(run.clone()).or_insert_with(Instant::now)
+        *self
+            .memory()
+            .slow
+            .entry(run.clone())
+            .or_insert_with(Instant::now)
     }
 
-    fn report_of(&self, far: &FarRun, job: Option<&JobView>, news: Option<&News>, site: &AzureSite, settles_in: &mut Option<u64>) -> Result<RunReport> {
-        let Some(job) = job else { return Ok(self.not_found(far, news, settles_in)) };
+    fn report_of(
+        &self,
+        far: &FarRun,
+        job: Option<&JobView>,
+        news: Option<&News>,
+        site: &AzureSite,
+        settles_in: &mut Option<u64>,
+    ) -> Result<RunReport> {
+        let Some(job) = job else {
+            return Ok(self.not_found(far, news, settles_in));
+        };
         if job.state == NativeState::Cancelling {
             // Whoever asked for that waits for it.
             later(Some(self.slow_since(&far.run)), ENDING, settles_in);
@@ -142,12 +201,29 @@ impl AzureBackend {
         let waits_for_service = !job.state.is_final() && self.waits_for_service(far, news)?;
         let uploads = job.state == NativeState::Failed && self.remains(far)?.uploads;
         let told = self.memory().told.contains_key(&far.run);
-        Ok(report(far, job, site, Signs { news, error: error.as_ref(), is_settled, uploads, told, waits_for_service }))
+        Ok(report(
+            far,
+            job,
+            site,
+            Signs {
+                news,
+                error: error.as_ref(),
+                is_settled,
+                uploads,
+                told,
+                waits_for_service,
+            },
+        ))
     }
 
     /// It has ended by its own account, and there is more to its end.
     fn waits_for_service(&self, far: &FarRun, news: Option<&News>) -> Result<bool> {
-        let Some(end) = news.and_then(|news| news.attempts.last()).and_then(|of| of.end.as_ref()) else { return Ok(false) };
+        let Some(end) = news
+            .and_then(|news| news.attempts.last())
+            .and_then(|of| of.end.as_ref())
+        else {
+            return Ok(false);
+        };
         // Lost nodes may be given back: then the service starts it anew.
         if end.ending.cause == Some(Cause::NodeFailed) {
             return Ok(true);
@@ -156,8 +232,15 @@ impl AzureBackend {
         Ok(remains.secrets || remains.uploads && end.ending.cause.is_none())
     }
 
-    /// A final job whose news say how it ended needs no time; another may still have news on their way.
-    fn is_settled(&self, far: &FarRun, job: &JobView, news: Option<&News>, settles_in: &mut Option<u64>) -> bool {
+    /// A final job whose news say how it ended needs no time; another may still have news on their
+    /// way.
+    fn is_settled(
+        &self,
+        far: &FarRun,
+        job: &JobView,
+        news: Option<&News>,
+        settles_in: &mut Option<u64>,
+    ) -> bool {
         let mut memory = self.memory();
         memory.seen.insert(far.run.clone());
         memory.missing.remove(&far.run);
@@ -165,17 +248,39 @@ impl AzureBackend {
             memory.finals.remove(&far.run);
             return false;
         }
-        let since = *memory.finals.entry(far.run.clone()).or_insert_with(Instant::now);
+        let since = *memory
+            .finals
+            .entry(far.run.clone())
+            .or_insert_with(Instant::now);
         // One that was cancelled before it began has nothing to tell.
         let is_mute = news.is_none() && job.started.is_none() && job.state == NativeState::Canceled;
-        let is_told = is_mute || news.and_then(|news| news.attempts.last()).is_some_and(|of| of.end.is_some());
-        due(since, if is_told || !job.is_ours() { Duration::ZERO } else { SETTLES }, settles_in)
+        let is_told = is_mute
+            || news
+                .and_then(|news| news.attempts.last())
+                .is_some_and(|of| of.end.is_some());
+        due(
+            since,
+            if is_told || !job.is_ours() {
+                Duration::ZERO
+            } else {
+                SETTLES
+            },
+            settles_in,
+        )
     }
 
     /// The service has no such job: it was never put, or is not seen yet, or was deleted.
-    fn not_found(&self, far: &FarRun, news: Option<&News>, settles_in: &mut Option<u64>) -> RunReport {
+    fn not_found(
+        &self,
+        far: &FarRun,
+        news: Option<&News>,
+        settles_in: &mut Option<u64>,
+    ) -> RunReport {
         let mut memory = self.memory();
-        let since = *memory.missing.entry(far.run.clone()).or_insert_with(Instant::now);
+        let since = *memory
+            .missing
+            .entry(far.run.clone())
+            .or_insert_with(Instant::now);
         let was_there = memory.seen.contains(&far.run) || far.native.is_some();
         let is_lost = was_there && due(since, LOST, settles_in);
         if is_lost {
@@ -183,16 +288,30 @@ impl AzureBackend {
             memory.unheard.remove(&far.run);
         }
         let attempts = news.map(|news| news.attempts.clone()).unwrap_or_default();
-        RunReport { run: far.run.clone(), is_unknown: attempts.is_empty(), is_lost, cancelled: false, attempts, native: None }
+        RunReport {
+            run: far.run.clone(),
+            is_unknown: attempts.is_empty(),
+            is_lost,
+            cancelled: false,
+            attempts,
+            native: None,
+        }
     }
 
     /// The jobs of these runs. A list is read as long as that is cheaper than to ask for each.
     fn jobs(&self, runs: &[FarRun]) -> Result<Jobs> {
         let site = self.site()?;
         let mut wanted: HashSet<&str> = runs.iter().map(job_name).collect();
-        let mut jobs = Jobs { known: HashMap::new(), silent: HashSet::new(), failed: Ok(()) };
+        let mut jobs = Jobs {
+            known: HashMap::new(),
+            silent: HashSet::new(),
+            failed: Ok(()),
+        };
         if wanted.len() > FEW {
-            let first = Call::get(url(self.cloud(), &format!("{}/jobs?listViewType=All&jobType=Command", site.scope.id())));
+            let first = Call::get(url(
+                self.cloud(),
+                &format!("{}/jobs?listViewType=All&jobType=Command", site.scope.id()),
+            ));
             let mut read = 0;
             pages(self.cloud(), "the jobs of the workspace", first, |page| {
                 for job in page.iter().filter_map(JobView::read) {
@@ -206,8 +325,13 @@ impl AzureBackend {
         }
         // A list may not have seen the newest; only a question for the one job is an authority.
         let names: Vec<&str> = wanted.into_iter().collect();
-        let calls: Vec<Call> = names.iter().map(|name| Call::get(self.job_url(&site, name))).collect();
-        let replies = calls.chunks(BATCH).flat_map(|calls| self.cloud.call_all(calls));
+        let calls: Vec<Call> = names
+            .iter()
+            .map(|name| Call::get(self.job_url(&site, name)))
+            .collect();
+        let replies = calls
+            .chunks(BATCH)
+            .flat_map(|calls| self.cloud.call_all(calls));
         for (name, reply) in names.into_iter().zip(replies) {
             match reply.and_then(|reply| job_in(&reply)) {
                 Ok(job) => jobs.known.extend(job.map(|job| (job.name.clone(), job))),
@@ -234,12 +358,17 @@ impl AzureBackend {
         let mut found = HashMap::new();
         for (stage, runs) in by_stage {
             let listed = self.with_stage(|objects| objects.list(&format!("{stage}/news/")))?;
-            let versions: HashMap<&str, &str> = listed.iter().map(|item| (item.key.as_str(), item.version.as_str())).collect();
+            let versions: HashMap<&str, &str> = listed
+                .iter()
+                .map(|item| (item.key.as_str(), item.version.as_str()))
+                .collect();
             let (mut stale, mut late) = (Vec::new(), Vec::new());
             for far in &runs {
                 let key = format!("{stage}/{}", keys::news(&far.run));
                 match (versions.get(key.as_str()), self.memory().news.get(&far.run)) {
-                    (Some(version), Some((known, news))) if known == version => drop(found.insert(far.run.clone(), news.clone())),
+                    (Some(version), Some((known, news))) if known == version => {
+                        drop(found.insert(far.run.clone(), news.clone()))
+                    }
                     (Some(version), _) => stale.push((far.run.clone(), key, (*version).to_owned())),
                     (None, Some((_, news))) => drop(found.insert(far.run.clone(), news.clone())),
                     // It has ended, and only its last word is kept.
@@ -247,45 +376,86 @@ impl AzureBackend {
                 }
             }
             late.retain(|run| self.memory().finals.contains_key(run));
-            stale.extend(late.into_iter().map(|run| (run.clone(), format!("{stage}/{}", keys::last_news(&run)), String::new())));
+            stale.extend(late.into_iter().map(|run| {
+                (
+                    run.clone(),
+                    format!("{stage}/{}", keys::last_news(&run)),
+                    String::new(),
+                )
+            }));
             let wanted: Vec<String> = stale.iter().map(|(_, key, _)| key.clone()).collect();
-            let bodies = if wanted.is_empty() { Vec::new() } else { self.with_stage(|objects| objects.get_all(&wanted))? };
+            let bodies = if wanted.is_empty() {
+                Vec::new()
+            } else {
+                self.with_stage(|objects| objects.get_all(&wanted))?
+            };
             for ((run, _, version), body) in stale.into_iter().zip(bodies) {
                 // One that is being written reads as nothing: the next look has it.
-                let Some(news) = body.and_then(|body| serde_json::from_slice::<News>(&body).ok()) else { continue };
-                self.memory().news.insert(run.clone(), (version, news.clone()));
+                let Some(news) = body.and_then(|body| serde_json::from_slice::<News>(&body).ok())
+                else {
+                    continue;
+                };
+                self.memory()
+                    .news
+                    .insert(run.clone(), (version, news.clone()));
                 found.insert(run, news);
             }
         }
         Ok(found)
     }
 
-    /// What run history says of failures. It may be a moment behind, and need not be reachable at all: then there is one thing less to tell.
+    /// What run history says of failures. It may be a moment behind, and need not be reachable at
+    /// all: then there is one thing less to tell.
     fn learn_errors(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, site: &AzureSite) {
-        let failed = |far: &&FarRun| jobs.get(job_name(far)).is_some_and(|job| job.state.is_final() && job.word != "Completed");
+        let failed = |far: &&FarRun| {
+            jobs.get(job_name(far))
+                .is_some_and(|job| job.state.is_final() && job.word != "Completed")
+        };
         let is_open = |far: &&FarRun| {
             let memory = self.memory();
-            let is_young = memory.finals.get(&far.run).is_none_or(|since| since.elapsed() < SETTLES);
-            memory.errors.get(&far.run).is_none_or(|known| known.is_none() && is_young)
+            let is_young = memory
+                .finals
+                .get(&far.run)
+                .is_none_or(|since| since.elapsed() < SETTLES);
+            memory
+                .errors
+                .get(&far.run)
+                .is_none_or(|known| known.is_none() && is_young)
         };
         let unknown: Vec<&FarRun> = runs.iter().filter(failed).filter(is_open).collect();
         for some in unknown.chunks(BATCH) {
-            let calls: Vec<Call> = some.iter().map(|far| history_call(site, job_name(far), "")).collect();
+            let calls: Vec<Call> = some
+                .iter()
+                .map(|far| history_call(site, job_name(far), ""))
+                .collect();
             for (far, reply) in some.iter().zip(self.cloud.call_all(&calls)) {
-                let run = reply.and_then(|reply| found("run history", &reply)).ok().flatten();
-                self.memory().errors.insert(far.run.clone(), run.and_then(|run| RunError::read(&run["error"])));
+                let run = reply
+                    .and_then(|reply| found("run history", &reply))
+                    .ok()
+                    .flatten();
+                self.memory().errors.insert(
+                    far.run.clone(),
+                    run.and_then(|run| RunError::read(&run["error"])),
+                );
             }
         }
     }
 
     /// A part of run history: the run itself, or what lies below it.
     pub(super) fn history(&self, site: &AzureSite, job: &str, part: &str) -> Result<Option<Value>> {
-        found("run history", &self.cloud.call(&history_call(site, job, part))?)
+        found(
+            "run history",
+            &self.cloud.call(&history_call(site, job, part))?,
+        )
     }
 
     pub(super) fn order(&self, far: &FarRun) -> Result<Option<CrewOrder>> {
-        let Grounds::Stage(stage) = self.grounds(far)? else { return Ok(None) };
-        self.with_stage(|objects| objects.json(&format!("{stage}/{}", keys::order(&far.submission))))
+        let Grounds::Stage(stage) = self.grounds(far)? else {
+            return Ok(None);
+        };
+        self.with_stage(|objects| {
+            objects.json(&format!("{stage}/{}", keys::order(&far.submission)))
+        })
     }
 }
 
@@ -295,7 +465,12 @@ pub(super) fn job_name(far: &FarRun) -> &str {
 }
 
 fn history_call(site: &AzureSite, job: &str, part: &str) -> Call {
-    Call::get(format!("{}/history/v1.0{}/runs/{job}{part}", site.api, site.scope.id())).audience(Audience::Workspace)
+    Call::get(format!(
+        "{}/history/v1.0{}/runs/{job}{part}",
+        site.api,
+        site.scope.id()
+    ))
+    .audience(Audience::Workspace)
 }
 
 /// Whether enough time has passed; else when it will have.
@@ -318,7 +493,9 @@ pub(super) fn later(since: Option<Instant>, least: Duration, settles_in: &mut Op
 /// A job in an answer; `None` only where the workspace is there, and has none of that name.
 fn job_in(reply: &Reply) -> Result<Option<JobView>> {
     if reply.status == 404 && is_elsewhere(reply) {
-        return Err(Error::unreachable(refusal("the workspace cannot be seen", reply).to_string()));
+        return Err(Error::unreachable(
+            refusal("the workspace cannot be seen", reply).to_string(),
+        ));
     }
     Ok(found("the job", reply)?.as_ref().and_then(JobView::read))
 }

@@ -20,7 +20,8 @@ use towline_wire::crew::{CREW_VERB, keys};
 /// What the service allows a job beyond its own limit: our program ends it before.
 const SLACK: u64 = 3_600;
 
-/// More than a machine has: data loaders with workers are limited by its memory alone. The service's own 2g end them with SIGBUS.
+/// More than a machine has: data loaders with workers are limited by its memory alone. The
+/// service's own 2g end them with SIGBUS.
 const USUAL_SHARED_MEMORY: &str = "1024g";
 
 const SHARED_MEMORY: &str = "SHARED_MEMORY_PERCENT";
@@ -43,7 +44,13 @@ pub(super) struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn new(asked: &Asked<'a>, config: &'a AzureConfig, site: &'a AzureSite, digest: &'a str, stage: String) -> Result<Self> {
+    pub(super) fn new(
+        asked: &Asked<'a>,
+        config: &'a AzureConfig,
+        site: &'a AzureSite,
+        digest: &'a str,
+        stage: String,
+    ) -> Result<Self> {
         limits::check_tags(&asked.job.tags)?;
         let words = words::read(&asked.job.resources.native, site.flavour)?;
         let machine = machine(asked.job, config, site)?;
@@ -51,13 +58,37 @@ impl<'a> Payload<'a> {
         let identity = identity::identity(asked.job.identity.as_deref(), site)?;
         check_secrets(asked.resolved, &identity, site)?;
         let kind = machine.as_deref().or(site.usual_pod.as_deref());
-        let has_no_gpu = kind.and_then(|kind| site.instance(kind)).is_some_and(|instance| instance.gpus == 0);
-        let image = chosen_image(asked.job, kind.is_some_and(|kind| site.has_amd(kind)), has_no_gpu)?;
+        let has_no_gpu = kind
+            .and_then(|kind| site.instance(kind))
+            .is_some_and(|instance| instance.gpus == 0);
+        let image = chosen_image(
+            asked.job,
+            kind.is_some_and(|kind| site.has_amd(kind)),
+            has_no_gpu,
+        )?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
-        let environment = image::environment(image.as_deref(), has_gpus, site.flavour, &site.scope, words.image_version.clone(), &site.images);
+        let environment = image::environment(
+            image.as_deref(),
+            has_gpus,
+            site.flavour,
+            &site.scope,
+            words.image_version.clone(),
+            &site.images,
+        );
         known_stores(asked.resolved, site)?;
         let data = data::data(asked.resolved, &|store| data::name_in(site, store, &stage))?;
-        Ok(Self { site, submission: asked.id, job: asked.job, resolved: asked.resolved, digest, stage, words, environment, identity, data })
+        Ok(Self {
+            site,
+            submission: asked.id,
+            job: asked.job,
+            resolved: asked.resolved,
+            digest,
+            stage,
+            words,
+            environment,
+            identity,
+            data,
+        })
     }
 
     /// The body of one run.
@@ -90,7 +121,8 @@ impl<'a> Payload<'a> {
         json!({"properties": properties})
     }
 
-    /// The program is copied to where it may be run, and takes over. Nothing of the job itself is in this line.
+    /// The program is copied to where it may be run, and takes over. Nothing of the job itself is
+    /// in this line.
     fn command(&self, run: &RunId) -> String {
         let mut words = vec![
             r#"d="$PWD"; [ -w "$d" ] || d="$(mktemp -d)"; cp "${{inputs.tow_program}}" "$d/.tow" && chmod 700 "$d/.tow" && exec "$d/.tow""#.to_owned(),
@@ -102,7 +134,12 @@ impl<'a> Payload<'a> {
         if self.resolved.code.is_some() {
             words.push(r#"--store "${{inputs.tow_code}}""#.to_owned());
         }
-        words.extend(self.data.places.iter().map(|(name, place)| format!(r#"--at "{name}={place}""#)));
+        words.extend(
+            self.data
+                .places
+                .iter()
+                .map(|(name, place)| format!(r#"--at "{name}={place}""#)),
+        );
         words.join(" ")
     }
 
@@ -124,14 +161,23 @@ impl<'a> Payload<'a> {
     fn outputs(&self, run: &RunId) -> Map<String, Value> {
         let mut outputs = self.data.outputs.clone();
         let folder = |key: &str| json!({"jobOutputType": "uri_folder", "uri": self.staged(key), "mode": "ReadWriteMount"});
-        outputs.insert("tow_run".to_owned(), folder(&format!("{}/", keys::run(run))));
+        outputs.insert(
+            "tow_run".to_owned(),
+            folder(&format!("{}/", keys::run(run))),
+        );
         outputs.insert("tow_news".to_owned(), folder("news/"));
         outputs
     }
 
     fn tags(&self, run: &RunId) -> Map<String, Value> {
         let own = [("tow".to_owned(), run.to_string())];
-        self.job.tags.iter().map(|tag| limits::split_tag(tag)).chain(own).map(|(name, value)| (name, json!(value))).collect()
+        self.job
+            .tags
+            .iter()
+            .map(|tag| limits::split_tag(tag))
+            .chain(own)
+            .map(|(name, value)| (name, json!(value)))
+            .collect()
     }
 
     /// One process a node: it is ours, and starts the ranks as everywhere.
@@ -142,11 +188,18 @@ impl<'a> Payload<'a> {
 
     fn variables(&self) -> Option<Value> {
         let mut variables = Map::new();
-        for (name, value) in self.resolved.env.iter().filter(|(name, value)| is_for_the_platform(name) && !value.contains("${{")) {
+        for (name, value) in self
+            .resolved
+            .env
+            .iter()
+            .filter(|(name, value)| is_for_the_platform(name) && !value.contains("${{"))
+        {
             variables.insert(name.clone(), json!(value));
         }
         if let Some(share) = self.shared_memory() {
-            variables.entry(SHARED_MEMORY).or_insert_with(|| json!(share));
+            variables
+                .entry(SHARED_MEMORY)
+                .or_insert_with(|| json!(share));
         }
         self.identity.variables(self.site.flavour, &mut variables);
         (!variables.is_empty()).then_some(Value::Object(variables))
@@ -154,39 +207,75 @@ impl<'a> Payload<'a> {
 
     /// A virtual cluster takes a share of the machine's memory, not a size.
     fn shared_memory(&self) -> Option<String> {
-        let size: Memory = self.words.shm_size.as_ref().filter(|_| self.site.flavour == Flavour::Singularity)?.parse().ok()?;
-        let whole = self.job.resources.instance_type.as_deref().and_then(|name| self.site.instance(name)).map(|instance| instance.memory)?;
-        let hundredths = (size.0.saturating_mul(100)).div_ceil(whole.max(1)).clamp(1, 100);
+        let size: Memory = self
+            .words
+            .shm_size
+            .as_ref()
+            .filter(|_| self.site.flavour == Flavour::Singularity)?
+            .parse()
+            .ok()?;
+        let whole = self
+            .job
+            .resources
+            .instance_type
+            .as_deref()
+            .and_then(|name| self.site.instance(name))
+            .map(|instance| instance.memory)?;
+        let hundredths = (size.0.saturating_mul(100))
+            .div_ceil(whole.max(1))
+            .clamp(1, 100);
         Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
     }
 
     fn limits(&self) -> Option<Value> {
         let time = self.resolved.time?.0;
         // Nobody knows how long a job takes that goes on after each time limit.
-        let retry = self.resolved.retry.as_ref().filter(|retry| !retry.goes_on_after(towline_core::reason::Cause::TimeLimit));
+        let retry = self
+            .resolved
+            .retry
+            .as_ref()
+            .filter(|retry| !retry.goes_on_after(towline_core::reason::Cause::TimeLimit));
         if retry.is_none() && self.resolved.retry.is_some() {
             return None;
         }
         let starts = retry.map_or(1, |retry| u64::from(retry.most().max(1)));
         let held = self.resolved.hold_on_failure.map_or(0, |hold| hold.0);
-        let whole = time.saturating_add(held).saturating_add(SLACK).saturating_mul(starts);
+        let whole = time
+            .saturating_add(held)
+            .saturating_add(SLACK)
+            .saturating_mul(starts);
         Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{whole}S")}))
     }
 
     /// Only what was asked for: most computes have no tiers.
     fn queue(&self) -> Option<Value> {
-        let tier = self.job.resources.tier.filter(|_| self.site.flavour == Flavour::Aml)?;
+        let tier = self
+            .job
+            .resources
+            .tier
+            .filter(|_| self.site.flavour == Flavour::Aml)?;
         Some(json!({"jobTier": tier_word(tier)}))
     }
 
     fn services(&self) -> Option<Value> {
-        let key = self.words.ssh_public_key.as_ref().filter(|_| self.site.flavour != Flavour::Singularity)?;
-        Some(json!({"ssh": {"jobServiceType": "SSH", "nodes": {"nodesValueType": "All"}, "properties": {"sshPublicKeys": key}}}))
+        let key = self
+            .words
+            .ssh_public_key
+            .as_ref()
+            .filter(|_| self.site.flavour != Flavour::Singularity)?;
+        Some(
+            json!({"ssh": {"jobServiceType": "SSH", "nodes": {"nodesValueType": "All"}, "properties": {"sshPublicKeys": key}}}),
+        )
     }
 
     fn resources(&self) -> Value {
         let mut resources = json!({"instanceCount": self.resolved.shape.nodes});
-        resources["shmSize"] = json!(self.words.shm_size.as_deref().unwrap_or(USUAL_SHARED_MEMORY));
+        resources["shmSize"] = json!(
+            self.words
+                .shm_size
+                .as_deref()
+                .unwrap_or(USUAL_SHARED_MEMORY)
+        );
         if let Some(words) = &self.words.docker_args {
             resources["dockerArgs"] = json!(words);
         }
@@ -198,7 +287,9 @@ impl<'a> Payload<'a> {
                 }
                 resources["properties"] = json!({"itp": self.itp()});
             }
-            Flavour::Singularity => resources["properties"] = json!({"AISuperComputer": self.singularity()}),
+            Flavour::Singularity => {
+                resources["properties"] = json!({"AISuperComputer": self.singularity()})
+            }
         }
         resources
     }
@@ -212,7 +303,8 @@ impl<'a> Payload<'a> {
             "priority_configuration": {"job_priority": if evicted { 100 } else { 200 }, "is_preemptible": evicted},
         });
         if let Some(key) = &self.words.ssh_public_key {
-            bag["interactive_configuration"] = json!({"is_ssh_enabled": true, "ssh_public_key": key});
+            bag["interactive_configuration"] =
+                json!({"is_ssh_enabled": true, "ssh_public_key": key});
         }
         for (part, values) in &self.words.bag {
             for (key, value) in values.as_object().into_iter().flatten() {
@@ -253,8 +345,15 @@ impl<'a> Payload<'a> {
 
     /// Stores of ours that the service is to know.
     pub(super) fn stores(&self) -> Vec<&NamedStore> {
-        let stores = self.resolved.io.iter().map(|io| &io.store).chain(self.resolved.copy.iter().map(|copy| &copy.store));
-        let mut found: Vec<&NamedStore> = stores.filter(|store| store.datastore.kind == "azure_blob").collect();
+        let stores = self
+            .resolved
+            .io
+            .iter()
+            .map(|io| &io.store)
+            .chain(self.resolved.copy.iter().map(|copy| &copy.store));
+        let mut found: Vec<&NamedStore> = stores
+            .filter(|store| store.datastore.kind == "azure_blob")
+            .collect();
         found.dedup_by_key(|store| data::store_name(store, &self.stage));
         found
     }
@@ -270,19 +369,30 @@ pub(super) const fn tier_word(tier: Tier) -> &'static str {
 
 /// Variables that the service itself reads: the ranks' own would come too late for it.
 fn is_for_the_platform(name: &str) -> bool {
-    matches!(name, SHARED_MEMORY | "JOB_EXECUTION_MODE") || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"].iter().any(|beginning| name.starts_with(beginning))
+    matches!(name, SHARED_MEMORY | "JOB_EXECUTION_MODE")
+        || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"]
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
 }
 
-/// NVIDIA's or AMD's, by the kind of machine. Without a GPU either can run: the only one that is named counts.
+/// NVIDIA's or AMD's, by the kind of machine. Without a GPU either can run: the only one that is
+/// named counts.
 fn chosen_image(job: &Job, amd: bool, has_no_gpu: bool) -> Result<Option<String>> {
     match &job.environment.image {
         None => Ok(None),
-        Some(Image::Any(name)) if name.trim().is_empty() => Err(Error::config("`environment.image` is empty")),
+        Some(Image::Any(name)) if name.trim().is_empty() => {
+            Err(Error::config("`environment.image` is empty"))
+        }
         Some(Image::Any(name)) => Ok(Some(name.clone())),
         Some(Image::PerMake(names)) => {
             let word = if amd { "amd" } else { "nvidia" };
-            let missing = || Error::refused(format!("`environment.image` names none for {word} GPUs")).hint("name it, or one image for all");
-            let found = names.get(word).or_else(|| names.values().next().filter(|_| has_no_gpu));
+            let missing = || {
+                Error::refused(format!("`environment.image` names none for {word} GPUs"))
+                    .hint("name it, or one image for all")
+            };
+            let found = names
+                .get(word)
+                .or_else(|| names.values().next().filter(|_| has_no_gpu));
             found.cloned().map(Some).ok_or_else(missing)
         }
     }

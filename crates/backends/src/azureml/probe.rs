@@ -5,7 +5,9 @@ use super::config::{AzureConfig, Scope, Target};
 use super::data::is_registered_by_tow;
 use super::machines::{images, instances, offers, pods};
 use super::meant;
-use super::site::{AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, short};
+use super::site::{
+    AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, short,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
@@ -23,44 +25,85 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     };
     let id = scope.id();
     let (compute_id, target) = match &config.target {
-        Target::Compute(name) => (format!("{id}/computes/{name}"), url(cloud, &format!("{id}/computes/{name}"))),
-        Target::VirtualCluster(name) => (cluster_id(&scope, name), versioned(cloud, &cluster_id(&scope, name), CLUSTERS)),
+        Target::Compute(name) => (
+            format!("{id}/computes/{name}"),
+            url(cloud, &format!("{id}/computes/{name}")),
+        ),
+        Target::VirtualCluster(name) => (
+            cluster_id(&scope, name),
+            versioned(cloud, &cluster_id(&scope, name), CLUSTERS),
+        ),
     };
-    let calls = [Call::get(url(cloud, &id)), Call::get(url(cloud, &format!("{id}/datastores"))), Call::get(target)];
+    let calls = [
+        Call::get(url(cloud, &id)),
+        Call::get(url(cloud, &format!("{id}/datastores"))),
+        Call::get(target),
+    ];
     let mut answers = cloud.call_all(&calls).into_iter();
-    let mut next = || answers.next().unwrap_or_else(|| Err(Error::bug("an answer is missing")));
+    let mut next = || {
+        answers
+            .next()
+            .unwrap_or_else(|| Err(Error::bug("an answer is missing")))
+    };
     let workspace = next()?;
     if !workspace.is_good() {
         return Err(meant::no_workspace(cloud, &scope, &workspace));
     }
     let workspace = good(&format!("workspace `{}`", scope.workspace), &workspace)?;
-    let stores = all_of(cloud, "the workspace's datastores", good("the workspace's datastores", &next()?)?)?;
+    let stores = all_of(
+        cloud,
+        "the workspace's datastores",
+        good("the workspace's datastores", &next()?)?,
+    )?;
     let store = store(&stores)?;
-    let (compute_id, target) = match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
-        Some(target) => (compute_id, target),
-        None => meant::target(cloud, &scope, config)?,
-    };
-    let location = workspace["location"].as_str().unwrap_or_default().to_owned();
+    let (compute_id, target) =
+        match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
+            Some(target) => (compute_id, target),
+            None => meant::target(cloud, &scope, config)?,
+        };
+    let location = workspace["location"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let properties = &workspace["properties"];
-    let api = discover(cloud, properties["discoveryUrl"].as_str().unwrap_or_default())?;
+    let api = discover(
+        cloud,
+        properties["discoveryUrl"].as_str().unwrap_or_default(),
+    )?;
     let flavour = flavour(config, &target);
     let quotas = quotas(&target);
-    let mut instances = instances(cloud, &offers(&scope, &compute_id, &location, &quotas, flavour), flavour)?;
+    let mut instances = instances(
+        cloud,
+        &offers(&scope, &compute_id, &location, &quotas, flavour),
+        flavour,
+    )?;
     instances.extend(pods(&target));
     let images = images(cloud, &scope, &compute_id, flavour);
     let mut site = AzureSite {
         compute_id,
         flavour,
-        tenant: properties["tenantId"].as_str().unwrap_or_default().to_owned(),
+        tenant: properties["tenantId"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         api,
         store,
         store_names: names(&stores),
         stores: containers(&stores),
-        vault: properties["keyVault"].as_str().filter(|id| !id.is_empty()).map(ToOwned::to_owned),
+        vault: properties["keyVault"]
+            .as_str()
+            .filter(|id| !id.is_empty())
+            .map(ToOwned::to_owned),
         identities: identities(&workspace["identity"]),
-        vm_size: target["properties"]["properties"]["vmSize"].as_str().map(ToOwned::to_owned),
-        most_nodes: target["properties"]["properties"]["scaleSettings"]["maxNodeCount"].as_u64().and_then(|most| u32::try_from(most).ok()),
-        usual_pod: target["properties"]["properties"]["defaultInstanceType"].as_str().map(ToOwned::to_owned),
+        vm_size: target["properties"]["properties"]["vmSize"]
+            .as_str()
+            .map(ToOwned::to_owned),
+        most_nodes: target["properties"]["properties"]["scaleSettings"]["maxNodeCount"]
+            .as_u64()
+            .and_then(|most| u32::try_from(most).ok()),
+        usual_pod: target["properties"]["properties"]["defaultInstanceType"]
+            .as_str()
+            .map(ToOwned::to_owned),
         quotas,
         instances,
         images,
@@ -77,14 +120,22 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
 
 /// The id of a virtual cluster; by its name alone it is one of the workspace's resource group.
 pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
-    if name.starts_with('/') { name.to_owned() } else { format!("{}/virtualclusters/{name}", scope.provider()) }
+    if name.starts_with('/') {
+        name.to_owned()
+    } else {
+        format!("{}/virtualclusters/{name}", scope.provider())
+    }
 }
 
 /// By its name, among all that the user may see; of several the configuration must say which.
 fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
     let (all, notes) = workspaces(cloud)?;
     let fits = |scope: &&Scope| {
-        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found));
+        let is = |wanted: &Option<String>, found: &str| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
+        };
         scope.workspace.eq_ignore_ascii_case(&config.workspace)
             && is(&config.subscription, &scope.subscription)
             && is(&config.resource_group, &scope.resource_group)
@@ -94,23 +145,44 @@ fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
         [one] => Ok((*one).clone()),
         [] => {
             let names: Vec<&str> = all.iter().map(|scope| scope.workspace.as_str()).collect();
-            let none = Error::not_found(format!("you may use no workspace that is called `{}`", config.workspace));
-            Err(notes.into_iter().fold(none, Error::hint).maybe_hint(suggest::did_you_mean(&config.workspace, names.iter().copied())).hint(
-                if names.is_empty() {
+            let none = Error::not_found(format!(
+                "you may use no workspace that is called `{}`",
+                config.workspace
+            ));
+            Err(notes
+                .into_iter()
+                .fold(none, Error::hint)
+                .maybe_hint(suggest::did_you_mean(
+                    &config.workspace,
+                    names.iter().copied(),
+                ))
+                .hint(if names.is_empty() {
                     "you may use none at all; is it the right account? `az account show`".to_owned()
                 } else {
                     format!("there are: {}", names.join(", "))
-                },
-            ))
+                }))
         }
         several => Err(several.iter().fold(
-            Error::new(towline_core::ErrorKind::Ambiguous, format!("{} workspaces are called `{}`", several.len(), config.workspace)),
-            |error, scope| error.hint(format!("subscription: {}, resource_group: {}", scope.subscription, scope.resource_group)),
+            Error::new(
+                towline_core::ErrorKind::Ambiguous,
+                format!(
+                    "{} workspaces are called `{}`",
+                    several.len(),
+                    config.workspace
+                ),
+            ),
+            |error, scope| {
+                error.hint(format!(
+                    "subscription: {}, resource_group: {}",
+                    scope.subscription, scope.resource_group
+                ))
+            },
         )),
     }
 }
 
-/// Every workspace that the user may see, and what could not be asked: one subscription that is closed hides no other.
+/// Every workspace that the user may see, and what could not be asked: one subscription that is
+/// closed hides no other.
 pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<(Vec<Scope>, Vec<String>)> {
     let (mut scopes, mut notes) = (Vec::new(), Vec::new());
     for subscription in subscriptions(cloud)? {
@@ -124,23 +196,46 @@ pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<(Vec<Scope>, Vec<String>)>
 }
 
 pub(super) fn subscriptions(cloud: &dyn Cloud) -> Result<Vec<String>> {
-    let all = list(cloud, "your subscriptions", Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)))?;
-    Ok(all.iter().filter_map(|subscription| subscription["subscriptionId"].as_str()).map(ToOwned::to_owned).collect())
+    let all = list(
+        cloud,
+        "your subscriptions",
+        Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)),
+    )?;
+    Ok(all
+        .iter()
+        .filter_map(|subscription| subscription["subscriptionId"].as_str())
+        .map(ToOwned::to_owned)
+        .collect())
 }
 
 pub(super) fn workspaces_in(cloud: &dyn Cloud, subscription: &str) -> Result<Vec<Scope>> {
-    let path = format!("/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces");
+    let path = format!(
+        "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces"
+    );
     let found = list(cloud, "workspaces", Call::get(url(cloud, &path)))?;
-    Ok(found.iter().filter_map(|workspace| Scope::parse(workspace["id"].as_str()?)).collect())
+    Ok(found
+        .iter()
+        .filter_map(|workspace| Scope::parse(workspace["id"].as_str()?))
+        .collect())
 }
 
-/// What the workspace calls the containers it knows. Its own are not for others' data by another name.
+/// What the workspace calls the containers it knows. Its own are not for others' data by another
+/// name.
 fn containers(answer: &Value) -> BTreeMap<String, String> {
-    let stores = answer["value"].as_array().into_iter().flatten().filter(|store| store["properties"]["datastoreType"] == "AzureBlob");
+    let stores = answer["value"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|store| store["properties"]["datastoreType"] == "AzureBlob");
     let entry = |store: &Value| {
         let text = |key: &str| store["properties"][key].as_str();
-        let name = store["name"].as_str().filter(|name| !is_registered_by_tow(name))?;
-        Some((format!("{}/{}", text("accountName")?, text("containerName")?), name.to_owned()))
+        let name = store["name"]
+            .as_str()
+            .filter(|name| !is_registered_by_tow(name))?;
+        Some((
+            format!("{}/{}", text("accountName")?, text("containerName")?),
+            name.to_owned(),
+        ))
     };
     stores.filter_map(entry).collect()
 }
@@ -148,22 +243,55 @@ fn containers(answer: &Value) -> BTreeMap<String, String> {
 /// The default one, through which code and news travel.
 fn store(answer: &Value) -> Result<StoreFacts> {
     let all = || answer["value"].as_array().into_iter().flatten();
-    let usual = all().find(|store| store["properties"]["isDefault"] == true).or_else(|| all().find(|store| store["name"] == "workspaceblobstore"));
-    let store = usual.ok_or_else(|| Error::refused("the workspace has no default datastore, and code travels through it"))?;
-    let text = |key: &str| store["properties"][key].as_str().unwrap_or_default().to_owned();
+    let usual = all()
+        .find(|store| store["properties"]["isDefault"] == true)
+        .or_else(|| all().find(|store| store["name"] == "workspaceblobstore"));
+    let store = usual.ok_or_else(|| {
+        Error::refused("the workspace has no default datastore, and code travels through it")
+    })?;
+    let text = |key: &str| {
+        store["properties"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     if store["properties"]["datastoreType"] != "AzureBlob" {
-        return Err(Error::refused("the workspace's default datastore is no blob container, and code travels through it"));
+        return Err(Error::refused(
+            "the workspace's default datastore is no blob container, and code travels through it",
+        ));
     }
     let (account, container) = (text("accountName"), text("containerName"));
     let (protocol, suffix) = (text("protocol"), text("endpoint"));
-    let protocol = if protocol.is_empty() { "https" } else { &protocol };
-    let suffix = if suffix.is_empty() { "core.windows.net" } else { &suffix };
-    let name = store["name"].as_str().unwrap_or("workspaceblobstore").to_owned();
-    Ok(StoreFacts { name, endpoint: format!("{protocol}://{account}.blob.{suffix}"), account, container })
+    let protocol = if protocol.is_empty() {
+        "https"
+    } else {
+        &protocol
+    };
+    let suffix = if suffix.is_empty() {
+        "core.windows.net"
+    } else {
+        &suffix
+    };
+    let name = store["name"]
+        .as_str()
+        .unwrap_or("workspaceblobstore")
+        .to_owned();
+    Ok(StoreFacts {
+        name,
+        endpoint: format!("{protocol}://{account}.blob.{suffix}"),
+        account,
+        container,
+    })
 }
 
 fn names(list: &Value) -> BTreeSet<String> {
-    list["value"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str()).map(str::to_owned).collect()
+    list["value"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item["name"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A list with the pages that follow its first.
@@ -180,40 +308,80 @@ pub(super) fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<
 fn flavour(config: &AzureConfig, target: &Value) -> Flavour {
     match (&config.target, target["properties"]["computeType"].as_str()) {
         (Target::VirtualCluster(_), _) => Flavour::Singularity,
-        (_, Some(kind)) if kind.eq_ignore_ascii_case("Kubernetes") || kind.eq_ignore_ascii_case("AKS") => Flavour::Itp,
+        (_, Some(kind))
+            if kind.eq_ignore_ascii_case("Kubernetes") || kind.eq_ignore_ascii_case("AKS") =>
+        {
+            Flavour::Itp
+        }
         _ => Flavour::Aml,
     }
 }
 
 /// Where the workspace's own services answer.
 fn discover(cloud: &dyn Cloud, address: &str) -> Result<String> {
-    let answer = get(cloud, "the workspace's services", &Call::get(address).audience(Audience::Nobody))?.unwrap_or(Value::Null);
-    let api = answer["api"].as_str().or_else(|| answer["history"].as_str());
-    api.map(|api| api.trim_end_matches('/').to_owned()).ok_or_else(|| Error::unreachable("the workspace does not say where its run history is"))
+    let answer = get(
+        cloud,
+        "the workspace's services",
+        &Call::get(address).audience(Audience::Nobody),
+    )?
+    .unwrap_or(Value::Null);
+    let api = answer["api"]
+        .as_str()
+        .or_else(|| answer["history"].as_str());
+    api.map(|api| api.trim_end_matches('/').to_owned())
+        .ok_or_else(|| Error::unreachable("the workspace does not say where its run history is"))
 }
 
 fn identities(identity: &Value) -> BTreeMap<String, IdentityFacts> {
-    let entries = identity["userAssignedIdentities"].as_object().into_iter().flatten();
+    let entries = identity["userAssignedIdentities"]
+        .as_object()
+        .into_iter()
+        .flatten();
     entries
         .filter_map(|(id, facts)| {
             let name = id.rsplit('/').next()?.to_owned();
-            Some((name, IdentityFacts { id: id.clone(), client_id: facts["clientId"].as_str().unwrap_or_default().to_owned() }))
+            Some((
+                name,
+                IdentityFacts {
+                    id: id.clone(),
+                    client_id: facts["clientId"].as_str().unwrap_or_default().to_owned(),
+                },
+            ))
         })
         .collect()
 }
 
 /// A number, of which the service sometimes writes parts.
 pub(super) fn whole(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| value.as_f64().map_or(0, |number| format!("{:.0}", number.max(0.0).floor()).parse().unwrap_or(0)))
+    value.as_u64().unwrap_or_else(|| {
+        value.as_f64().map_or(0, |number| {
+            format!("{:.0}", number.max(0.0).floor())
+                .parse()
+                .unwrap_or(0)
+        })
+    })
 }
 
 pub(super) fn quotas(cluster: &Value) -> Vec<QuotaFacts> {
-    let regions = cluster["properties"]["managed"]["quotas"].as_object().into_iter().flatten();
-    let limits = regions.flat_map(|(region, of)| of["limits"].as_array().into_iter().flatten().map(move |limit| (region, limit)));
+    let regions = cluster["properties"]["managed"]["quotas"]
+        .as_object()
+        .into_iter()
+        .flatten();
+    let limits = regions.flat_map(|(region, of)| {
+        of["limits"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(move |limit| (region, limit))
+    });
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let quota = |(region, limit): (&String, &Value)| QuotaFacts {
         region: region.clone(),
-        series: text(if limit["name"].is_string() { &limit["name"] } else { &limit["id"] }),
+        series: text(if limit["name"].is_string() {
+            &limit["name"]
+        } else {
+            &limit["id"]
+        }),
         tier: text(&limit["slaTier"]),
         limit: limit["limit"].as_u64().unwrap_or(0),
         used: limit["used"].as_u64().unwrap_or(0),
@@ -223,11 +391,28 @@ pub(super) fn quotas(cluster: &Value) -> Vec<QuotaFacts> {
 
 /// What the cluster offers, in the words of every cluster: a node for each machine there may be.
 fn facts(site: &AzureSite, target: &Value, config: &AzureConfig) -> Facts {
-    let gpus_of = |instance: Option<&InstanceFacts>| config.gpus_per_node.unwrap_or_else(|| instance.map_or(0, |instance| instance.gpus));
+    let gpus_of = |instance: Option<&InstanceFacts>| {
+        config
+            .gpus_per_node
+            .unwrap_or_else(|| instance.map_or(0, |instance| instance.gpus))
+    };
     let node = |name: String, state: &str, instance: Option<&InstanceFacts>, busy: bool| {
-        let kind = instance.map_or_else(|| site.vm_size.clone().unwrap_or_default(), |instance| instance.name.clone());
-        let make = if site.has_amd(&kind) { GpuMake::Amd } else { GpuMake::Nvidia };
-        let gpu = |index| GpuFacts { index, name: short(&kind).to_owned(), make, busy_with: busy.then(|| "a job".to_owned()), ..GpuFacts::default() };
+        let kind = instance.map_or_else(
+            || site.vm_size.clone().unwrap_or_default(),
+            |instance| instance.name.clone(),
+        );
+        let make = if site.has_amd(&kind) {
+            GpuMake::Amd
+        } else {
+            GpuMake::Nvidia
+        };
+        let gpu = |index| GpuFacts {
+            index,
+            name: short(&kind).to_owned(),
+            make,
+            busy_with: busy.then(|| "a job".to_owned()),
+            ..GpuFacts::default()
+        };
         let cpus = instance.map_or(0, |instance| instance.cpus);
         NodeFacts {
             name,
@@ -241,19 +426,42 @@ fn facts(site: &AzureSite, target: &Value, config: &AzureConfig) -> Facts {
     };
     let mut facts = Facts::default();
     if site.flavour == Flavour::Singularity {
-        facts.nodes = site.instances.iter().map(|instance| node(instance.name.clone(), "offered", Some(instance), false)).collect();
+        facts.nodes = site
+            .instances
+            .iter()
+            .map(|instance| node(instance.name.clone(), "offered", Some(instance), false))
+            .collect();
     } else {
         let own = &target["properties"]["properties"];
         let name = target["name"].as_str().unwrap_or(&config.name);
-        let instance = site.vm_size.as_deref().or_else(|| own["defaultInstanceType"].as_str()).and_then(|size| site.instance(size));
-        let busy = own["nodeStateCounts"]["runningNodeCount"].as_u64().unwrap_or(0);
+        let instance = site
+            .vm_size
+            .as_deref()
+            .or_else(|| own["defaultInstanceType"].as_str())
+            .and_then(|size| site.instance(size));
+        let busy = own["nodeStateCounts"]["runningNodeCount"]
+            .as_u64()
+            .unwrap_or(0);
         let most = u64::from(site.most_nodes.unwrap_or(1)).clamp(1, 1_000);
         let state = |number| if number < busy { "running" } else { "offered" };
-        facts.nodes = (0..most).map(|number| node(format!("{name}-{number}"), state(number), instance, number < busy)).collect();
+        facts.nodes = (0..most)
+            .map(|number| {
+                node(
+                    format!("{name}-{number}"),
+                    state(number),
+                    instance,
+                    number < busy,
+                )
+            })
+            .collect();
     }
     if facts.nodes.is_empty() {
-        facts.nodes.push(node(config.name.clone(), "unknown", None, false));
-        facts.notes.push("the service does not say which machines there are".to_owned());
+        facts
+            .nodes
+            .push(node(config.name.clone(), "unknown", None, false));
+        facts
+            .notes
+            .push("the service does not say which machines there are".to_owned());
     }
     facts
 }

@@ -18,7 +18,8 @@ pub(super) struct JobView {
     pub state: NativeState,
     /// The run it is of, where we submitted it.
     pub run: Option<String>,
-    /// Nodes that only wait for somebody: a virtual cluster starts no command there, so that there is no news.
+    /// Nodes that only wait for somebody: a virtual cluster starts no command there, so that there
+    /// is no news.
     pub is_interactive: bool,
     pub stage: Option<String>,
     pub display_name: String,
@@ -46,11 +47,15 @@ impl JobView {
             state: state::native(&word, &properties["tags"]),
             word,
             run: text(&own["tow.run"]),
-            is_interactive: properties["resources"]["properties"]["AISuperComputer"]["interactive"] == true,
+            is_interactive: properties["resources"]["properties"]["AISuperComputer"]["interactive"]
+                == true,
             stage: text(&own["tow.stage"]),
             display_name: text(&properties["displayName"]).unwrap_or_else(|| name.clone()),
             user: text(&job["systemData"]["createdBy"]).unwrap_or_default(),
-            nodes: properties["resources"]["instanceCount"].as_u64().and_then(|nodes| u32::try_from(nodes).ok()).unwrap_or(1),
+            nodes: properties["resources"]["instanceCount"]
+                .as_u64()
+                .and_then(|nodes| u32::try_from(nodes).ok())
+                .unwrap_or(1),
             compute: text(&properties["computeId"]).unwrap_or_default(),
             created: time(&job["systemData"]["createdAt"]),
             started: time(&own["StartTimeUtc"]),
@@ -78,33 +83,60 @@ pub(super) struct Signs<'a> {
     pub uploads: bool,
     /// The service was asked to end it, by us.
     pub told: bool,
-    /// There is more to its end than it tells itself: only when the service has ended it, it is over.
+    /// There is more to its end than it tells itself: only when the service has ended it, it is
+    /// over.
     pub waits_for_service: bool,
 }
 
 pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs<'_>) -> RunReport {
-    let mut attempts = if job.is_ours() { signs.news.map(|news| news.attempts.clone()).unwrap_or_default() } else { foreign(job, signs.error) };
+    let mut attempts = if job.is_ours() {
+        signs
+            .news
+            .map(|news| news.attempts.clone())
+            .unwrap_or_default()
+    } else {
+        foreign(job, signs.error)
+    };
     if job.is_ours() {
         complete(&mut attempts, job, signs);
     }
-    let hosts = attempts.last().and_then(|of| of.claim.as_ref()).map(|claim| claim.hosts.clone()).unwrap_or_default();
+    let hosts = attempts
+        .last()
+        .and_then(|of| of.claim.as_ref())
+        .map(|claim| claim.hosts.clone())
+        .unwrap_or_default();
     let native = Native {
         id: job.name.clone(),
         word: job.word.clone(),
-        reason: signs.error.map(|error| error.code.clone()).unwrap_or_default(),
+        reason: signs
+            .error
+            .map(|error| error.code.clone())
+            .unwrap_or_default(),
         hosts,
         start: None,
         url: Some(job.url.clone().unwrap_or_else(|| site.portal(&job.name))),
     };
     let is_ended_by_us = signs.told && job.word == "Canceled";
-    let cancelled = job.state == NativeState::Cancelling || ((job.state == NativeState::Canceled || is_ended_by_us) && !is_timed_out(&attempts, job, signs));
-    RunReport { run: far.run.clone(), is_unknown: false, is_lost: false, cancelled, attempts, native: Some(native) }
+    let cancelled = job.state == NativeState::Cancelling
+        || ((job.state == NativeState::Canceled || is_ended_by_us)
+            && !is_timed_out(&attempts, job, signs));
+    RunReport {
+        run: far.run.clone(),
+        is_unknown: false,
+        is_lost: false,
+        cancelled,
+        attempts,
+        native: Some(native),
+    }
 }
 
 /// By our own account, or by the service's.
 fn is_timed_out(attempts: &[AttemptReport], job: &JobView, signs: Signs<'_>) -> bool {
-    attempts.iter().any(|of| of.end.as_ref().is_some_and(|end| end.ending.cause == Some(Cause::TimeLimit)))
-        || state::ending(job.state, signs.error, true).cause == Some(Cause::TimeLimit)
+    attempts.iter().any(|of| {
+        of.end
+            .as_ref()
+            .is_some_and(|end| end.ending.cause == Some(Cause::TimeLimit))
+    }) || state::ending(job.state, signs.error, true).cause == Some(Cause::TimeLimit)
 }
 
 /// A job without news of its own has one attempt, as the service saw it.
@@ -112,16 +144,44 @@ fn foreign(job: &JobView, error: Option<&RunError>) -> Vec<AttemptReport> {
     let created = job.created.unwrap_or_default();
     let began = job.started.unwrap_or(created);
     let is_final = job.state.is_final();
-    let has_begun = is_final && job.started.is_some() || matches!(job.state, NativeState::Running | NativeState::Finalizing);
-    let end = is_final.then(|| End { at: job.ended.unwrap_or(began), ending: state::ending(job.state, error, false) });
+    let has_begun = is_final && job.started.is_some()
+        || matches!(job.state, NativeState::Running | NativeState::Finalizing);
+    let end = is_final.then(|| End {
+        at: job.ended.unwrap_or(began),
+        ending: state::ending(job.state, error, false),
+    });
     if !has_begun {
-        return end.map(|end| AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(end) }).into_iter().collect();
+        return end
+            .map(|end| AttemptReport {
+                attempt: 0,
+                claim: None,
+                started: None,
+                held: None,
+                end: Some(end),
+            })
+            .into_iter()
+            .collect();
     }
-    let claim = Claim { by: JobStart { job: job.name.clone(), restarts: 0 }, at: began, hosts: Vec::new(), port: 0 };
-    vec![AttemptReport { attempt: 1, claim: Some(claim), started: Some(Started { at: began }), held: None, end }]
+    let claim = Claim {
+        by: JobStart {
+            job: job.name.clone(),
+            restarts: 0,
+        },
+        at: began,
+        hosts: Vec::new(),
+        port: 0,
+    };
+    vec![AttemptReport {
+        attempt: 1,
+        claim: Some(claim),
+        started: Some(Started { at: began }),
+        held: None,
+        end,
+    }]
 }
 
-/// What the service knows beyond the news: an end that the runner could not tell, or that nothing will follow.
+/// What the service knows beyond the news: an end that the runner could not tell, or that nothing
+/// will follow.
 fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) {
     if !job.state.is_final() {
         if signs.waits_for_service
@@ -134,41 +194,88 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
     if !signs.is_settled {
         return;
     }
-    let at = job.ended.unwrap_or_else(|| signs.news.map_or_else(Moment::default, |news| news.written));
+    let at = job
+        .ended
+        .unwrap_or_else(|| signs.news.map_or_else(Moment::default, |news| news.written));
     // Kubernetes calls it killed, whoever asked for that.
-    let state = if signs.told && job.word == "Canceled" { NativeState::Canceled } else { job.state };
+    let state = if signs.told && job.word == "Canceled" {
+        NativeState::Canceled
+    } else {
+        job.state
+    };
     let told = state::ending(state, signs.error, true);
     match attempts.last_mut() {
         Some(last) if last.end.is_none() => {
             let ending = match (&last.held, told.cause) {
                 (Some(held), _) => held.ending.clone(),
                 // A program that ran and was gone: the service's general words say less than that.
-                (None, Some(Cause::NotStarted)) => Ending { cause: Some(Cause::NodeFailed), ..told.clone() },
+                (None, Some(Cause::NotStarted)) => Ending {
+                    cause: Some(Cause::NodeFailed),
+                    ..told.clone()
+                },
                 _ => told.clone(),
             };
             last.end = Some(End { at, ending });
         }
         Some(last) => {
             // It did its work, and what it wrote did not get to where it belongs.
-            if let Some(end) = last.end.as_mut().filter(|end| end.ending.cause.is_none() && signs.uploads && job.state == NativeState::Failed) {
-                let said = signs.error.map_or("the service calls the job failed", |error| error.message.as_str());
-                end.ending = Ending::cause(Cause::Data).detail(format!("what it wrote may not be uploaded: {said}"));
+            if let Some(end) = last.end.as_mut().filter(|end| {
+                end.ending.cause.is_none() && signs.uploads && job.state == NativeState::Failed
+            }) {
+                let said = signs
+                    .error
+                    .map_or("the service calls the job failed", |error| {
+                        error.message.as_str()
+                    });
+                end.ending = Ending::cause(Cause::Data)
+                    .detail(format!("what it wrote may not be uploaded: {said}"));
             }
         }
-        None => attempts.push(AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(End { at, ending: told.clone() }) }),
+        None => attempts.push(AttemptReport {
+            attempt: 0,
+            claim: None,
+            started: None,
+            held: None,
+            end: Some(End {
+                at,
+                ending: told.clone(),
+            }),
+        }),
     }
     // Preempted, or to be tried again: and the service has let the job go.
-    let last = attempts.iter().rev().find_map(|of| of.end.as_ref().map(|end| end.ending.clone()));
-    if let Some(ending) = last.filter(|ending| ending.cause.is_some() && attempts.iter().all(|of| of.attempt > 0)) {
+    let last = attempts
+        .iter()
+        .rev()
+        .find_map(|of| of.end.as_ref().map(|end| end.ending.clone()));
+    if let Some(ending) =
+        last.filter(|ending| ending.cause.is_some() && attempts.iter().all(|of| of.attempt > 0))
+    {
         let ending = match (ending.cause, told.cause) {
             (_, Some(Cause::ByUser)) | (Some(Cause::Preempted), Some(Cause::TimeLimit)) => told,
             // It was started again, and something else went wrong then.
-            (Some(Cause::Preempted), Some(cause)) if job.state == NativeState::Failed && cause != Cause::Preempted => {
-                Ending { cause: Some(if cause == Cause::NotStarted { Cause::NodeFailed } else { cause }), ..told }
+            (Some(Cause::Preempted), Some(cause))
+                if job.state == NativeState::Failed && cause != Cause::Preempted =>
+            {
+                Ending {
+                    cause: Some(if cause == Cause::NotStarted {
+                        Cause::NodeFailed
+                    } else {
+                        cause
+                    }),
+                    ..told
+                }
             }
-            (Some(Cause::Preempted), _) => ending.detail("preempted, and the service did not start it again"),
+            (Some(Cause::Preempted), _) => {
+                ending.detail("preempted, and the service did not start it again")
+            }
             _ => ending,
         };
-        attempts.push(AttemptReport { attempt: 0, claim: None, started: None, held: None, end: Some(End { at, ending }) });
+        attempts.push(AttemptReport {
+            attempt: 0,
+            claim: None,
+            started: None,
+            held: None,
+            end: Some(End { at, ending }),
+        });
     }
 }

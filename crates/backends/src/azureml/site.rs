@@ -113,34 +113,48 @@ pub struct AzureSite {
 }
 
 impl AzureSite {
-    /// A kind of machine by its name, however it is spelled: `Singularity.ND96_H100_v5`, `Standard_NC6`.
+    /// A kind of machine by its name, however it is spelled: `Singularity.ND96_H100_v5`,
+    /// `Standard_NC6`.
     pub fn instance(&self, name: &str) -> Option<&InstanceFacts> {
-        self.instances.iter().find(|instance| short(&instance.name).eq_ignore_ascii_case(short(name)))
+        self.instances
+            .iter()
+            .find(|instance| short(&instance.name).eq_ignore_ascii_case(short(name)))
     }
 
     /// Whether machines of that kind have AMD's GPUs.
     pub fn has_amd(&self, name: &str) -> bool {
-        self.instance(name).map_or_else(|| is_amd(name), |instance| instance.amd)
+        self.instance(name)
+            .map_or_else(|| is_amd(name), |instance| instance.amd)
     }
 
     /// A page of the portal.
     pub fn portal(&self, job: &str) -> String {
-        format!("{}/runs/{job}?wsid={}&tid={}", self.studio, self.scope.id(), self.tenant)
+        format!(
+            "{}/runs/{job}?wsid={}&tid={}",
+            self.studio,
+            self.scope.id(),
+            self.tenant
+        )
     }
 }
 
 /// The name of a kind of machine, without who offers it.
 pub fn short(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
-    let cut = ["singularity.", "aisupercomputer.", "standard_"].into_iter().find(|prefix| lower.starts_with(prefix)).map_or(0, str::len);
+    let cut = ["singularity.", "aisupercomputer.", "standard_"]
+        .into_iter()
+        .find(|prefix| lower.starts_with(prefix))
+        .map_or(0, str::len);
     &name[cut..]
 }
 
 /// Whether a kind of machine has AMD's GPUs.
 pub fn is_amd(name: &str) -> bool {
-    short(name)
-        .split(['_', '-'])
-        .any(|part| part.len() > 2 && part.to_ascii_uppercase().starts_with("MI") && part[2..].starts_with(|c: char| c.is_ascii_digit()))
+    short(name).split(['_', '-']).any(|part| {
+        part.len() > 2
+            && part.to_ascii_uppercase().starts_with("MI")
+            && part[2..].starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 #[cfg(test)]
@@ -151,6 +165,11 @@ mod tests {
     fn kinds_of_machines_are_known_by_their_names() {
         assert_eq!(short("Singularity.ND96amrs_A100_v4"), "ND96amrs_A100_v4");
         assert_eq!(short("STANDARD_NC24RS_V3"), "NC24RS_V3");
-        assert!(is_amd("Singularity.ND96isr_MI300X_v5") && is_amd("ND96_MI200_v4") && !is_amd("ND96amrs_A100_v4") && !is_amd("Standard_D3"));
+        assert!(
+            is_amd("Singularity.ND96isr_MI300X_v5")
+                && is_amd("ND96_MI200_v4")
+                && !is_amd("ND96amrs_A100_v4")
+                && !is_amd("Standard_D3")
+        );
     }
 }

@@ -20,12 +20,18 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn open(cloud: &dyn Cloud, site: &AzureSite) -> Result<Self> {
-        let path = format!("{}/datastores/{}/listSecrets", site.scope.id(), site.store.name);
+        let path = format!(
+            "{}/datastores/{}/listSecrets",
+            site.scope.id(),
+            site.store.name
+        );
         let reply = cloud.call(&Call::post(url(cloud, &path), Value::Null).repeatable())?;
         let access = match reply.status {
-            // A workspace whose storage goes by identities, or a role that may not see keys: then whoever is signed in may.
+            // A workspace whose storage goes by identities, or a role that may not see keys: then
+            // whoever is signed in may.
             400 | 401 | 403 | 404 => BlobAccess::Token,
-            _ => access(&good("the workspace's storage", &reply)?).ok_or_else(|| refusal("the workspace's storage", &reply))?,
+            _ => access(&good("the workspace's storage", &reply)?)
+                .ok_or_else(|| refusal("the workspace's storage", &reply))?,
         };
         Self::with(cloud, site, access)
     }
@@ -37,9 +43,18 @@ impl Stage {
 
     fn with(cloud: &dyn Cloud, site: &AzureSite, access: BlobAccess) -> Result<Self> {
         let (store, by_key) = (&site.store, matches!(access, BlobAccess::Key(_)));
-        let place =
-            BlobPlace { account: store.account.clone(), container: store.container.clone(), endpoint: store.endpoint.clone(), root: String::new(), access };
-        Ok(Self { objects: cloud.objects(&place)?, made: Instant::now(), by_key })
+        let place = BlobPlace {
+            account: store.account.clone(),
+            container: store.container.clone(),
+            endpoint: store.endpoint.clone(),
+            root: String::new(),
+            access,
+        };
+        Ok(Self {
+            objects: cloud.objects(&place)?,
+            made: Instant::now(),
+            by_key,
+        })
     }
 
     pub(super) const fn is_by_key(&self) -> bool {
@@ -73,15 +88,22 @@ impl Stage {
     }
     /// A JSON object; one that does not read as what it should be is an error that names it.
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        let Some(bytes) = self.get(key)? else { return Ok(None) };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| Error::refused(format!("{key} in the workspace's datastore cannot be read")).source_error(error))
+        let Some(bytes) = self.get(key)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            Error::refused(format!("{key} in the workspace's datastore cannot be read"))
+                .source_error(error)
+        })
     }
 }
 
 fn access(secrets: &Value) -> Option<BlobAccess> {
-    let text = |key: &str| secrets[key].as_str().map(|text| Secret::new(text.trim_start_matches('?')));
+    let text = |key: &str| {
+        secrets[key]
+            .as_str()
+            .map(|text| Secret::new(text.trim_start_matches('?')))
+    };
     match secrets["secretsType"].as_str() {
         Some("AccountKey") => text("key").map(BlobAccess::Key),
         Some("Sas") => text("sasToken").map(BlobAccess::Sas),

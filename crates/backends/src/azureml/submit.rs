@@ -1,5 +1,5 @@
-//! Submitting: what a job needs is brought first, then each job is put under its run's id. Every step
-//! may be taken again: content is written once, and a name that is taken is our own job.
+//! Submitting: what a job needs is brought first, then each job is put under its run's id. Every
+//! step may be taken again: content is written once, and a name that is taken is our own job.
 
 use super::backend::AzureBackend;
 use super::client::{BATCH, good, refusal, url};
@@ -37,7 +37,12 @@ impl AzureBackend {
         if plan.adopted.is_some() {
             return self.taken(plan);
         }
-        let asked = Asked { id: &plan.id, runs: &plan.runs, job: &plan.job, resolved: &plan.resolved };
+        let asked = Asked {
+            id: &plan.id,
+            runs: &plan.runs,
+            job: &plan.job,
+            resolved: &plan.resolved,
+        };
         let site = self.site_for(&asked)?;
         let payload = self.payload(&asked, &site)?;
         let place = self.keep_secrets(plan, &payload, &site, secrets)?;
@@ -54,12 +59,23 @@ impl AzureBackend {
     /// What is adopted is there already, or nothing is: never put a second time.
     fn taken(&self, plan: &Plan) -> Result<Vec<String>> {
         let find = |run: &PlannedRun| {
-            let far = FarRun { native: plan.native_of(&run.id), ..FarRun::of(&run.id) };
-            let none = || format!("workspace `{}` has no job `{}`", self.config.workspace, job_name(&far));
+            let far = FarRun {
+                native: plan.native_of(&run.id),
+                ..FarRun::of(&run.id)
+            };
+            let none = || {
+                format!(
+                    "workspace `{}` has no job `{}`",
+                    self.config.workspace,
+                    job_name(&far)
+                )
+            };
             match self.job(&far)? {
                 Some(job) => Ok(job.name),
                 // Whoever submitted it may have done so a moment ago.
-                None if self.is_young(&run.id) => Err(Error::unreachable(format!("{} yet", none()))),
+                None if self.is_young(&run.id) => {
+                    Err(Error::unreachable(format!("{} yet", none())))
+                }
                 None => Err(Error::not_found(none())),
             }
         };
@@ -69,12 +85,28 @@ impl AzureBackend {
     /// The program, once for all runs, and what this submission is.
     fn bring(&self, plan: &Plan, secrets: Option<SecretPlace>) -> Result<()> {
         let program = self.staged(&keys::program(&self.program.digest));
-        let order =
-            CrewOrder { version: CREW_VERSION, plan: plan.clone(), grace_millis: GRACE_MILLIS, collect_every: COLLECT_EVERY, word: random_word()?, secrets };
-        let order = serde_json::to_vec(&order).map_err(|error| Error::bug("an order cannot be written").source_error(error))?;
+        let order = CrewOrder {
+            version: CREW_VERSION,
+            plan: plan.clone(),
+            grace_millis: GRACE_MILLIS,
+            collect_every: COLLECT_EVERY,
+            word: random_word()?,
+            secrets,
+        };
+        let order = serde_json::to_vec(&order)
+            .map_err(|error| Error::bug("an order cannot be written").source_error(error))?;
         self.with_stage(|stage| {
-            if !self.memory().is_staged(&program) && stage.sizes(std::slice::from_ref(&program))?.first().copied().flatten().is_none() {
-                let bytes = std::fs::read(&self.program.path).map_err(|error| Error::bug("this program cannot be read").source_error(error))?;
+            if !self.memory().is_staged(&program)
+                && stage
+                    .sizes(std::slice::from_ref(&program))?
+                    .first()
+                    .copied()
+                    .flatten()
+                    .is_none()
+            {
+                let bytes = std::fs::read(&self.program.path).map_err(|error| {
+                    Error::bug("this program cannot be read").source_error(error)
+                })?;
                 crash::pass("azureml.program.before");
                 stage.put(&program, &bytes, true)?;
             }
@@ -94,12 +126,21 @@ impl AzureBackend {
 
     fn register_environment(&self, payload: &Payload<'_>) -> Result<()> {
         let environment = &payload.environment;
-        let Some(image) = environment.register.as_deref().filter(|_| !self.memory().registered.contains(&environment.id)) else { return Ok(()) };
+        let Some(image) = environment
+            .register
+            .as_deref()
+            .filter(|_| !self.memory().registered.contains(&environment.id))
+        else {
+            return Ok(());
+        };
         let at = url(self.cloud(), &environment.id);
         let what = format!("the image {image}");
         if self.cloud.call(&Call::get(at.clone()))?.status == 404 {
-            let reply = self.cloud.call(&Call::put(at.clone(), image::document(image)))?;
-            // Somebody was quicker, and a version cannot be changed: it is the same one, by its name.
+            let reply = self
+                .cloud
+                .call(&Call::put(at.clone(), image::document(image)))?;
+            // Somebody was quicker, and a version cannot be changed: it is the same one, by its
+            // name.
             if !reply.is_good() && !matches!(reply.status, 409 | 412) {
                 return Err(refusal(&what, &reply));
             }
@@ -108,9 +149,14 @@ impl AzureBackend {
         Ok(())
     }
 
-    /// Datastores of the job that the workspace does not know yet. What lets in is a signature for the
-    /// one container, never the account's key; nothing at all, where the job has an identity.
-    fn register_stores(&self, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<()> {
+    /// Datastores of the job that the workspace does not know yet. What lets in is a signature for
+    /// the one container, never the account's key; nothing at all, where the job has an identity.
+    fn register_stores(
+        &self,
+        payload: &Payload<'_>,
+        site: &AzureSite,
+        secrets: &SecretSet,
+    ) -> Result<()> {
         let stage = self.own_stage();
         for store in payload.stores() {
             let name = data::name_in(site, store, &stage);
@@ -118,44 +164,96 @@ impl AzureBackend {
             if name != store_name(store, &stage) {
                 continue;
             }
-            let signature = if payload.identity == JobIdentity::None { self.signature(store, secrets)? } else { None };
-            if signature.is_none() && (site.store_names.contains(&name) || self.memory().registered.contains(&name)) {
+            let signature = if payload.identity == JobIdentity::None {
+                self.signature(store, secrets)?
+            } else {
+                None
+            };
+            if signature.is_none()
+                && (site.store_names.contains(&name) || self.memory().registered.contains(&name))
+            {
                 continue;
             }
             // The same credential gives the same rights: what was put today stays.
-            let marked = signature.as_ref().map(|_| format!("{name} {}", credential_mark(store, secrets)));
-            if marked.as_ref().is_some_and(|marked| self.memory().signed.get(marked).is_some_and(|put| put.elapsed() < SIGNED)) {
+            let marked = signature
+                .as_ref()
+                .map(|_| format!("{name} {}", credential_mark(store, secrets)));
+            if marked.as_ref().is_some_and(|marked| {
+                self.memory()
+                    .signed
+                    .get(marked)
+                    .is_some_and(|put| put.elapsed() < SIGNED)
+            }) {
                 continue;
             }
-            let at = url(self.cloud(), &format!("{}/datastores/{name}?skipValidation=true", site.scope.id()));
-            good(&format!("datastore `{}`", store.name), &self.cloud.call(&Call::put(at, document(store, &site.store, signature.as_ref())))?)?;
+            let at = url(
+                self.cloud(),
+                &format!("{}/datastores/{name}?skipValidation=true", site.scope.id()),
+            );
+            good(
+                &format!("datastore `{}`", store.name),
+                &self.cloud.call(&Call::put(
+                    at,
+                    document(store, &site.store, signature.as_ref()),
+                ))?,
+            )?;
             self.memory().registered.insert(name);
-            self.memory().signed.extend(marked.map(|marked| (marked, Instant::now())));
+            self.memory()
+                .signed
+                .extend(marked.map(|marked| (marked, Instant::now())));
         }
         Ok(())
     }
 
     fn signature(&self, store: &NamedStore, secrets: &SecretSet) -> Result<Option<Secret>> {
-        let Some(Credential::Map(map)) = &store.datastore.credential else { return Ok(None) };
-        let value = |key: &str| map.get(key).and_then(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
+        let Some(Credential::Map(map)) = &store.datastore.credential else {
+            return Ok(None);
+        };
+        let value = |key: &str| {
+            map.get(key)
+                .and_then(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")))
+        };
         if let Some(sas) = value("sas") {
             return self.cloud.plain_sas(sas).map(Some);
         }
-        let Some(key) = value("account_key") else { return Ok(None) };
+        let Some(key) = value("account_key") else {
+            return Ok(None);
+        };
         let (account, container) = data::place(store);
-        self.cloud.container_sas(account, container, key, SIGNATURE_DAYS).map(Some)
+        self.cloud
+            .container_sas(account, container, key, SIGNATURE_DAYS)
+            .map(Some)
     }
 
     /// Whether its name is in conflict for a short time only.
     fn is_young(&self, run: &towline_core::RunId) -> bool {
-        self.memory().conflicts.entry(run.clone()).or_insert_with(Instant::now).elapsed() < CONFLICT
+        self.memory()
+            .conflicts
+            .entry(run.clone())
+            .or_insert_with(Instant::now)
+            .elapsed()
+            < CONFLICT
     }
 
-    /// Each job under its run's id. One that is there already has what cannot be changed, and is ours.
-    fn put_jobs(&self, plan: &Plan, payload: &Payload<'_>, site: &AzureSite) -> Result<Vec<String>> {
-        let token = matches!(payload.identity, JobIdentity::User).then(|| self.cloud.token(Audience::Workspace)).transpose()?;
+    /// Each job under its run's id. One that is there already has what cannot be changed, and is
+    /// ours.
+    fn put_jobs(
+        &self,
+        plan: &Plan,
+        payload: &Payload<'_>,
+        site: &AzureSite,
+    ) -> Result<Vec<String>> {
+        let token = matches!(payload.identity, JobIdentity::User)
+            .then(|| self.cloud.token(Audience::Workspace))
+            .transpose()?;
         let call = |run: &PlannedRun| {
-            let call = Call::put(url(self.cloud(), &format!("{}/jobs/{}", site.scope.id(), run.id)), payload.body(run));
+            let call = Call::put(
+                url(
+                    self.cloud(),
+                    &format!("{}/jobs/{}", site.scope.id(), run.id),
+                ),
+                payload.body(run),
+            );
             match &token {
                 Some(token) => call.header("x-azureml-token", token.clone()),
                 None => call,
@@ -180,7 +278,8 @@ impl AzureBackend {
         }
         match failure {
             None => Ok(natives),
-            // Of a sweep all runs are there or none: those that were taken, now or by an earlier try, are ended.
+            // Of a sweep all runs are there or none: those that were taken, now or by an earlier
+            // try, are ended.
             Some(error) if plan.runs.len() > 1 => self.withdraw(plan, site).and(Err(error)),
             Some(error) => Err(error),
         }
@@ -191,20 +290,42 @@ impl AzureBackend {
         for runs in plan.runs.chunks(BATCH) {
             let place = |run: &PlannedRun| format!("{}/jobs/{}", site.scope.id(), run.id);
             let look = |run: &PlannedRun| Call::get(url(self.cloud(), &place(run)));
-            let cancel = |run: &&PlannedRun| Call::post(url(self.cloud(), &format!("{}/cancel", place(run))), serde_json::Value::Null).repeatable();
+            let cancel = |run: &&PlannedRun| {
+                Call::post(
+                    url(self.cloud(), &format!("{}/cancel", place(run))),
+                    serde_json::Value::Null,
+                )
+                .repeatable()
+            };
             let mut there = Vec::new();
-            for (run, reply) in runs.iter().zip(self.cloud.call_all(&runs.iter().map(look).collect::<Vec<_>>())) {
+            for (run, reply) in runs.iter().zip(
+                self.cloud
+                    .call_all(&runs.iter().map(look).collect::<Vec<_>>()),
+            ) {
                 let reply = reply?;
                 match reply.status {
                     404 => {}
                     _ if reply.is_good() => there.push(run),
-                    _ => return Err(refusal("a job of a sweep that is refused may be there", &reply).as_unknown()),
+                    _ => {
+                        return Err(refusal(
+                            "a job of a sweep that is refused may be there",
+                            &reply,
+                        )
+                        .as_unknown());
+                    }
                 }
             }
-            for reply in self.cloud.call_all(&there.iter().map(cancel).collect::<Vec<_>>()) {
+            for reply in self
+                .cloud
+                .call_all(&there.iter().map(cancel).collect::<Vec<_>>())
+            {
                 let reply = reply?;
                 if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
-                    return Err(refusal("a job of a sweep that is refused cannot be ended yet", &reply).as_unknown());
+                    return Err(refusal(
+                        "a job of a sweep that is refused cannot be ended yet",
+                        &reply,
+                    )
+                    .as_unknown());
                 }
             }
         }
@@ -215,7 +336,10 @@ impl AzureBackend {
         if reply.is_good() {
             return Ok(());
         }
-        let refused = refusal(&format!("workspace `{}` refuses the job", self.config.workspace), reply);
+        let refused = refusal(
+            &format!("workspace `{}` refuses the job", self.config.workspace),
+            reply,
+        );
         // The same document was refused each time, or an earlier one may have been taken.
         let sent_before = reply.tries > 1 && reply.status != 400;
         // A name that is taken: by an earlier try of ours, whose answer was lost.
@@ -225,10 +349,16 @@ impl AzureBackend {
                 Err(_) if sent_before => return Err(refused.as_unknown()),
                 Err(error) => return Err(error),
                 Ok(Some(job)) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
-                // What was put may not be shown yet. A conflict says that something is there, or was in the way.
-                Ok(None) if !matches!(reply.status, 400 | 409 | 412) && self.is_young(&run.id) => return Err(refused.as_unknown()),
+                // What was put may not be shown yet. A conflict says that something is there, or
+                // was in the way.
+                Ok(None) if !matches!(reply.status, 400 | 409 | 412) && self.is_young(&run.id) => {
+                    return Err(refused.as_unknown());
+                }
                 Ok(None) if reply.status != 400 && self.is_young(&run.id) => {
-                    return Err(Error::unreachable(format!("workspace `{}` has a conflict and shows no job {} yet", self.config.workspace, run.id)));
+                    return Err(Error::unreachable(format!(
+                        "workspace `{}` has a conflict and shows no job {} yet",
+                        self.config.workspace, run.id
+                    )));
                 }
                 Ok(_) => {}
             }
@@ -239,8 +369,12 @@ impl AzureBackend {
 
 /// Tells one credential from another, and nothing else of it.
 fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
-    let Some(Credential::Map(map)) = &store.datastore.credential else { return String::new() };
-    let values = map.values().filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
+    let Some(Credential::Map(map)) = &store.datastore.credential else {
+        return String::new();
+    };
+    let values = map
+        .values()
+        .filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
     let all: Vec<&str> = values.map(Secret::expose).collect();
     format!("{:016x}", image::hash(&all.join("\n")))
 }
@@ -249,5 +383,7 @@ fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
 fn random_word() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Ok(bytes
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }

@@ -19,21 +19,43 @@ use towline_wire::crew::{CrewOrder, SecretPlace, keys};
 use towline_wire::site::FarRun;
 
 impl AzureBackend {
-    /// Into the workspace's vault, under names of this submission. They stay until nothing of it will run.
-    pub(super) fn keep_secrets(&self, plan: &Plan, payload: &Payload<'_>, site: &AzureSite, secrets: &SecretSet) -> Result<Option<SecretPlace>> {
+    /// Into the workspace's vault, under names of this submission. They stay until nothing of it
+    /// will run.
+    pub(super) fn keep_secrets(
+        &self,
+        plan: &Plan,
+        payload: &Payload<'_>,
+        site: &AzureSite,
+        secrets: &SecretSet,
+    ) -> Result<Option<SecretPlace>> {
         let carried = |name: &str| match name.strip_prefix(STORE_SECRET) {
             // Of stores that the service mounts, nothing goes to the node.
             Some(reference) => has_reference(plan, reference),
             None => true,
         };
-        let wanted: Vec<(&String, &Secret)> = secrets.0.iter().filter(|(name, _)| carried(name)).collect();
+        let wanted: Vec<(&String, &Secret)> =
+            secrets.0.iter().filter(|(name, _)| carried(name)).collect();
         if wanted.is_empty() {
             return Ok(None);
         }
-        let names = wanted.iter().map(|(name, _)| ((*name).clone(), format!("tow-{}-{:08x}", plan.id, image::hash(name) >> 32))).collect();
-        let place = SecretPlace { vault: self.vault(site)?, names, client_id: payload.identity.client_id() };
+        let names = wanted
+            .iter()
+            .map(|(name, _)| {
+                (
+                    (*name).clone(),
+                    format!("tow-{}-{:08x}", plan.id, image::hash(name) >> 32),
+                )
+            })
+            .collect();
+        let place = SecretPlace {
+            vault: self.vault(site)?,
+            names,
+            client_id: payload.identity.client_id(),
+        };
         self.memory().kept.insert(plan.id.clone(), place.clone());
-        wanted.into_iter().try_for_each(|(name, value)| self.keep_one(plan, &place, name, value))?;
+        wanted
+            .into_iter()
+            .try_for_each(|(name, value)| self.keep_one(plan, &place, name, value))?;
         Ok(Some(place))
     }
 
@@ -44,7 +66,9 @@ impl AzureBackend {
             Some(place) => Some(place),
             // Another process may have kept them; whoever has none of them brought no order.
             None if plan.resolved.secrets.is_empty() => None,
-            None => self.with_stage(|stage| stage.json::<CrewOrder>(&self.staged(&keys::order(&plan.id))))?.and_then(|order| order.secrets),
+            None => self
+                .with_stage(|stage| stage.json::<CrewOrder>(&self.staged(&keys::order(&plan.id))))?
+                .and_then(|order| order.secrets),
         };
         if let Some(place) = place {
             self.drop_secrets(&place)?;
@@ -55,8 +79,22 @@ impl AzureBackend {
 
     fn keep_one(&self, plan: &Plan, place: &SecretPlace, name: &str, value: &Secret) -> Result<()> {
         let body = serde_json::json!({"value": value.expose(), "tags": {"tow": plan.id}, "contentType": "a secret of a run of tow"});
-        let call = Call::put(format!("{}/secrets/{}?api-version=7.4", place.vault, place.names[name]), body).audience(Audience::Vault);
-        good(&format!("the workspace's Key Vault (`{}`)", name.trim_start_matches(STORE_SECRET)), &self.cloud.call(&call)?).map(drop)
+        let call = Call::put(
+            format!(
+                "{}/secrets/{}?api-version=7.4",
+                place.vault, place.names[name]
+            ),
+            body,
+        )
+        .audience(Audience::Vault);
+        good(
+            &format!(
+                "the workspace's Key Vault (`{}`)",
+                name.trim_start_matches(STORE_SECRET)
+            ),
+            &self.cloud.call(&call)?,
+        )
+        .map(drop)
     }
 
     /// Where the workspace's vault answers.
@@ -64,9 +102,23 @@ impl AzureBackend {
         if let Some(known) = self.memory().vault.clone() {
             return Ok(known);
         }
-        let id = site.vault.as_deref().ok_or_else(|| Error::refused(format!("workspace `{}` has no Key Vault", site.scope.workspace)))?;
-        let answer = good("the workspace's Key Vault", &self.cloud.call(&Call::get(super::client::versioned(self.cloud(), id, "2023-07-01")))?)?;
-        let vault = answer["properties"]["vaultUri"].as_str().ok_or_else(|| Error::unreachable("the workspace's Key Vault does not say where it is"))?;
+        let id = site.vault.as_deref().ok_or_else(|| {
+            Error::refused(format!(
+                "workspace `{}` has no Key Vault",
+                site.scope.workspace
+            ))
+        })?;
+        let answer = good(
+            "the workspace's Key Vault",
+            &self.cloud.call(&Call::get(super::client::versioned(
+                self.cloud(),
+                id,
+                "2023-07-01",
+            )))?,
+        )?;
+        let vault = answer["properties"]["vaultUri"].as_str().ok_or_else(|| {
+            Error::unreachable("the workspace's Key Vault does not say where it is")
+        })?;
         let vault = vault.trim_end_matches('/').to_owned();
         self.memory().vault = Some(vault.clone());
         Ok(vault)
@@ -74,25 +126,44 @@ impl AzureBackend {
 
     /// Out of the vault. What may pass is an error; whoever may not delete there leaves them.
     pub(super) fn drop_secrets(&self, place: &SecretPlace) -> Result<()> {
-        let gone = |name: &String| Call::delete(format!("{}/secrets/{name}?api-version=7.4", place.vault)).audience(Audience::Vault);
-        for reply in self.cloud.call_all(&place.names.values().map(gone).collect::<Vec<_>>()) {
+        let gone = |name: &String| {
+            Call::delete(format!("{}/secrets/{name}?api-version=7.4", place.vault))
+                .audience(Audience::Vault)
+        };
+        for reply in self
+            .cloud
+            .call_all(&place.names.values().map(gone).collect::<Vec<_>>())
+        {
             let reply = reply?;
             if matches!(reply.status, 408 | 429 | 500..=599) {
-                return Err(refusal("the secrets of a run that is over are still in the workspace's Key Vault", &reply));
+                return Err(refusal(
+                    "the secrets of a run that is over are still in the workspace's Key Vault",
+                    &reply,
+                ));
             }
         }
         Ok(())
     }
 
-    /// Secrets of submissions that are over go from the vault. Submissions whose secrets could not be cleared, and why.
+    /// Secrets of submissions that are over go from the vault. Submissions whose secrets could not
+    /// be cleared, and why.
     pub(super) fn clear_secrets(&self, runs: &[FarRun]) -> Vec<(RunId, Error)> {
         let over: Vec<FarRun> = {
             let memory = self.memory();
-            runs.iter().filter(|far| memory.finals.contains_key(&far.run) && !memory.cleared.contains(&far.submission)).cloned().collect()
+            runs.iter()
+                .filter(|far| {
+                    memory.finals.contains_key(&far.run)
+                        && !memory.cleared.contains(&far.submission)
+                })
+                .cloned()
+                .collect()
         };
         let mut failed: Vec<(RunId, Error)> = Vec::new();
         for far in over {
-            let is_known = failed.iter().any(|(submission, _)| *submission == far.submission) || self.memory().cleared.contains(&far.submission);
+            let is_known = failed
+                .iter()
+                .any(|(submission, _)| *submission == far.submission)
+                || self.memory().cleared.contains(&far.submission);
             if is_known {
                 continue;
             }
@@ -111,9 +182,15 @@ impl AzureBackend {
         if self.own_grounds(far)?.is_none() {
             return Ok(true);
         }
-        let Some(order) = self.order(far)? else { return Ok(false) };
-        let Some(place) = order.secrets else { return Ok(true) };
-        let is_open = |run: &RunId| runs.iter().any(|far| far.run == *run) && !self.memory().finals.contains_key(run);
+        let Some(order) = self.order(far)? else {
+            return Ok(false);
+        };
+        let Some(place) = order.secrets else {
+            return Ok(true);
+        };
+        let is_open = |run: &RunId| {
+            runs.iter().any(|far| far.run == *run) && !self.memory().finals.contains_key(run)
+        };
         let ids: Vec<&RunId> = order.plan.runs.iter().map(|run| &run.id).collect();
         if ids.iter().any(|run| is_open(run)) || self.any_runs(&ids)? {
             return Ok(false);
@@ -121,10 +198,15 @@ impl AzureBackend {
         self.drop_secrets(&place).map(|()| true)
     }
 
-    /// Whether one of these may still run; the service is asked for those that were not seen to end.
+    /// Whether one of these may still run; the service is asked for those that were not seen to
+    /// end.
     fn any_runs(&self, runs: &[&RunId]) -> Result<bool> {
         for run in runs {
-            if !self.memory().finals.contains_key(*run) && self.job(&FarRun::of(run))?.is_some_and(|job| !job.state.is_final()) {
+            if !self.memory().finals.contains_key(*run)
+                && self
+                    .job(&FarRun::of(run))?
+                    .is_some_and(|job| !job.state.is_final())
+            {
                 return Ok(true);
             }
         }
@@ -136,10 +218,22 @@ impl AzureBackend {
         if let Some(known) = self.memory().remains.get(&far.submission) {
             return Ok(*known);
         }
-        let Some(order) = self.order(far)? else { return Ok(Remains::default()) };
-        let uploads = order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Write && data::is_native(&io.store));
-        let remains = Remains { uploads, secrets: order.secrets.is_some() && self.own_grounds(far)?.is_some() };
-        self.memory().remains.insert(far.submission.clone(), remains);
+        let Some(order) = self.order(far)? else {
+            return Ok(Remains::default());
+        };
+        let uploads = order
+            .plan
+            .resolved
+            .io
+            .iter()
+            .any(|io| io.mode == IoMode::Write && data::is_native(&io.store));
+        let remains = Remains {
+            uploads,
+            secrets: order.secrets.is_some() && self.own_grounds(far)?.is_some(),
+        };
+        self.memory()
+            .remains
+            .insert(far.submission.clone(), remains);
         Ok(remains)
     }
 }
@@ -147,9 +241,15 @@ impl AzureBackend {
 /// Whether a credential of a store that our own program carries refers to it.
 fn has_reference(plan: &Plan, reference: &str) -> bool {
     let resolved = &plan.resolved;
-    let stores = resolved.io.iter().map(|io| &io.store).chain(resolved.copy.iter().map(|copy| &copy.store));
-    stores.filter(|store| !data::is_native(store)).any(|store| match &store.datastore.credential {
-        Some(Credential::Map(map)) => map.values().any(|value| value == reference),
-        _ => false,
-    })
+    let stores = resolved
+        .io
+        .iter()
+        .map(|io| &io.store)
+        .chain(resolved.copy.iter().map(|copy| &copy.store));
+    stores
+        .filter(|store| !data::is_native(store))
+        .any(|store| match &store.datastore.credential {
+            Some(Credential::Map(map)) => map.values().any(|value| value == reference),
+            _ => false,
+        })
 }

@@ -17,7 +17,8 @@ pub(super) struct NativeWords {
     pub bag: Map<String, Value>,
 }
 
-/// Names of Singularity's bag, as the service spells them, and the spelling of ours that is easier to type.
+/// Names of Singularity's bag, as the service spells them, and the spelling of ours that is easier
+/// to type.
 const SINGULARITY: [(&str, &str); 9] = [
     ("priority", "priority"),
     ("enable_azml_int", "enableAzmlInt"),
@@ -52,14 +53,17 @@ pub(super) fn read(native: &[String], flavour: Flavour) -> Result<NativeWords> {
     let mut words = NativeWords::default();
     for word in native {
         let (key, text) = word.split_once('=').ok_or_else(|| {
-            Error::config(format!("`resources.native`: `{word}` is not KEY=VALUE")).hint("for example shm_size=64g, priority=High, image_version=NAME")
+            Error::config(format!("`resources.native`: `{word}` is not KEY=VALUE"))
+                .hint("for example shm_size=64g, priority=High, image_version=NAME")
         })?;
         match key {
             "shm_size" => words.shm_size = Some(shm(text)?),
             "docker_args" => words.docker_args = Some(text.to_owned()),
             "ssh_public_key" => words.ssh_public_key = Some(text.to_owned()),
             "interactive" => words.interactive = Some(truth(key, text)?),
-            "image_version" if flavour == Flavour::Singularity => words.image_version = Some(text.to_owned()),
+            "image_version" if flavour == Flavour::Singularity => {
+                words.image_version = Some(text.to_owned())
+            }
             _ => into_bag(&mut words.bag, key, text, flavour)?,
         }
     }
@@ -68,15 +72,24 @@ pub(super) fn read(native: &[String], flavour: Flavour) -> Result<NativeWords> {
 
 /// `64g`; a bare number would be bytes.
 fn shm(text: &str) -> Result<String> {
-    let digits = text.strip_suffix(['b', 'B', 'k', 'K', 'm', 'M', 'g', 'G']).unwrap_or_default();
+    let digits = text
+        .strip_suffix(['b', 'B', 'k', 'K', 'm', 'M', 'g', 'G'])
+        .unwrap_or_default();
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(text.to_owned());
     }
-    Err(Error::config(format!("`resources.native`: `shm_size={text}` is not a size")).hint("write a number with b, k, m or g: shm_size=64g"))
+    Err(Error::config(format!(
+        "`resources.native`: `shm_size={text}` is not a size"
+    ))
+    .hint("write a number with b, k, m or g: shm_size=64g"))
 }
 
 fn truth(key: &str, text: &str) -> Result<bool> {
-    text.parse().map_err(|_| Error::config(format!("`resources.native`: `{key}={text}` is neither true nor false")))
+    text.parse().map_err(|_| {
+        Error::config(format!(
+            "`resources.native`: `{key}={text}` is neither true nor false"
+        ))
+    })
 }
 
 /// A number, a truth, a list or an object where it reads as one; else the text.
@@ -88,12 +101,17 @@ fn into_bag(bag: &mut Map<String, Value>, key: &str, text: &str, flavour: Flavou
     match flavour {
         Flavour::Singularity => {
             // The bag is open: a key that we do not know goes as it is.
-            let name = SINGULARITY.iter().find(|(ours, theirs)| *ours == key || theirs.eq_ignore_ascii_case(key)).map_or(key, |(_, theirs)| theirs);
+            let name = SINGULARITY
+                .iter()
+                .find(|(ours, theirs)| *ours == key || theirs.eq_ignore_ascii_case(key))
+                .map_or(key, |(_, theirs)| theirs);
             bag.insert(name.to_owned(), value(text));
             Ok(())
         }
         Flavour::Itp => {
-            let Some((_, part)) = ITP.iter().find(|(name, _)| *name == key) else { return Err(unknown(key, ITP.map(|(name, _)| name).into())) };
+            let Some((_, part)) = ITP.iter().find(|(name, _)| *name == key) else {
+                return Err(unknown(key, ITP.map(|(name, _)| name).into()));
+            };
             let part = bag.entry(*part).or_insert_with(|| json!({}));
             part[key] = value(text);
             Ok(())
@@ -104,7 +122,8 @@ fn into_bag(bag: &mut Map<String, Value>, key: &str, text: &str, flavour: Flavou
 
 fn unknown(key: &str, own: Vec<&'static str>) -> Error {
     let known: Vec<&str> = COMMON.into_iter().chain(own).collect();
-    let hint = suggest::did_you_mean(key, known.iter().copied()).unwrap_or_else(|| format!("known here: {}", known.join(", ")));
+    let hint = suggest::did_you_mean(key, known.iter().copied())
+        .unwrap_or_else(|| format!("known here: {}", known.join(", ")));
     Error::config(format!("`resources.native` has an unknown key `{key}`")).hint(hint)
 }
 
@@ -114,16 +133,44 @@ mod tests {
 
     #[test]
     fn words_go_where_the_flavour_wants_them() {
-        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let list = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
         let words = read(
-            &list(&["priority=High", "shm_size=64g", "scale_policy={\"minInstanceTypeCount\": 2}", "image_version=acpt", "other=1"]),
+            &list(&[
+                "priority=High",
+                "shm_size=64g",
+                "scale_policy={\"minInstanceTypeCount\": 2}",
+                "image_version=acpt",
+                "other=1",
+            ]),
             Flavour::Singularity,
         )
         .expect("known");
-        assert_eq!((words.shm_size.as_deref(), words.image_version.as_deref()), (Some("64g"), Some("acpt")));
-        assert_eq!(Value::Object(words.bag), json!({"priority": "High", "scalePolicy": {"minInstanceTypeCount": 2}, "other": 1}));
-        let words = read(&list(&["job_priority=150", "max_retry_count=2", "is_preemptible=true"]), Flavour::Itp).expect("known");
-        assert_eq!(Value::Object(words.bag), json!({"priority_configuration": {"job_priority": 150, "is_preemptible": true}, "retry": {"max_retry_count": 2}}));
+        assert_eq!(
+            (words.shm_size.as_deref(), words.image_version.as_deref()),
+            (Some("64g"), Some("acpt"))
+        );
+        assert_eq!(
+            Value::Object(words.bag),
+            json!({"priority": "High", "scalePolicy": {"minInstanceTypeCount": 2}, "other": 1})
+        );
+        let words = read(
+            &list(&[
+                "job_priority=150",
+                "max_retry_count=2",
+                "is_preemptible=true",
+            ]),
+            Flavour::Itp,
+        )
+        .expect("known");
+        assert_eq!(
+            Value::Object(words.bag),
+            json!({"priority_configuration": {"job_priority": 150, "is_preemptible": true}, "retry": {"max_retry_count": 2}})
+        );
     }
 
     #[test]

@@ -14,7 +14,12 @@ use towline_wire::site::RunReport;
 pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent, Option<Moment>)> {
     let mut events = Vec::new();
     if let Some(native) = &report.native {
-        events.push((RunEvent::Observed { native: Box::new(native.clone()) }, None));
+        events.push((
+            RunEvent::Observed {
+                native: Box::new(native.clone()),
+            },
+            None,
+        ));
     }
     let mut counted = 0;
     // Attempt 0 is the end of a run that no job carries any more: it comes after what was begun.
@@ -22,25 +27,46 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
     for of in begun.into_iter().chain(last) {
         let attempt = of.attempt;
         if let Some(claim) = &of.claim {
-            let intent = RunEvent::AttemptIntent { attempt, runner: format!("job {}", claim.by.job), gpus: Vec::new(), durable: false };
+            let intent = RunEvent::AttemptIntent {
+                attempt,
+                runner: format!("job {}", claim.by.job),
+                gpus: Vec::new(),
+                durable: false,
+            };
             events.push((intent, Some(claim.at)));
         }
         if let Some(started) = &of.started {
             events.push((RunEvent::AttemptStarted { attempt }, Some(started.at)));
         }
         if let Some(held) = of.held.as_ref().filter(|_| of.end.is_none()) {
-            events.push((RunEvent::AttemptHeld { attempt, until: held.until, ending: held.ending.clone() }, Some(held.at)));
+            events.push((
+                RunEvent::AttemptHeld {
+                    attempt,
+                    until: held.until,
+                    ending: held.ending.clone(),
+                },
+                Some(held.at),
+            ));
         }
         let Some(end) = &of.end else { continue };
         counted += 1;
         let ending = end.ending.clone();
         let event = match after(policy, &ending, counted, report.cancelled) {
-            Next::Requeue { counted: is_counted } if attempt > 0 => {
+            Next::Requeue {
+                counted: is_counted,
+            } if attempt > 0 => {
                 counted -= u32::from(!is_counted);
-                RunEvent::AttemptEnded { attempt, ending, counted: is_counted }
+                RunEvent::AttemptEnded {
+                    attempt,
+                    ending,
+                    counted: is_counted,
+                }
             }
             // Whoever asked for the end gets it, even if a preemption was quicker.
-            _ if report.cancelled && ending.cause == Some(Cause::Preempted) => RunEvent::Ended { attempt, ending: cancelled() },
+            _ if report.cancelled && ending.cause == Some(Cause::Preempted) => RunEvent::Ended {
+                attempt,
+                ending: cancelled(),
+            },
             _ => RunEvent::Ended { attempt, ending },
         };
         events.push((event, Some(end.at)));
@@ -49,9 +75,20 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
         events.push((RunEvent::NeverHeard, None));
     }
     let last_ended = report.attempts.last().is_some_and(|of| of.end.is_some());
-    if report.cancelled && last_ended && !events.iter().any(|(event, _)| matches!(event, RunEvent::Ended { .. })) {
+    if report.cancelled
+        && last_ended
+        && !events
+            .iter()
+            .any(|(event, _)| matches!(event, RunEvent::Ended { .. }))
+    {
         let attempt = report.attempts.last().map_or(0, |of| of.attempt);
-        events.push((RunEvent::Ended { attempt, ending: cancelled() }, None));
+        events.push((
+            RunEvent::Ended {
+                attempt,
+                ending: cancelled(),
+            },
+            None,
+        ));
     }
     events
 }
@@ -61,12 +98,21 @@ pub(crate) fn observation(report: &RunReport) -> Observation {
     if report.is_unknown {
         return Observation::Gone;
     }
-    let mut state = RunState { phase: Phase::Queued, ..RunState::default() };
+    let mut state = RunState {
+        phase: Phase::Queued,
+        ..RunState::default()
+    };
     for (event, _) in events(report, None) {
         if let Ok(Step::Changed(next)) = reduce(&state, &event) {
             state = next;
         }
     }
-    let native = report.native.as_ref().map_or_else(String::new, |native| native.word.clone());
-    Observation::Known { state: Box::new(state), native }
+    let native = report
+        .native
+        .as_ref()
+        .map_or_else(String::new, |native| native.word.clone());
+    Observation::Known {
+        state: Box::new(state),
+        native,
+    }
 }

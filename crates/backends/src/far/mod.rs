@@ -1,5 +1,5 @@
-//! What the daemon and the verbs ask of a cluster that is not this machine, whatever its kind. Calls
-//! block; whoever must not wait calls from a thread of their own. All may be repeated.
+//! What the daemon and the verbs ask of a cluster that is not this machine, whatever its kind.
+//! Calls block; whoever must not wait calls from a thread of their own. All may be repeated.
 
 pub mod events;
 pub(crate) mod seam;
@@ -14,12 +14,14 @@ use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observe
 /// The content of one blob of a snapshot, when it is its turn.
 pub type BlobBytes<'a> = dyn Iterator<Item = Result<(String, Vec<u8>)>> + 'a;
 
-/// An error of kind `Unreachable` means that nothing is known of what was asked: it may have been done.
+/// An error of kind `Unreachable` means that nothing is known of what was asked: it may have been
+/// done.
 pub trait FarCluster: Backend + std::fmt::Debug {
     /// Makes sure that it can be reached, signing in where that is needed; with `may_ask` the user
     /// may be asked on the terminal.
     fn connect(&self, may_ask: bool) -> Result<()>;
-    /// What keeps it from answering a question that is being asked again and again just now. Told to any thread, while another waits.
+    /// What keeps it from answering a question that is being asked again and again just now. Told
+    /// to any thread, while another waits.
     fn trouble(&self) -> Option<Error> {
         None
     }
@@ -37,7 +39,8 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>>;
     /// With `ask`, the scheduler is asked too; else only what is quick to know.
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
-    /// Those that the cluster will not end, and why. Of an error nothing is known: they may be ending.
+    /// Those that the cluster will not end, and why. Of an error nothing is known: they may be
+    /// ending.
     fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>>;
     /// How long something that was taken may not be seen yet.
     fn unseen(&self) -> Duration {
@@ -59,7 +62,14 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     /// Every log of a run, with its length.
     fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>>;
     /// Bytes of a log, and the length of the whole where it is known.
-    fn log_bytes(&self, run: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)>;
+    fn log_bytes(
+        &self,
+        run: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)>;
     /// What lies at a path of a run's folder.
     fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>>;
     /// Bytes of a file of a run's folder.
@@ -72,6 +82,7 @@ pub trait FarCluster: Backend + std::fmt::Debug {
 
     /// What the cluster itself knows, whoever submitted it from wherever.
     fn known_jobs(&self) -> Result<Vec<KnownJob>>;
-    /// The plan of a submission, or of a job that another tool submitted, by the cluster's own name for it.
+    /// The plan of a submission, or of a job that another tool submitted, by the cluster's own name
+    /// for it.
     fn plan_of(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>>;
 }

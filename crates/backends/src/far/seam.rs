@@ -28,16 +28,31 @@ pub(crate) fn caps() -> Caps {
 }
 
 fn far(handle: &Handle) -> FarRun {
-    FarRun { native: Some(handle.native.clone()).filter(|native| !native.is_empty()), ..FarRun::of(&handle.run) }
+    FarRun {
+        native: Some(handle.native.clone()).filter(|native| !native.is_empty()),
+        ..FarRun::of(&handle.run)
+    }
 }
 
 fn all(handles: &[Handle]) -> Vec<FarRun> {
     handles.iter().map(far).collect()
 }
 
-pub(crate) fn submit(cluster: &dyn FarCluster, plan: &Plan, secrets: &SecretSet) -> Result<Vec<Handle>> {
+pub(crate) fn submit(
+    cluster: &dyn FarCluster,
+    plan: &Plan,
+    secrets: &SecretSet,
+) -> Result<Vec<Handle>> {
     let natives = cluster.submit_plan(plan, secrets)?;
-    Ok(plan.runs.iter().zip(natives).map(|(run, native)| Handle { run: run.id.clone(), native }).collect())
+    Ok(plan
+        .runs
+        .iter()
+        .zip(natives)
+        .map(|(run, native)| Handle {
+            run: run.id.clone(),
+            native,
+        })
+        .collect())
 }
 
 pub(crate) fn observe(cluster: &dyn FarCluster, handles: &[Handle]) -> Result<Vec<Observation>> {
@@ -48,9 +63,23 @@ pub(crate) fn observe(cluster: &dyn FarCluster, handles: &[Handle]) -> Result<Ve
     }
 }
 
-pub(crate) fn logs(cluster: &dyn FarCluster, handle: &Handle, from: &Cursor, most: usize) -> Result<LogChunk> {
-    let (bytes, length) = cluster.log_bytes(&far(handle), from.attempt, from.source, from.offset, most as u64)?;
-    Ok(LogChunk { bytes, truncated_to: length.filter(|length| *length < from.offset) })
+pub(crate) fn logs(
+    cluster: &dyn FarCluster,
+    handle: &Handle,
+    from: &Cursor,
+    most: usize,
+) -> Result<LogChunk> {
+    let (bytes, length) = cluster.log_bytes(
+        &far(handle),
+        from.attempt,
+        from.source,
+        from.offset,
+        most as u64,
+    )?;
+    Ok(LogChunk {
+        bytes,
+        truncated_to: length.filter(|length| *length < from.offset),
+    })
 }
 
 pub(crate) fn cancel(cluster: &dyn FarCluster, handles: &[Handle]) -> Result<()> {

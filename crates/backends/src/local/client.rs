@@ -1,5 +1,5 @@
-//! Talking to the daemon, and starting it when nobody is there. Nothing waits for it without a limit: it shows signs of life for
-//! as long as it is at work.
+//! Talking to the daemon, and starting it when nobody is there. Nothing waits for it without a
+//! limit: it shows signs of life for as long as it is at work.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -14,14 +14,27 @@ use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
 /// How long a daemon may take to be there.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A daemon at work shows a sign of life every second. One that shows none for so long is stopped, or hangs.
+/// A daemon at work shows a sign of life every second. One that shows none for so long is stopped,
+/// or hangs.
 const SILENCE: Duration = Duration::from_secs(15);
 /// A wait that is longer than this is told.
 const SOON: Duration = Duration::from_secs(2);
 /// How long a daemon may take to say where it stands when that is all that is asked.
 const STATUS: Duration = Duration::from_secs(5);
-/// What the daemon keeps of the environment it is started from, beside how the network is reached: never a secret of a job.
-const KEPT: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH"];
+/// What the daemon keeps of the environment it is started from, beside how the network is reached:
+/// never a secret of a job.
+const KEPT: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "TZ",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "LD_LIBRARY_PATH",
+];
 
 static TELL: OnceLock<fn(&str)> = OnceLock::new();
 
@@ -59,9 +72,16 @@ pub enum Heard {
 
 impl Conversation {
     fn open(state: &StateFolder, request: &Hello) -> io::Result<Self> {
-        let mut stream = towline_host::socket::connect_within(state.root(), DAEMON_SOCKET, SILENCE)?;
+        let mut stream =
+            towline_host::socket::connect_within(state.root(), DAEMON_SOCKET, SILENCE)?;
         frame::write(&mut stream, request)?;
-        Ok(Self { state: state.clone(), stream, buffer: FrameBuffer::default(), heard: Instant::now(), has_told: false })
+        Ok(Self {
+            state: state.clone(),
+            stream,
+            buffer: FrameBuffer::default(),
+            heard: Instant::now(),
+            has_told: false,
+        })
     }
 
     /// The next reply, waited for until then, or as long as the daemon shows signs of life.
@@ -74,8 +94,12 @@ impl Conversation {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(Heard::NotYet);
             }
-            let most = if self.has_told { SILENCE } else { SOON }.saturating_sub(self.heard.elapsed()).max(Duration::from_millis(1));
-            self.stream.set_read_timeout(Some(left.map_or(most, |left| left.min(most)))).map_err(unreadable)?;
+            let most = if self.has_told { SILENCE } else { SOON }
+                .saturating_sub(self.heard.elapsed())
+                .max(Duration::from_millis(1));
+            self.stream
+                .set_read_timeout(Some(left.map_or(most, |left| left.min(most))))
+                .map_err(unreadable)?;
             match self.fill() {
                 Ok(true) => self.check()?,
                 Ok(false) => return Ok(Heard::HungUp),
@@ -93,7 +117,10 @@ impl Conversation {
         }
         if silent >= SOON && !self.has_told {
             self.has_told = true;
-            tell(&format!("waiting for {}, which does not answer", daemon_of(&self.state)));
+            tell(&format!(
+                "waiting for {}, which does not answer",
+                daemon_of(&self.state)
+            ));
         }
         Ok(())
     }
@@ -117,7 +144,12 @@ impl Conversation {
                 self.buffer.push(&chunk[..count]);
                 Ok(true)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted || towline_host::socket::is_timeout(&error) => Ok(true),
+            Err(error)
+                if error.kind() == io::ErrorKind::Interrupted
+                    || towline_host::socket::is_timeout(&error) =>
+            {
+                Ok(true)
+            }
             Err(error) => Err(error),
         }
     }
@@ -137,18 +169,31 @@ fn daemon_of(state: &StateFolder) -> String {
 
 fn with_way_out(error: Error, state: &StateFolder) -> Error {
     error
-        .hint("`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` starts another")
+        .hint(
+            "`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` \
+            starts another",
+        )
         .hint(format!("its log is {}", state.daemon_log().display()))
 }
 
 fn is_silent(state: &StateFolder) -> Error {
-    let text = format!("{} has not answered for {} s: it is stopped, or hangs", daemon_of(state), SILENCE.as_secs());
+    let text = format!(
+        "{} has not answered for {} s: it is stopped, or hangs",
+        daemon_of(state),
+        SILENCE.as_secs()
+    );
     with_way_out(Error::unreachable(text), state)
 }
 
 /// There is one that has the lock, and nobody at its socket.
 fn takes_no_questions(state: &StateFolder) -> Error {
-    with_way_out(Error::unreachable(format!("{} is there and takes no questions", daemon_of(state))), state)
+    with_way_out(
+        Error::unreachable(format!(
+            "{} is there and takes no questions",
+            daemon_of(state)
+        )),
+        state,
+    )
 }
 
 /// Sends `request`, starting a daemon if there is none, and returns the first reply. Requests may
@@ -157,20 +202,30 @@ pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Co
     ask_until(state, make, None, &mut || {})
 }
 
-/// The same, given up at that moment: the time the user allowed is over. `meanwhile` is called now and then while the daemon is
-/// at work and has not answered.
-pub fn ask_until(state: &StateFolder, make: &dyn Fn() -> Request, until: Option<Instant>, meanwhile: &mut dyn FnMut()) -> Result<(Reply, Conversation)> {
+/// The same, given up at that moment: the time the user allowed is over. `meanwhile` is called now
+/// and then while the daemon is at work and has not answered.
+pub fn ask_until(
+    state: &StateFolder,
+    make: &dyn Fn() -> Request,
+    until: Option<Instant>,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<(Reply, Conversation)> {
     let begun = Instant::now();
     let mut has_told = false;
     loop {
         match ask_once(state, &Hello::new(make()), until, meanwhile)? {
-            Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, PATIENCE),
+            Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => {
+                wait_until_gone(state, PATIENCE)
+            }
             Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
             Some(answer) => return Ok(answer),
             // One is coming up or going away, or does neither.
             None if is_there(state)? => {
                 if begun.elapsed() > SOON && !std::mem::replace(&mut has_told, true) {
-                    tell(&format!("waiting for {}, which takes no questions", daemon_of(state)));
+                    tell(&format!(
+                        "waiting for {}, which takes no questions",
+                        daemon_of(state)
+                    ));
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -196,9 +251,16 @@ fn too_late() -> Error {
 }
 
 /// As [`ask`], but waits for the answer no longer than `limit`: it may depend on somebody far away.
-pub fn ask_within(state: &StateFolder, make: &dyn Fn() -> Request, limit: Duration) -> Result<Reply> {
+pub fn ask_within(
+    state: &StateFolder,
+    make: &dyn Fn() -> Request,
+    limit: Duration,
+) -> Result<Reply> {
     match ask_until(state, make, Some(Instant::now() + limit), &mut || {}) {
-        Err(error) if error.kind() == ErrorKind::Timeout => Err(Error::unreachable(format!("there was no answer within {} s", limit.as_secs()))),
+        Err(error) if error.kind() == ErrorKind::Timeout => Err(Error::unreachable(format!(
+            "there was no answer within {} s",
+            limit.as_secs()
+        ))),
         answer => answer.map(|(reply, _)| reply),
     }
 }
@@ -209,13 +271,19 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
     while is_there(state)? {
         match ask_once(state, &Hello::new(Request::Status), Some(until), &mut || {}) {
             Ok(Some((Reply::Status(status), _))) => return Ok(Some(status)),
-            Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => wait_until_gone(state, STATUS),
+            Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => {
+                wait_until_gone(state, STATUS)
+            }
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
             Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => return Err(takes_no_questions(state)),
             Err(error) if error.kind() == ErrorKind::Timeout => {
-                let text = format!("{} has not answered for {} s: it is stopped, or hangs", daemon_of(state), STATUS.as_secs());
+                let text = format!(
+                    "{} has not answered for {} s: it is stopped, or hangs",
+                    daemon_of(state),
+                    STATUS.as_secs()
+                );
                 return Err(with_way_out(Error::unreachable(text), state));
             }
             Err(error) => return Err(error),
@@ -227,7 +295,12 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
 /// Asks a daemon to leave. `true` once it has left.
 pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
     // Whatever it answers, and where it does not answer at all, its lock tells whether it has gone.
-    let asked = ask_once(state, &Hello::new(Request::Stop), Some(Instant::now() + STATUS), &mut || {});
+    let asked = ask_once(
+        state,
+        &Hello::new(Request::Stop),
+        Some(Instant::now() + STATUS),
+        &mut || {},
+    );
     let _ = asked.map(|answer| answer.map(|_| wait_until_gone(state, STATUS)));
     !is_there(state).unwrap_or(true)
 }
@@ -235,16 +308,25 @@ pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
 /// Whether a daemon is there, by its lock.
 pub fn is_there(state: &StateFolder) -> Result<bool> {
     let lock = state.daemon_lock();
-    towline_host::lock::is_held(&lock).map_err(|error| Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error))
+    towline_host::lock::is_held(&lock).map_err(|error| {
+        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+    })
 }
 
 /// One try; `None` when nobody is there, or it went away before it answered.
-fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>, meanwhile: &mut dyn FnMut()) -> Result<Option<(Reply, Conversation)>> {
+fn ask_once(
+    state: &StateFolder,
+    hello: &Hello,
+    until: Option<Instant>,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<Option<(Reply, Conversation)>> {
     let mut conversation = match Conversation::open(state, hello) {
         Ok(conversation) => conversation,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) if towline_host::socket::is_timeout(&error) => return Err(is_silent(state)),
-        Err(error) => return Err(Error::unreachable("the daemon cannot be asked").source_error(error)),
+        Err(error) => {
+            return Err(Error::unreachable("the daemon cannot be asked").source_error(error));
+        }
     };
     match &hello.request {
         Request::Submit(_) => towline_host::crash::pass("client.submit.sent"),
@@ -253,14 +335,21 @@ fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>, meanwhil
     }
     loop {
         let wake = Instant::now() + SOON;
-        let heard = conversation.hear(Some(until.map_or(wake, |until| until.min(wake)))).map_err(|error| match &hello.request {
-            Request::Submit(_) => error.hint("whether it took the submission is not known: look at `tow ps` before you submit again"),
-            _ => error,
-        });
+        let heard = conversation
+            .hear(Some(until.map_or(wake, |until| until.min(wake))))
+            .map_err(|error| match &hello.request {
+                Request::Submit(_) => error.hint(
+                    "whether it took the submission is not known: look at \
+                `tow ps` before you submit again",
+                ),
+                _ => error,
+            });
         match heard? {
             Heard::Reply(reply) => return Ok(Some((*reply, conversation))),
             Heard::HungUp => return Ok(None),
-            Heard::NotYet if until.is_some_and(|until| until <= Instant::now()) => return Err(too_late()),
+            Heard::NotYet if until.is_some_and(|until| until <= Instant::now()) => {
+                return Err(too_late());
+            }
             Heard::NotYet => meanwhile(),
         }
     }
@@ -268,7 +357,10 @@ fn ask_once(state: &StateFolder, hello: &Hello, until: Option<Instant>, meanwhil
 
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
-    matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof)
+    matches!(
+        error.kind(),
+        NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof
+    )
 }
 
 /// Starts a daemon for whoever comes next: one that does not come up at once is not waited for.
@@ -284,25 +376,42 @@ pub fn start(state: &StateFolder) -> Result<()> {
 fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
     let failed = |error| Error::unreachable("the daemon cannot be started").source_error(error);
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
-        Error::refused(format!("the state folder {} cannot be used", state.root().display()))
-            .source_error(error)
-            .hint("set XDG_STATE_HOME to a folder of yours")
+        Error::refused(format!(
+            "the state folder {} cannot be used",
+            state.root().display()
+        ))
+        .source_error(error)
+        .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let (mut ready, theirs) = io::pipe().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("tow").args(["daemon", "run", "--state"]).arg(state.root()).current_dir("/").env_clear();
+    command
+        .arg0("tow")
+        .args(["daemon", "run", "--state"])
+        .arg(state.root())
+        .current_dir("/")
+        .env_clear();
     for (name, value) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        // A proxy may have a password; what is in the environment of a process of ours nobody else reads.
-        let is_kept = KEPT.contains(&text.as_ref()) || towline_core::network::VARIABLES.contains(&text.as_ref());
-        if is_kept || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text)) {
+        // A proxy may have a password; what is in the environment of a process of ours nobody else
+        // reads.
+        let is_kept = KEPT.contains(&text.as_ref())
+            || towline_core::network::VARIABLES.contains(&text.as_ref());
+        if is_kept
+            || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text))
+        {
             command.env(&name, value);
         }
     }
-    let mut child = command.stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null()).spawn().map_err(failed)?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(theirs)
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
     drop(command);
-    // The daemon closes its end when it listens; one that lost the race leaves, which closes it too;
-    // one that cannot come up says why.
+    // The daemon closes its end when it listens; one that lost the race leaves, which closes it
+    // too; one that cannot come up says why.
     let words = read_until_end(&mut ready, limit).map_err(failed)?;
     let _ = child.try_wait();
     match serde_json::from_slice::<towline_wire::daemon::Refusal>(&words) {
@@ -318,9 +427,17 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
     loop {
         let left = if has_told { limit } else { SOON.min(limit) }.saturating_sub(begun.elapsed());
         let timeout = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
-        let mut ready = [rustix::event::PollFd::new(&*from, rustix::event::PollFlags::IN)];
+        let mut ready = [rustix::event::PollFd::new(
+            &*from,
+            rustix::event::PollFlags::IN,
+        )];
         match rustix::event::poll(&mut ready, Some(&timeout)) {
-            Ok(0) if begun.elapsed() >= limit => return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it has not come up in {} s", limit.as_secs()))),
+            Ok(0) if begun.elapsed() >= limit => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("it has not come up in {} s", limit.as_secs()),
+                ));
+            }
             Ok(0) => {
                 has_told = true;
                 tell("waiting for the daemon, which is coming up");
@@ -338,7 +455,9 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
 /// Waits until a daemon that is leaving has left. Its runs are not touched.
 fn wait_until_gone(state: &StateFolder, limit: Duration) {
     let begun = Instant::now();
-    while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) && begun.elapsed() < limit {
+    while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false)
+        && begun.elapsed() < limit
+    {
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -12,18 +12,29 @@ const BUSY_SHARE: u64 = 10;
 
 /// How many GPUs there seem to be, without starting a program.
 pub fn count_quickly() -> u32 {
-    let nvidia = entries("/proc/driver/nvidia/gpus").len().max(device_nodes());
+    let nvidia = entries("/proc/driver/nvidia/gpus")
+        .len()
+        .max(device_nodes());
     u32::try_from(nvidia.max(amd().len())).unwrap_or(0)
 }
 
 fn entries(folder: &str) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
     names.sort();
     names
 }
 
 fn device_nodes() -> usize {
-    entries("/dev").iter().filter_map(|name| name.strip_prefix("nvidia")).filter(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())).count()
+    entries("/dev")
+        .iter()
+        .filter_map(|name| name.strip_prefix("nvidia"))
+        .filter(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        .count()
 }
 
 /// All GPUs with who uses them. `ours` tells whether a process belongs to one of our runs.
@@ -40,17 +51,30 @@ pub fn detect(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
 }
 
 fn which(name: &str) -> Option<std::path::PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 fn query(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("nvidia-smi").args(arguments).arg("--format=csv,noheader,nounits").output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = Command::new("nvidia-smi")
+        .args(arguments)
+        .arg("--format=csv,noheader,nounits")
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn nvidia_smi(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
-    let Some(listing) = query(&["--query-gpu=index,uuid,name,memory.total,memory.used"]) else { return Vec::new() };
-    let users = query(&["--query-compute-apps=gpu_uuid,pid"]).map(|text| parse_users(&text)).unwrap_or_default();
+    let Some(listing) = query(&["--query-gpu=index,uuid,name,memory.total,memory.used"]) else {
+        return Vec::new();
+    };
+    let users = query(&["--query-compute-apps=gpu_uuid,pid"])
+        .map(|text| parse_users(&text))
+        .unwrap_or_default();
     parse_nvidia(&listing, &users, ours)
 }
 
@@ -67,12 +91,18 @@ fn parse_users(listing: &str) -> HashMap<String, Vec<i32>> {
     users
 }
 
-fn parse_nvidia(listing: &str, users: &HashMap<String, Vec<i32>>, ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
+fn parse_nvidia(
+    listing: &str,
+    users: &HashMap<String, Vec<i32>>,
+    ours: &dyn Fn(i32) -> bool,
+) -> Vec<GpuFacts> {
     listing
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-            let [index, uuid, name, total, used] = fields.as_slice() else { return None };
+            let [index, uuid, name, total, used] = fields.as_slice() else {
+                return None;
+            };
             let mebibytes = |text: &str| text.parse::<u64>().unwrap_or(0) << 20;
             let (memory, memory_used) = (mebibytes(total), mebibytes(used));
             let pids = users.get(*uuid).map(Vec::as_slice).unwrap_or_default();
@@ -90,12 +120,17 @@ fn parse_nvidia(listing: &str, users: &HashMap<String, Vec<i32>>, ours: &dyn Fn(
 }
 
 fn busy_with(pids: &[i32], memory: u64, used: u64, ours: &dyn Fn(i32) -> bool) -> Option<String> {
-    let foreign: Vec<String> = pids.iter().filter(|pid| !ours(**pid)).map(|pid| describe(*pid)).collect();
+    let foreign: Vec<String> = pids
+        .iter()
+        .filter(|pid| !ours(**pid))
+        .map(|pid| describe(*pid))
+        .collect();
     if !foreign.is_empty() {
         return Some(foreign.join(", "));
     }
     // In a container other people's processes are not listed, but their memory is.
-    (pids.is_empty() && memory > 0 && used > memory / BUSY_SHARE).then(|| format!("{} MiB in use", used >> 20))
+    (pids.is_empty() && memory > 0 && used > memory / BUSY_SHARE)
+        .then(|| format!("{} MiB in use", used >> 20))
 }
 
 fn describe(pid: i32) -> String {
@@ -112,25 +147,53 @@ fn nvidia_proc() -> Vec<GpuFacts> {
     (0..)
         .zip(entries(folder))
         .map(|(index, address)| {
-            let text = fs::read_to_string(Path::new(folder).join(address).join("information")).unwrap_or_default();
-            let model = text.lines().find_map(|line| line.strip_prefix("Model:")).unwrap_or("NVIDIA GPU").trim().to_owned();
-            GpuFacts { index, name: model, make: GpuMake::Nvidia, ..GpuFacts::default() }
+            let text = fs::read_to_string(Path::new(folder).join(address).join("information"))
+                .unwrap_or_default();
+            let model = text
+                .lines()
+                .find_map(|line| line.strip_prefix("Model:"))
+                .unwrap_or("NVIDIA GPU")
+                .trim()
+                .to_owned();
+            GpuFacts {
+                index,
+                name: model,
+                make: GpuMake::Nvidia,
+                ..GpuFacts::default()
+            }
         })
         .collect()
 }
 
 fn amd() -> Vec<GpuFacts> {
-    let cards = entries("/sys/class/drm").into_iter().filter(|name| name.starts_with("card") && !name.contains('-'));
-    let read = |card: &str, file: &str| fs::read_to_string(format!("/sys/class/drm/{card}/device/{file}")).map(|text| text.trim().to_owned());
-    let amd_cards = cards.filter(|card| read(card, "vendor").is_ok_and(|vendor| vendor == "0x1002") && read(card, "mem_info_vram_total").is_ok());
+    let cards = entries("/sys/class/drm")
+        .into_iter()
+        .filter(|name| name.starts_with("card") && !name.contains('-'));
+    let read = |card: &str, file: &str| {
+        fs::read_to_string(format!("/sys/class/drm/{card}/device/{file}"))
+            .map(|text| text.trim().to_owned())
+    };
+    let amd_cards = cards.filter(|card| {
+        read(card, "vendor").is_ok_and(|vendor| vendor == "0x1002")
+            && read(card, "mem_info_vram_total").is_ok()
+    });
     (0..)
         .zip(amd_cards.collect::<Vec<_>>())
         .map(|(index, card)| {
-            let number = |file: &str| read(&card, file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-            let (memory, memory_used) = (number("mem_info_vram_total"), number("mem_info_vram_used"));
+            let number = |file: &str| {
+                read(&card, file)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(0)
+            };
+            let (memory, memory_used) =
+                (number("mem_info_vram_total"), number("mem_info_vram_used"));
             GpuFacts {
                 index,
-                name: read(&card, "product_name").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "AMD GPU".into()),
+                name: read(&card, "product_name")
+                    .ok()
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or_else(|| "AMD GPU".into()),
                 make: GpuMake::Amd,
                 memory,
                 memory_used,
@@ -143,14 +206,22 @@ fn amd() -> Vec<GpuFacts> {
 
 /// GPUs that only the configuration knows of.
 pub fn declared(count: u32) -> Vec<GpuFacts> {
-    (0..count).map(|index| GpuFacts { index, name: "declared".into(), make: GpuMake::Declared, ..GpuFacts::default() }).collect()
+    (0..count)
+        .map(|index| GpuFacts {
+            index,
+            name: "declared".into(),
+            make: GpuMake::Declared,
+            ..GpuFacts::default()
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LISTING: &str = "0, GPU-aa, NVIDIA H200, 143771, 0\n1, GPU-bb, NVIDIA H200, 143771, 20000\n2, GPU-cc, NVIDIA H200, 143771, 900\nbroken line\n";
+    const LISTING: &str = "0, GPU-aa, NVIDIA H200, 143771, 0\n1, GPU-bb, NVIDIA H200, 143771, \
+        20000\n2, GPU-cc, NVIDIA H200, 143771, 900\nbroken line\n";
 
     #[test]
     fn gpus_that_others_keep_busy_are_known() {
@@ -159,7 +230,17 @@ mod tests {
         assert_eq!(gpus.len(), 3);
         assert_eq!(gpus[0].memory, 143_771 << 20);
         assert_eq!(gpus[0].busy_with, None, "our own process");
-        assert!(gpus[1].busy_with.as_deref().is_some_and(|text| text.contains("20000 MiB")));
-        assert!(gpus[2].busy_with.as_deref().is_some_and(|text| text.contains("22")));
+        assert!(
+            gpus[1]
+                .busy_with
+                .as_deref()
+                .is_some_and(|text| text.contains("20000 MiB"))
+        );
+        assert!(
+            gpus[2]
+                .busy_with
+                .as_deref()
+                .is_some_and(|text| text.contains("22"))
+        );
     }
 }

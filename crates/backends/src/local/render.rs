@@ -20,30 +20,49 @@ pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
         Some(_) => shape.total_cpus(),
         None => shape.total_cpus().min(machine_cpus.max(1)),
     };
-    Need { cpus, memory: shape.total_memory(), gpus: shape.total_gpus() }
+    Need {
+        cpus,
+        memory: shape.total_memory(),
+        gpus: shape.total_gpus(),
+    }
 }
 
 /// A request that can never fit is refused at once, with the reason.
 pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
     let refuse = |what: String, has: String| {
-        Err(Error::refused(format!("this machine can never start it: it asks for {what} and there are {has}"))
-            .hint("ask for less, or choose another cluster with `-c`"))
+        Err(Error::refused(format!(
+            "this machine can never start it: it asks for {what} and there are {has}"
+        ))
+        .hint("ask for less, or choose another cluster with `-c`"))
     };
     if need.gpus > 0 && machine.gpus == 0 {
-        return Err(Error::refused(format!("this machine can never start it: it asks for {} GPU{} and there are none", need.gpus, plural(need.gpus)))
-            .hint("leave out `-n` to run it without a GPU, or choose another cluster with `-c`")
-            .hint(
-                "where there are some that were not found, say how many: `TOW_CLUSTERS__LOCAL__GPUS=1`, or `clusters: {local: {gpus: 1}}` in the configuration",
-            ));
+        return Err(Error::refused(format!(
+            "this machine can never start it: it asks for {} GPU{} \
+            and there are none",
+            need.gpus,
+            plural(need.gpus)
+        ))
+        .hint("leave out `-n` to run it without a GPU, or choose another cluster with `-c`")
+        .hint(
+            "where there are some that were not found, say how many: \
+                    `TOW_CLUSTERS__LOCAL__GPUS=1`, or `clusters: {local: {gpus: 1}}` in the \
+                        configuration",
+        ));
     }
     if need.gpus > machine.gpus {
-        return refuse(format!("{} GPU{}", need.gpus, plural(need.gpus)), machine.gpus.to_string());
+        return refuse(
+            format!("{} GPU{}", need.gpus, plural(need.gpus)),
+            machine.gpus.to_string(),
+        );
     }
     if need.cpus > machine.cpus {
         return refuse(format!("{} CPUs", need.cpus), machine.cpus.to_string());
     }
     if need.memory > machine.memory {
-        return refuse(format!("{} of memory", Memory(need.memory)), Memory(machine.memory).to_string());
+        return refuse(
+            format!("{} of memory", Memory(need.memory)),
+            Memory(machine.memory).to_string(),
+        );
     }
     Ok(())
 }
@@ -66,6 +85,10 @@ pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
     let machine = machine(facts);
     let need = need(&resolved.shape, machine.cpus);
     check_fits(&need, &machine)?;
-    let text = plan::describe(resolved, &plan::takes(need.cpus, need.gpus, need.memory), true);
+    let text = plan::describe(
+        resolved,
+        &plan::takes(need.cpus, need.gpus, need.memory),
+        true,
+    );
     Ok(Request { text })
 }

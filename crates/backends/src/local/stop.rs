@@ -31,14 +31,17 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
     }
     let Some(pid) = daemon(state)? else {
         return if client::is_there(state)? {
-            Err(Error::unreachable("the daemon does not answer, and its process cannot be seen from here")
-                .hint("it may be in another container, or another user's: end it from there"))
+            Err(Error::unreachable(
+                "the daemon does not answer, and its process cannot be seen from here",
+            )
+            .hint("it may be in another container, or another user's: end it from there"))
         } else {
             Ok(Stopped::Left)
         };
     };
     for (signal, limit) in [(Signal::TERM, AFTER_TERM), (Signal::KILL, AFTER_KILL)] {
-        // Only for as long as it is the one that holds the lock: its number may be another's by now.
+        // Only for as long as it is the one that holds the lock: its number may be another's by
+        // now.
         if daemon(state)? == Some(pid) {
             towline_host::process::signal(pid, signal);
         }
@@ -53,19 +56,27 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
             return Ok(Stopped::Ended(pid));
         }
     }
-    Err(Error::unreachable(format!("the daemon (process {pid}) cannot be ended: it hangs in the kernel"))
-        .hint("most often a disk or a network file system does not answer; see `dmesg`"))
+    Err(Error::unreachable(format!(
+        "the daemon (process {pid}) cannot be ended: it hangs in the kernel"
+    ))
+    .hint("most often a disk or a network file system does not answer; see `dmesg`"))
 }
 
 /// The process that holds the daemon's lock, if it is a daemon of ours.
 fn daemon(state: &StateFolder) -> Result<Option<i32>> {
     let lock = state.daemon_lock();
-    let holder = towline_host::lock::holder(&lock).map_err(|error| Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error))?;
+    let holder = towline_host::lock::holder(&lock).map_err(|error| {
+        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+    })?;
     let Some(pid) = holder else { return Ok(None) };
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = words.split(|byte| *byte == 0).skip(1);
     if (words.next(), words.next()) == (Some(b"daemon".as_slice()), Some(b"run".as_slice())) {
         return Ok(Some(pid));
     }
-    Err(Error::refused(format!("process {pid} holds {} and is not a daemon of tow", lock.display())).hint("it is left alone; end it yourself if it may go"))
+    Err(Error::refused(format!(
+        "process {pid} holds {} and is not a daemon of tow",
+        lock.display()
+    ))
+    .hint("it is left alone; end it yourself if it may go"))
 }

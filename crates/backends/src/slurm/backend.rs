@@ -29,15 +29,34 @@ pub struct SlurmBackend {
 
 impl SlurmBackend {
     /// `known` is what was learnt of the site before.
-    pub fn new(config: SlurmConfig, transport: Arc<dyn Transport>, program: OwnProgram, known: Option<SiteFacts>) -> Self {
-        let former_tiers = known.as_ref().map(|known| known.tiers.clone()).unwrap_or_default();
-        Self { config, transport, program, site: Mutex::new(known), former_tiers, link: Mutex::new(None) }
+    pub fn new(
+        config: SlurmConfig,
+        transport: Arc<dyn Transport>,
+        program: OwnProgram,
+        known: Option<SiteFacts>,
+    ) -> Self {
+        let former_tiers = known
+            .as_ref()
+            .map(|known| known.tiers.clone())
+            .unwrap_or_default();
+        Self {
+            config,
+            transport,
+            program,
+            site: Mutex::new(known),
+            former_tiers,
+            link: Mutex::new(None),
+        }
     }
 
-    /// With the QOS that were known of the site before, for a time when its accounting does not answer.
+    /// With the QOS that were known of the site before, for a time when its accounting does not
+    /// answer.
     #[must_use]
     pub fn with_former_tiers(self, former_tiers: Vec<String>) -> Self {
-        Self { former_tiers, ..self }
+        Self {
+            former_tiers,
+            ..self
+        }
     }
 
     pub const fn config(&self) -> &SlurmConfig {
@@ -53,7 +72,11 @@ impl SlurmBackend {
 
     /// What is known of the site; asked where nothing is yet.
     pub fn site(&self) -> Result<SiteFacts> {
-        let known = self.site.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self
+            .site
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         match known {
             Some(site) => Ok(site),
             None => self.look(),
@@ -62,9 +85,12 @@ impl SlurmBackend {
 
     /// Asks the site anew.
     pub fn look(&self) -> Result<SiteFacts> {
-        let SiteReply::Facts(mut site) = self.ask(&SiteRequest::Probe)? else { return Err(unexpected()) };
+        let SiteReply::Facts(mut site) = self.ask(&SiteRequest::Probe)? else {
+            return Err(unexpected());
+        };
         if site.tiers_unknown {
-            // They hardly ever change: what was known before counts until they can be asked for again.
+            // They hardly ever change: what was known before counts until they can be asked for
+            // again.
             site.tiers.clone_from(&self.former_tiers);
         }
         *self.site.lock().unwrap_or_else(PoisonError::into_inner) = Some((*site).clone());
@@ -90,7 +116,11 @@ impl SlurmBackend {
             Some(link) => link,
             none => {
                 self.transport.connect(false)?;
-                none.insert(Link::open(self.transport.as_ref(), &self.config, &self.program)?)
+                none.insert(Link::open(
+                    self.transport.as_ref(),
+                    &self.config,
+                    &self.program,
+                )?)
             }
         };
         let answer = act(link);
@@ -136,9 +166,16 @@ impl Backend for SlurmBackend {
             return Err(Error::unreachable(why));
         }
         let report = observed.runs.into_iter().next().ok_or_else(unexpected)?;
-        let claimed = report.attempts.iter().rev().find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
+        let claimed = report
+            .attempts
+            .iter()
+            .rev()
+            .find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
         let native = report.native.map(|native| native.id);
-        Ok((!report.is_unknown).then(|| Handle { run: run.clone(), native: native.or(claimed).unwrap_or_default() }))
+        Ok((!report.is_unknown).then(|| Handle {
+            run: run.clone(),
+            native: native.or(claimed).unwrap_or_default(),
+        }))
     }
 
     async fn observe(&self, handles: &[Handle]) -> Result<Vec<Observation>> {

@@ -35,24 +35,49 @@ impl SlurmConfig {
             return Err(Error::bug(format!("cluster `{name}` is not of kind slurm")));
         }
         let stage = cluster.stage.as_deref().unwrap_or(USUAL_STAGE);
-        if stage.is_empty() || stage.contains(['\n', '\0', '"', '\'', '\\', '$', '%', '`']) || stage.split('/').any(|part| part == "..") {
-            return Err(Error::config(format!("cluster `{name}`: `stage: {stage}` cannot be the path of a folder there"))
-                .hint("write an absolute path, or one that begins with ~/"));
+        if stage.is_empty()
+            || stage.contains(['\n', '\0', '"', '\'', '\\', '$', '%', '`'])
+            || stage.split('/').any(|part| part == "..")
+        {
+            return Err(Error::config(format!(
+                "cluster `{name}`: `stage: {stage}` cannot be the path of a folder there"
+            ))
+            .hint("write an absolute path, or one that begins with ~/"));
         }
-        if cluster.host.as_deref().is_some_and(|host| host.is_empty() || host.starts_with('-')) {
-            return Err(Error::config(format!("cluster `{name}`: `host` is the name of a host, as ssh knows it")));
+        if cluster
+            .host
+            .as_deref()
+            .is_some_and(|host| host.is_empty() || host.starts_with('-'))
+        {
+            return Err(Error::config(format!(
+                "cluster `{name}`: `host` is the name of a host, as ssh knows it"
+            )));
         }
-        if let Some(bin) = cluster.slurm_bin.as_deref().filter(|bin| !bin.starts_with('/') || bin.contains([':', '\n', '\0'])) {
-            return Err(Error::config(format!("cluster `{name}`: `slurm_bin: {bin}` cannot be the path of a folder there"))
-                .hint("write an absolute path, such as /opt/slurm/bin"));
+        if let Some(bin) = cluster
+            .slurm_bin
+            .as_deref()
+            .filter(|bin| !bin.starts_with('/') || bin.contains([':', '\n', '\0']))
+        {
+            return Err(Error::config(format!(
+                "cluster `{name}`: `slurm_bin: {bin}` cannot be the path of a folder there"
+            ))
+            .hint("write an absolute path, such as /opt/slurm/bin"));
         }
-        let tiers = cluster.tiers.iter().map(|(tier, words)| Ok((tier.clone(), tier_words(name, tier, words)?))).collect::<Result<_>>()?;
+        let tiers = cluster
+            .tiers
+            .iter()
+            .map(|(tier, words)| Ok((tier.clone(), tier_words(name, tier, words)?)))
+            .collect::<Result<_>>()?;
         Ok(Self {
             name: name.to_owned(),
             host: cluster.host.clone(),
             ssh_config: cluster.ssh_config.clone(),
             // The shell over there begins in the home; so do all our paths.
-            stage: stage.strip_prefix("~/").unwrap_or(stage).trim_end_matches('/').to_owned(),
+            stage: stage
+                .strip_prefix("~/")
+                .unwrap_or(stage)
+                .trim_end_matches('/')
+                .to_owned(),
             partition: cluster.partition.clone(),
             account: cluster.account.clone(),
             bin: cluster.slurm_bin.clone(),
@@ -61,14 +86,25 @@ impl SlurmConfig {
     }
 
     pub fn tier(&self, tier: Tier) -> TierWords {
-        self.tiers.iter().find(|(name, _)| name == tier.word()).map(|(_, words)| words.clone()).unwrap_or_default()
+        self.tiers
+            .iter()
+            .find(|(name, _)| name == tier.word())
+            .map(|(_, words)| words.clone())
+            .unwrap_or_default()
     }
 }
 
-fn tier_words(cluster: &str, tier: &str, words: &std::collections::BTreeMap<String, String>) -> Result<TierWords> {
+fn tier_words(
+    cluster: &str,
+    tier: &str,
+    words: &std::collections::BTreeMap<String, String>,
+) -> Result<TierWords> {
     let tiers = Tier::ALL.map(Tier::word);
     if !tiers.contains(&tier) {
-        return Err(Error::config(format!("cluster `{cluster}`: there is no tier `{tier}`")).maybe_hint(suggest::did_you_mean(tier, tiers)));
+        return Err(
+            Error::config(format!("cluster `{cluster}`: there is no tier `{tier}`"))
+                .maybe_hint(suggest::did_you_mean(tier, tiers)),
+        );
     }
     let mut found = TierWords::default();
     for (key, value) in words {
@@ -76,7 +112,10 @@ fn tier_words(cluster: &str, tier: &str, words: &std::collections::BTreeMap<Stri
             "qos" => found.qos = Some(value.clone()),
             "partition" => found.partition = Some(value.clone()),
             _ => {
-                return Err(Error::config(format!("cluster `{cluster}`: `tiers.{tier}` has an unknown key `{key}`")).hint("known: qos, partition"));
+                return Err(Error::config(format!(
+                    "cluster `{cluster}`: `tiers.{tier}` has an unknown key `{key}`"
+                ))
+                .hint("known: qos, partition"));
             }
         }
     }

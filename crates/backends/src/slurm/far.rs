@@ -8,7 +8,9 @@ use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::PrivateSecrets;
-use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed, SiteReply, SiteRequest};
+use towline_wire::site::{
+    Explained, FarRun, KnownJob, Listed, LogLength, Observed, SiteReply, SiteRequest,
+};
 use towline_wire::stage::{ORDER_VERSION, Order, Sent};
 
 /// What ranks get between SIGTERM and SIGKILL, where the site allows it.
@@ -33,7 +35,10 @@ impl FarCluster for SlurmBackend {
         self.transport().connect(may_ask)
     }
     fn is_open(&self) -> bool {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.link
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
     fn hang_up(&self) {
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -48,12 +53,28 @@ impl FarCluster for SlurmBackend {
 
     fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
         let site = self.site()?;
-        let grace = GRACE_MILLIS.min((site.kill_wait * 1000).saturating_sub(RESERVE_MILLIS).max(1000));
-        let order =
-            Order { version: ORDER_VERSION, plan: plan.clone(), grace_millis: grace, collect_every: COLLECT_EVERY, signals_reach_all: site.signals_reach_all };
-        let sent = Sent { order, secrets: PrivateSecrets(secrets.clone()) };
+        let grace = GRACE_MILLIS.min(
+            (site.kill_wait * 1000)
+                .saturating_sub(RESERVE_MILLIS)
+                .max(1000),
+        );
+        let order = Order {
+            version: ORDER_VERSION,
+            plan: plan.clone(),
+            grace_millis: grace,
+            collect_every: COLLECT_EVERY,
+            signals_reach_all: site.signals_reach_all,
+        };
+        let sent = Sent {
+            order,
+            secrets: PrivateSecrets(secrets.clone()),
+        };
         let job: String = answer!(self, SiteRequest::Submit(Box::new(sent)), SiteReply::Submitted { job } => job)?;
-        let native = |run: &RunId| FarRun::of(run).task.map_or_else(|| job.clone(), |task| format!("{job}_{task}"));
+        let native = |run: &RunId| {
+            FarRun::of(run)
+                .task
+                .map_or_else(|| job.clone(), |task| format!("{job}_{task}"))
+        };
         Ok(plan.runs.iter().map(|run| native(&run.id)).collect())
     }
     fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
@@ -72,14 +93,33 @@ impl FarCluster for SlurmBackend {
     fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>> {
         answer!(self, SiteRequest::Logs { run: run.run.clone() }, SiteReply::Logs(logs) => logs)
     }
-    fn log_bytes(&self, run: &FarRun, attempt: u32, source: LogSource, offset: u64, most: u64) -> Result<(Vec<u8>, Option<u64>)> {
-        self.fetch(&SiteRequest::Log { run: run.run.clone(), attempt, source, offset, most })
+    fn log_bytes(
+        &self,
+        run: &FarRun,
+        attempt: u32,
+        source: LogSource,
+        offset: u64,
+        most: u64,
+    ) -> Result<(Vec<u8>, Option<u64>)> {
+        self.fetch(&SiteRequest::Log {
+            run: run.run.clone(),
+            attempt,
+            source,
+            offset,
+            most,
+        })
     }
     fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>> {
         answer!(self, SiteRequest::List { run: run.run.clone(), path: path.to_owned() }, SiteReply::Listed(entries) => entries)
     }
     fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
-        self.fetch(&SiteRequest::Read { run: run.run.clone(), path: path.to_owned(), offset, most }).map(|(bytes, _)| bytes)
+        self.fetch(&SiteRequest::Read {
+            run: run.run.clone(),
+            path: path.to_owned(),
+            offset,
+            most,
+        })
+        .map(|(bytes, _)| bytes)
     }
 
     fn known_jobs(&self) -> Result<Vec<KnownJob>> {

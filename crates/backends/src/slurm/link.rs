@@ -6,7 +6,8 @@ use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
 use towline_wire::site::{SITE_VERB, SiteHello, SiteReply, SiteRequest};
 
-/// Blobs that are sent before the first of them is answered; more than the other side leaves unanswered.
+/// Blobs that are sent before the first of them is answered; more than the other side leaves
+/// unanswered.
 const WINDOW: usize = 8;
 
 #[derive(Debug)]
@@ -17,8 +18,15 @@ pub struct Link {
 
 impl Link {
     /// Opens it; the program is brought if it is not there, or not whole.
-    pub fn open(transport: &dyn Transport, config: &SlurmConfig, program: &OwnProgram) -> Result<Self> {
-        let words: Vec<&str> = [SITE_VERB, &config.stage].into_iter().chain(config.bin.as_deref()).collect();
+    pub fn open(
+        transport: &dyn Transport,
+        config: &SlurmConfig,
+        program: &OwnProgram,
+    ) -> Result<Self> {
+        let words: Vec<&str> = [SITE_VERB, &config.stage]
+            .into_iter()
+            .chain(config.bin.as_deref())
+            .collect();
         let (line, hello) = Line::open::<SiteHello>(transport, &config.stage, program, &words)?;
         Ok(Self { line, hello })
     }
@@ -37,11 +45,20 @@ impl Link {
     }
 
     /// Many blobs, sent while the answers to those before are on their way.
-    pub fn keep_all(&mut self, blobs: impl Iterator<Item = Result<(String, Vec<u8>)>>) -> Result<()> {
+    pub fn keep_all(
+        &mut self,
+        blobs: impl Iterator<Item = Result<(String, Vec<u8>)>>,
+    ) -> Result<()> {
         let mut open = 0;
         for blob in blobs {
             let (blob, bytes) = blob.inspect_err(|_| self.line.give_up())?;
-            self.line.send(&SiteRequest::Keep { blob, size: bytes.len() as u64 }, &bytes)?;
+            self.line.send(
+                &SiteRequest::Keep {
+                    blob,
+                    size: bytes.len() as u64,
+                },
+                &bytes,
+            )?;
             open += 1;
             if open >= WINDOW {
                 self.done()?;
@@ -49,7 +66,8 @@ impl Link {
             }
         }
         // The other side answers the last of them when it is asked something else.
-        self.line.send(&SiteRequest::Missing { blobs: Vec::new() }, b"")?;
+        self.line
+            .send(&SiteRequest::Missing { blobs: Vec::new() }, b"")?;
         for _ in 0..open {
             self.done()?;
         }

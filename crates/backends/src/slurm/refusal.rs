@@ -18,7 +18,13 @@ pub struct Asked<'a> {
 /// [`refusal`] where only the partitions are known; the one that was asked for is taken from what
 /// `sbatch` said.
 pub fn explain(stderr: &str, partitions: &[&str]) -> Error {
-    refusal(stderr, &Asked { partitions, ..Asked::default() })
+    refusal(
+        stderr,
+        &Asked {
+            partitions,
+            ..Asked::default()
+        },
+    )
 }
 
 /// What `sbatch` said on stderr as an error.
@@ -28,15 +34,26 @@ pub fn explain(stderr: &str, partitions: &[&str]) -> Error {
 /// not exist, `Refused` when it is more than the cluster grants.
 pub fn refusal(stderr: &str, asked: &Asked<'_>) -> Error {
     let said = said(stderr);
-    let named = said.iter().find_map(|line| line.strip_prefix("invalid partition specified: ")).map(str::trim);
-    let asked = &Asked { partition: asked.partition.or(named), ..*asked };
+    let named = said
+        .iter()
+        .find_map(|line| line.strip_prefix("invalid partition specified: "))
+        .map(str::trim);
+    let asked = &Asked {
+        partition: asked.partition.or(named),
+        ..*asked
+    };
     let all = said.join("; ");
     let lower = all.to_lowercase();
-    if let Some(rule) = RULES.iter().find(|rule| rule.texts.iter().any(|text| lower.contains(text))) {
+    if let Some(rule) = RULES
+        .iter()
+        .find(|rule| rule.texts.iter().any(|text| lower.contains(text)))
+    {
         return (rule.make)(asked, &said).with("slurm", &all);
     }
     if all.is_empty() {
-        return Error::unreachable("`sbatch` failed and said nothing: whether the job was accepted is not known");
+        return Error::unreachable(
+            "`sbatch` failed and said nothing: whether the job was accepted is not known",
+        );
     }
     // A site's own rules speak through plugins, in words of their own.
     Error::refused("Slurm did not accept the job").with("slurm", all)
@@ -53,9 +70,18 @@ fn said(stderr: &str) -> Vec<String> {
             None if is_marked => continue,
             None => line.trim(),
         };
-        let text = ["error: ", "fatal: ", "warning: "].iter().find_map(|level| text.strip_prefix(level)).unwrap_or(text);
-        let text = text.trim_start_matches("Batch job submission failed: ").trim_start_matches("Unable to allocate resources: ").trim();
-        if !text.is_empty() && !text.starts_with("Try ") && !messages.iter().any(|known| known == text) {
+        let text = ["error: ", "fatal: ", "warning: "]
+            .iter()
+            .find_map(|level| text.strip_prefix(level))
+            .unwrap_or(text);
+        let text = text
+            .trim_start_matches("Batch job submission failed: ")
+            .trim_start_matches("Unable to allocate resources: ")
+            .trim();
+        if !text.is_empty()
+            && !text.starts_with("Try ")
+            && !messages.iter().any(|known| known == text)
+        {
             messages.push(text.to_owned());
         }
     }
@@ -71,109 +97,257 @@ struct Rule {
 /// The first that fits counts.
 const RULES: &[Rule] = &[
     Rule {
-        texts: &["protocol authentication error", "invalid authentication credential", "munge"],
+        texts: &[
+            "protocol authentication error",
+            "invalid authentication credential",
+            "munge",
+        ],
         make: |_, _| {
-            Error::unreachable("Slurm could not make sure who you are: whether the job was accepted is not known")
-                .hint("the `munge` service of the login node may be down: tell the site's staff")
+            Error::unreachable(
+                "Slurm could not make sure who you are: whether the job was accepted is not known",
+            )
+            .hint("the `munge` service of the login node may be down: tell the site's staff")
         },
     },
-    Rule { texts: UNSURE, make: |_, _| Error::unreachable("Slurm's controller did not answer: whether the job was accepted is not known") },
     Rule {
-        texts: &["rate limit exceeded", "queue full", "temporarily unable", "unable to create job record", "job creation temporarily disabled"],
-        make: |_, _| Error::refused("Slurm takes no more jobs at the moment").retry(Retry::Later).hint("try again in a minute"),
+        texts: UNSURE,
+        make: |_, _| {
+            Error::unreachable(
+                "Slurm's controller did not answer: whether the job was accepted is not known",
+            )
+        },
     },
-    Rule { texts: &["invalid partition", "no partition specified"], make: partition },
-    Rule { texts: &["invalid qos"], make: qos },
-    Rule { texts: &["invalid account", "invalid or unknown association"], make: account },
+    Rule {
+        texts: &[
+            "rate limit exceeded",
+            "queue full",
+            "temporarily unable",
+            "unable to create job record",
+            "job creation temporarily disabled",
+        ],
+        make: |_, _| {
+            Error::refused("Slurm takes no more jobs at the moment")
+                .retry(Retry::Later)
+                .hint("try again in a minute")
+        },
+    },
+    Rule {
+        texts: &["invalid partition", "no partition specified"],
+        make: partition,
+    },
+    Rule {
+        texts: &["invalid qos"],
+        make: qos,
+    },
+    Rule {
+        texts: &["invalid account", "invalid or unknown association"],
+        make: account,
+    },
     Rule {
         texts: &["not permitted to use this partition", "group not permitted"],
         make: |asked, _| {
-            Error::refused(format!("you may not use {}", partition_words(asked))).maybe_hint(choices("partitions", asked.partitions, asked.partition))
+            Error::refused(format!("you may not use {}", partition_words(asked)))
+                .maybe_hint(choices("partitions", asked.partitions, asked.partition))
         },
     },
     Rule {
-        texts: &["required partition not available", "partition in down state", "partition configuration not available"],
+        texts: &[
+            "required partition not available",
+            "partition in down state",
+            "partition configuration not available",
+        ],
         make: |asked, _| {
-            Error::refused(format!("{} takes no jobs now, or the job does not fit its limits", partition_words(asked)))
-                .hint("`tow clusters` tells the limits; choose less or another partition")
+            Error::refused(format!(
+                "{} takes no jobs now, or the job does not fit its limits",
+                partition_words(asked)
+            ))
+            .hint("`tow clusters` tells the limits; choose less or another partition")
         },
     },
     Rule {
-        texts: &["requested time limit is invalid", "time limit specification required"],
+        texts: &[
+            "requested time limit is invalid",
+            "time limit specification required",
+        ],
         make: |asked, _| {
-            Error::refused(format!("the time limit is missing, or longer than {} allows", partition_words(asked)))
-                .hint("set `resources.time`, shorter if it is set")
-        },
-    },
-    Rule { texts: &["job violates accounting/qos policy", "submitjob", "perjoblimit", "peruser", "breached requested qos"], make: policy },
-    Rule {
-        texts: &["memory specification", "memory required by task", "more memory"],
-        make: |asked, _| {
-            Error::refused(format!("no node of {} has as much memory as the job asks for", partition_words(asked)))
-                .hint("ask for less `memory`; `tow nodes` tells what nodes have")
-        },
-    },
-    Rule {
-        texts: &["invalid generic resource", "invalid gres", "unsupported by configured selecttype", "invalid trackable resource"],
-        make: |asked, _| {
-            Error::config(format!("{} has no such GPUs", partition_words(asked)))
-                .hint("check `gpus_per_node` and the type of GPU; `tow nodes` tells what nodes have")
+            Error::refused(format!(
+                "the time limit is missing, or longer than {} allows",
+                partition_words(asked)
+            ))
+            .hint("set `resources.time`, shorter if it is set")
         },
     },
     Rule {
-        texts: &["more processors requested", "cpu count", "invalid number of cpus"],
+        texts: &[
+            "job violates accounting/qos policy",
+            "submitjob",
+            "perjoblimit",
+            "peruser",
+            "breached requested qos",
+        ],
+        make: policy,
+    },
+    Rule {
+        texts: &[
+            "memory specification",
+            "memory required by task",
+            "more memory",
+        ],
         make: |asked, _| {
-            Error::refused(format!("no node of {} has as many CPUs as the job asks for", partition_words(asked)))
-                .hint("ask for fewer `cpus_per_node`; `tow nodes` tells what nodes have")
+            Error::refused(format!(
+                "no node of {} has as much memory as the job asks for",
+                partition_words(asked)
+            ))
+            .hint("ask for less `memory`; `tow nodes` tells what nodes have")
         },
     },
     Rule {
-        texts: &["node count specification", "invalid number of nodes", "not a valid node count"],
+        texts: &[
+            "invalid generic resource",
+            "invalid gres",
+            "unsupported by configured selecttype",
+            "invalid trackable resource",
+        ],
         make: |asked, _| {
-            Error::refused(format!("the job asks for more nodes than {} grants", partition_words(asked)))
-                .hint("ask for fewer `nodes`; `tow clusters` tells the limits")
+            Error::config(format!("{} has no such GPUs", partition_words(asked))).hint(
+                "check `gpus_per_node` and the type of GPU; `tow nodes` tells what nodes have",
+            )
         },
     },
     Rule {
-        texts: &["requested node configuration is not available", "required node not available"],
+        texts: &[
+            "more processors requested",
+            "cpu count",
+            "invalid number of cpus",
+        ],
         make: |asked, _| {
-            Error::refused(format!("no node of {} has what the job asks for", partition_words(asked)))
-                .hint("ask for fewer GPUs, CPUs or less memory per node, or choose another partition; `tow nodes` tells what nodes have")
+            Error::refused(format!(
+                "no node of {} has as many CPUs as the job asks for",
+                partition_words(asked)
+            ))
+            .hint("ask for fewer `cpus_per_node`; `tow nodes` tells what nodes have")
+        },
+    },
+    Rule {
+        texts: &[
+            "node count specification",
+            "invalid number of nodes",
+            "not a valid node count",
+        ],
+        make: |asked, _| {
+            Error::refused(format!(
+                "the job asks for more nodes than {} grants",
+                partition_words(asked)
+            ))
+            .hint("ask for fewer `nodes`; `tow clusters` tells the limits")
+        },
+    },
+    Rule {
+        texts: &[
+            "requested node configuration is not available",
+            "required node not available",
+        ],
+        make: |asked, _| {
+            Error::refused(format!(
+                "no node of {} has what the job asks \
+                for",
+                partition_words(asked)
+            ))
+            .hint(
+                "ask for fewer GPUs, CPUs or less memory per node, or choose another \
+                    partition; `tow nodes` tells what nodes have",
+            )
         },
     },
     Rule {
         texts: &["invalid feature specification"],
-        make: |_, _| Error::config("no node has the feature that `--constraint` names").hint("`sinfo -o '%N %f'` lists the features"),
-    },
-    Rule { texts: &["invalid node name"], make: |_, _| Error::config("the job names a node that does not exist").hint("`tow nodes` lists them") },
-    Rule {
-        texts: &["invalid job array"],
-        make: |_, _| Error::refused("the sweep has more runs than this cluster allows in one array").hint("`scontrol show config` has `MaxArraySize`"),
-    },
-    Rule {
-        texts: &["reservation"],
-        make: |_, _| Error::refused("the reservation cannot be used").hint("`scontrol show reservation` lists those there are and whose they are"),
-    },
-    Rule { texts: &["job dependency problem", "circular job dependency"], make: |_, _| Error::config("the job depends on one that does not exist") },
-    Rule {
-        texts: &["invalid license"],
-        make: |_, _| Error::config("the job asks for a licence that does not exist").hint("`scontrol show licenses` lists them"),
-    },
-    Rule {
-        texts: &["unrecognized option", "invalid option", "option requires an argument", "ambiguous", "invalid directive", "unmatched", "invalid --"],
-        make: |_, said| {
-            Error::config(format!("`sbatch` does not understand an option: {}", said.first().map_or("", String::as_str))).hint("check `resources.native`")
+        make: |_, _| {
+            Error::config("no node has the feature that `--constraint` names")
+                .hint("`sinfo -o '%N %f'` lists the features")
         },
     },
     Rule {
-        texts: &["access/permission denied", "submissions disabled", "user's group", "invalid user id"],
-        make: |_, _| Error::refused("Slurm does not let you submit jobs").hint("ask the site's staff for an account"),
+        texts: &["invalid node name"],
+        make: |_, _| {
+            Error::config("the job names a node that does not exist").hint("`tow nodes` lists them")
+        },
     },
-    Rule { texts: &["pathname of a file", "unable to open file", "working directory"], make: |_, _| Error::refused("Slurm cannot use a path of the job") },
-    Rule { texts: &["writing script/environment"], make: |_, _| Error::refused("Slurm could not store the job: its disk may be full").retry(Retry::Later) },
+    Rule {
+        texts: &["invalid job array"],
+        make: |_, _| {
+            Error::refused("the sweep has more runs than this cluster allows in one array")
+                .hint("`scontrol show config` has `MaxArraySize`")
+        },
+    },
+    Rule {
+        texts: &["reservation"],
+        make: |_, _| {
+            Error::refused("the reservation cannot be used")
+                .hint("`scontrol show reservation` lists those there are and whose they are")
+        },
+    },
+    Rule {
+        texts: &["job dependency problem", "circular job dependency"],
+        make: |_, _| Error::config("the job depends on one that does not exist"),
+    },
+    Rule {
+        texts: &["invalid license"],
+        make: |_, _| {
+            Error::config("the job asks for a licence that does not exist")
+                .hint("`scontrol show licenses` lists them")
+        },
+    },
+    Rule {
+        texts: &[
+            "unrecognized option",
+            "invalid option",
+            "option requires an argument",
+            "ambiguous",
+            "invalid directive",
+            "unmatched",
+            "invalid --",
+        ],
+        make: |_, said| {
+            Error::config(format!(
+                "`sbatch` does not understand an option: {}",
+                said.first().map_or("", String::as_str)
+            ))
+            .hint("check `resources.native`")
+        },
+    },
+    Rule {
+        texts: &[
+            "access/permission denied",
+            "submissions disabled",
+            "user's group",
+            "invalid user id",
+        ],
+        make: |_, _| {
+            Error::refused("Slurm does not let you submit jobs")
+                .hint("ask the site's staff for an account")
+        },
+    },
+    Rule {
+        texts: &[
+            "pathname of a file",
+            "unable to open file",
+            "working directory",
+        ],
+        make: |_, _| Error::refused("Slurm cannot use a path of the job"),
+    },
+    Rule {
+        texts: &["writing script/environment"],
+        make: |_, _| {
+            Error::refused("Slurm could not store the job: its disk may be full")
+                .retry(Retry::Later)
+        },
+    },
     Rule {
         texts: &["incompatible versions"],
-        make: |_, _| Error::refused("the login node's Slurm commands do not fit its controller").hint("tell the site's staff"),
+        make: |_, _| {
+            Error::refused("the login node's Slurm commands do not fit its controller")
+                .hint("tell the site's staff")
+        },
     },
 ];
 
@@ -205,7 +379,8 @@ const UNSURE: &[&str] = &[
 fn partition(asked: &Asked<'_>, _: &[String]) -> Error {
     let error = match asked.partition {
         Some(partition) => Error::config(format!("partition `{partition}` unknown")),
-        None => Error::config("the job names no partition and the cluster has no default one").hint("set `partition` of the cluster in the configuration"),
+        None => Error::config("the job names no partition and the cluster has no default one")
+            .hint("set `partition` of the cluster in the configuration"),
     };
     error.maybe_hint(choices("partitions", asked.partitions, asked.partition))
 }
@@ -220,33 +395,54 @@ fn qos(asked: &Asked<'_>, _: &[String]) -> Error {
 
 fn account(asked: &Asked<'_>, _: &[String]) -> Error {
     let error = match asked.account {
-        Some(account) => Error::config(format!("account `{account}` unknown, not yours, or not allowed in {}", partition_words(asked))),
-        None => Error::config(format!("you have no account that may use {}", partition_words(asked))).hint("set `resources.account`"),
+        Some(account) => Error::config(format!(
+            "account `{account}` unknown, not yours, or not allowed in {}",
+            partition_words(asked)
+        )),
+        None => Error::config(format!(
+            "you have no account that may use {}",
+            partition_words(asked)
+        ))
+        .hint("set `resources.account`"),
     };
     error.maybe_hint(choices("accounts", asked.accounts, asked.account))
 }
 
 /// Slurm names the limit on a line of its own, where it does.
 fn policy(_: &Asked<'_>, said: &[String]) -> Error {
-    let limit = said.iter().find(|line| ["QOS", "Assoc", "Max"].iter().any(|begin| line.starts_with(begin)) && !line.contains(' '));
+    let limit = said.iter().find(|line| {
+        ["QOS", "Assoc", "Max"]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+            && !line.contains(' ')
+    });
     let waits = limit.is_some_and(|limit| limit.contains("SubmitJob"));
     let text = match limit {
         Some(limit) => super::reasons::explain(limit).text,
         None => "the job is over a limit of your account or QOS: jobs, size or time".to_owned(),
     };
     if waits {
-        return Error::refused(text).retry(Retry::Later).hint("wait for some of your jobs to end");
+        return Error::refused(text)
+            .retry(Retry::Later)
+            .hint("wait for some of your jobs to end");
     }
-    Error::refused(text).hint("ask for less or a shorter `time`, use another tier, or wait for some of your jobs to end")
+    Error::refused(text).hint(
+        "ask for less or a shorter `time`, use another tier, or wait for some of your jobs to end",
+    )
 }
 
 fn partition_words(asked: &Asked<'_>) -> String {
-    asked.partition.map_or_else(|| "the default partition".to_owned(), |partition| format!("partition `{partition}`"))
+    asked.partition.map_or_else(
+        || "the default partition".to_owned(),
+        |partition| format!("partition `{partition}`"),
+    )
 }
 
 /// The nearest that exists, else all of them.
 fn choices(what: &str, known: &[&str], asked: Option<&str>) -> Option<String> {
     // One that exists and is not for everybody is not misspelt.
-    let near = asked.filter(|asked| !known.contains(asked)).and_then(|asked| did_you_mean(asked, known.iter().copied()));
+    let near = asked
+        .filter(|asked| !known.contains(asked))
+        .and_then(|asked| did_you_mean(asked, known.iter().copied()));
     near.or_else(|| (!known.is_empty()).then(|| format!("{what} there are: {}", known.join(", "))))
 }

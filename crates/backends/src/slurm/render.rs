@@ -14,22 +14,40 @@ use towline_wire::stage::HEAD_VERB;
 /// The shortest and the longest notice that a job has of its end.
 const LEAD: (u64, u64) = (15, 60);
 
-pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, program: &OwnProgram) -> Result<Request> {
+pub(super) fn render(
+    asked: &Asked<'_>,
+    config: &SlurmConfig,
+    site: &SiteFacts,
+    program: &OwnProgram,
+) -> Result<Request> {
     let shape = &asked.resolved.shape;
     let resources = &asked.job.resources;
     let words = tier(asked, config, site)?;
     let partition = words.partition.clone().or_else(|| config.partition.clone());
     // An option that is passed on as it is comes last, and counts.
-    let place = find_partition(&config.name, native_partition(&resources.native).or(partition.as_deref()), site)?;
+    let place = find_partition(
+        &config.name,
+        native_partition(&resources.native).or(partition.as_deref()),
+        site,
+    )?;
     check_fits(asked, config, site, place)?;
     let is_sweep = asked.runs.len() != 1 || asked.runs[0].id != *asked.id;
-    let gpu_type = resources.instance_type.clone().filter(|wanted| has_gpu(site, wanted));
+    let gpu_type = resources
+        .instance_type
+        .clone()
+        .filter(|wanted| has_gpu(site, wanted));
     if let Some(kind) = gpu_type.as_ref().filter(|_| shape.gpus_per_node == 0) {
-        return Err(Error::refused(format!("`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"))
-            .hint("ask for some with `-n`, or leave it out"));
+        return Err(Error::refused(format!(
+            "`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"
+        ))
+        .hint("ask for some with `-n`, or leave it out"));
     }
     let mut native = resources.native.clone();
-    if let Some(other) = resources.instance_type.as_ref().filter(|wanted| !has_gpu(site, wanted)) {
+    if let Some(other) = resources
+        .instance_type
+        .as_ref()
+        .filter(|wanted| !has_gpu(site, wanted))
+    {
         // Not a kind of GPU: then a feature of nodes.
         native.insert(0, format!("--constraint={other}"));
     }
@@ -39,13 +57,21 @@ pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, 
     let batch = Batch {
         name: asked.id.to_string(),
         comment: Some(format!("towline {}", asked.id)),
-        output: format!("{}/slurm-{}.out", folder.replace('%', "%%"), if is_sweep { "%A_%a" } else { "%j" }),
+        output: format!(
+            "{}/slurm-{}.out",
+            folder.replace('%', "%%"),
+            if is_sweep { "%A_%a" } else { "%j" }
+        ),
         workdir: folder,
         nodes: shape.nodes,
         ntasks_per_node: 1,
         gpus_per_node: shape.gpus_per_node,
         gpu_type,
-        cpus_per_task: Some(shape.cpus_per_node.unwrap_or_else(|| shape.ranks_on(0).max(1))),
+        cpus_per_task: Some(
+            shape
+                .cpus_per_node
+                .unwrap_or_else(|| shape.ranks_on(0).max(1)),
+        ),
         memory_mb: shape.memory.map(|memory| memory.0.div_ceil(1 << 20)),
         time,
         partition,
@@ -53,26 +79,49 @@ pub(super) fn render(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, 
         account: resources.account.clone().or_else(|| config.account.clone()),
         array: is_sweep.then(|| format!("1-{}", asked.runs.len())),
         requeue: true,
-        signal: known.map(|seconds| ("B:USR1".to_owned(), u32::try_from((seconds / 4).clamp(LEAD.0, LEAD.1)).unwrap_or(60))),
+        signal: known.map(|seconds| {
+            (
+                "B:USR1".to_owned(),
+                u32::try_from((seconds / 4).clamp(LEAD.0, LEAD.1)).unwrap_or(60),
+            )
+        }),
         native,
-        command: vec![program.place(&site.stage), HEAD_VERB.to_owned(), site.stage.clone(), asked.id.to_string()],
+        command: vec![
+            program.place(&site.stage),
+            HEAD_VERB.to_owned(),
+            site.stage.clone(),
+            asked.id.to_string(),
+        ],
     };
-    Ok(Request { text: batch.render()? })
+    Ok(Request {
+        text: batch.render()?,
+    })
 }
 
 fn has_gpu(site: &SiteFacts, kind: &str) -> bool {
-    site.facts.nodes.iter().flat_map(|node| &node.gpus).any(|gpu| gpu.name.eq_ignore_ascii_case(kind))
+    site.facts
+        .nodes
+        .iter()
+        .flat_map(|node| &node.gpus)
+        .any(|gpu| gpu.name.eq_ignore_ascii_case(kind))
 }
 
 /// What the job's tier is there. One that was asked for by name and has no meaning is refused.
-fn tier(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts) -> Result<super::config::TierWords> {
+fn tier(
+    asked: &Asked<'_>,
+    config: &SlurmConfig,
+    site: &SiteFacts,
+) -> Result<super::config::TierWords> {
     let tier = asked.resolved.tier;
     let words = config.tier(tier);
     if words.qos.is_some() || words.partition.is_some() {
         return Ok(words);
     }
     if site.tiers.iter().any(|qos| qos == tier.word()) {
-        return Ok(super::config::TierWords { qos: Some(tier.word().to_owned()), ..words });
+        return Ok(super::config::TierWords {
+            qos: Some(tier.word().to_owned()),
+            ..words
+        });
     }
     if asked.job.resources.tier.is_some() && tier != Tier::Standard {
         if site.tiers_unknown {
@@ -81,34 +130,71 @@ fn tier(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts) -> Result<sup
                 config.name,
                 tier.word()
             ))
-            .hint(format!("try again later, or say what it is there: `tiers: {{{}: {{qos: …}}}}`", tier.word())));
+            .hint(format!(
+                "try again later, or say what it is there: `tiers: {{{}: {{qos: …}}}}`",
+                tier.word()
+            )));
         }
-        let known = if site.tiers.is_empty() { String::new() } else { format!("; its QOS are {}", site.tiers.join(", ")) };
-        return Err(Error::config(format!("cluster `{}` has nothing for the tier `{}`{known}", config.name, tier.word()))
-            .hint(format!("say what it is there: `tiers: {{{}: {{qos: …}}}}` or `{{partition: …}}`", tier.word())));
+        let known = if site.tiers.is_empty() {
+            String::new()
+        } else {
+            format!("; its QOS are {}", site.tiers.join(", "))
+        };
+        return Err(Error::config(format!(
+            "cluster `{}` has nothing for the tier `{}`{known}",
+            config.name,
+            tier.word()
+        ))
+        .hint(format!(
+            "say what it is there: `tiers: {{{}: {{qos: …}}}}` or `{{partition: …}}`",
+            tier.word()
+        )));
     }
     Ok(words)
 }
 
-/// The partition that `native` names: `--partition=X`, `--partition X`, `-p X` or `-pX`; the last one counts.
+/// The partition that `native` names: `--partition=X`, `--partition X`, `-p X` or `-pX`; the last
+/// one counts.
 fn native_partition(native: &[String]) -> Option<&str> {
-    let words: Vec<&str> = native.iter().flat_map(|line| line.split_whitespace()).collect();
+    let words: Vec<&str> = native
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .collect();
     let named = |at: usize| match words[at] {
         "--partition" | "-p" => words.get(at + 1).copied(),
-        word => word.strip_prefix("--partition=").or_else(|| word.strip_prefix("-p").filter(|name| !name.is_empty() && !name.starts_with('-'))),
+        word => word.strip_prefix("--partition=").or_else(|| {
+            word.strip_prefix("-p")
+                .filter(|name| !name.is_empty() && !name.starts_with('-'))
+        }),
     };
     (0..words.len()).rev().find_map(named)
 }
 
-fn find_partition<'s>(cluster: &str, wanted: Option<&str>, site: &'s SiteFacts) -> Result<Option<&'s PartitionFacts>> {
-    let Some(wanted) = wanted else { return Ok(site.partitions.iter().find(|partition| partition.is_default)) };
+fn find_partition<'s>(
+    cluster: &str,
+    wanted: Option<&str>,
+    site: &'s SiteFacts,
+) -> Result<Option<&'s PartitionFacts>> {
+    let Some(wanted) = wanted else {
+        return Ok(site
+            .partitions
+            .iter()
+            .find(|partition| partition.is_default));
+    };
     // Several with commas between them: Slurm takes the first that can.
     if wanted.contains(',') {
         return Ok(None);
     }
-    let found = site.partitions.iter().find(|partition| partition.name == wanted);
+    let found = site
+        .partitions
+        .iter()
+        .find(|partition| partition.name == wanted);
     found.map(Some).ok_or_else(|| {
-        let names: Vec<&str> = site.partitions.iter().map(|partition| partition.name.as_str()).collect();
+        let names: Vec<&str> = site
+            .partitions
+            .iter()
+            .map(|partition| partition.name.as_str())
+            .collect();
         Error::config(format!("cluster `{cluster}` has no partition `{wanted}`"))
             .maybe_hint(suggest::did_you_mean(wanted, names.iter().copied()))
             .hint(format!("it has: {}", names.join(", ")))
@@ -116,44 +202,104 @@ fn find_partition<'s>(cluster: &str, wanted: Option<&str>, site: &'s SiteFacts) 
 }
 
 /// What can never start is refused before it is sent: many sites let it wait for ever.
-fn check_fits(asked: &Asked<'_>, config: &SlurmConfig, site: &SiteFacts, place: Option<&PartitionFacts>) -> Result<()> {
+fn check_fits(
+    asked: &Asked<'_>,
+    config: &SlurmConfig,
+    site: &SiteFacts,
+    place: Option<&PartitionFacts>,
+) -> Result<()> {
     let shape = &asked.resolved.shape;
-    let refuse = |why: String, hint: &str| Err(Error::refused(format!("cluster `{}` can never start it: {why}", config.name)).hint(hint));
+    let refuse = |why: String, hint: &str| {
+        Err(Error::refused(format!(
+            "cluster `{}` can never start it: {why}",
+            config.name
+        ))
+        .hint(hint))
+    };
     let most = site.facts.gpus_per_node();
     if shape.gpus_per_node > most {
-        let has = if most == 0 { "no node has any".to_owned() } else { format!("no node has more than {most}") };
+        let has = if most == 0 {
+            "no node has any".to_owned()
+        } else {
+            format!("no node has more than {most}")
+        };
         return refuse(
-            format!("it asks for {} GPUs per node and {has}", shape.gpus_per_node),
+            format!(
+                "it asks for {} GPUs per node and {has}",
+                shape.gpus_per_node
+            ),
             "ask for fewer with `-n` or `resources.gpus_per_node`, or more nodes",
         );
     }
-    let cpus = site.facts.nodes.iter().map(|node| node.cpus).max().unwrap_or(u32::MAX);
+    let cpus = site
+        .facts
+        .nodes
+        .iter()
+        .map(|node| node.cpus)
+        .max()
+        .unwrap_or(u32::MAX);
     if shape.cpus_per_node.is_some_and(|wanted| wanted > cpus) {
         return refuse(
-            format!("it asks for {} CPUs per node and no node has more than {cpus}", shape.cpus_per_node.unwrap_or(0)),
+            format!(
+                "it asks for {} CPUs per node and no node has more than {cpus}",
+                shape.cpus_per_node.unwrap_or(0)
+            ),
             "ask for fewer with `--cpus`",
         );
     }
-    let memory = site.facts.nodes.iter().map(|node| node.memory).max().unwrap_or(u64::MAX);
+    let memory = site
+        .facts
+        .nodes
+        .iter()
+        .map(|node| node.memory)
+        .max()
+        .unwrap_or(u64::MAX);
     if let Some(wanted) = shape.memory.filter(|wanted| wanted.0 > memory) {
         return refuse(
-            format!("it asks for {wanted} of memory per node and no node has more than {}", towline_core::quantity::Memory(memory)),
+            format!(
+                "it asks for {wanted} of memory per node and no node has more than {}",
+                towline_core::quantity::Memory(memory)
+            ),
             "ask for less with `--memory`",
         );
     }
     let largest = usize::try_from(site.largest_array).unwrap_or(usize::MAX);
     if asked.runs.len() >= largest {
-        return refuse(format!("a sweep of {} runs is more than its largest array ({} tasks)", asked.runs.len(), largest - 1), "split the sweep");
+        return refuse(
+            format!(
+                "a sweep of {} runs is more than its largest array ({} tasks)",
+                asked.runs.len(),
+                largest - 1
+            ),
+            "split the sweep",
+        );
     }
     let Some(place) = place else { return Ok(()) };
     if shape.nodes > place.nodes {
-        return refuse(format!("it asks for {} nodes and partition `{}` has {}", shape.nodes, place.name, place.nodes), "ask for fewer nodes");
+        return refuse(
+            format!(
+                "it asks for {} nodes and partition `{}` has {}",
+                shape.nodes, place.name, place.nodes
+            ),
+            "ask for fewer nodes",
+        );
     }
     if let (Some(time), Some(longest)) = (asked.resolved.time, place.longest)
         && time.0 > longest
     {
-        let hint = format!("ask for at most `--time {}`; a longer job goes on in several attempts with `retry: {{when: [time_limit]}}`", Span(longest));
-        return refuse(format!("it asks for {time} and partition `{}` allows {}", place.name, Span(longest)), &hint);
+        let hint = format!(
+            "ask for at most `--time {}`; a longer job goes on in several attempts with `retry: \
+                {{when: [time_limit]}}`",
+            Span(longest)
+        );
+        return refuse(
+            format!(
+                "it asks for {time} and partition `{}` allows {}",
+                place.name,
+                Span(longest)
+            ),
+            &hint,
+        );
     }
     Ok(())
 }

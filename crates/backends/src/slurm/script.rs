@@ -42,8 +42,15 @@ impl Batch {
             let separator = if value.is_empty() { "" } else { "=" };
             let _ = writeln!(text, "#SBATCH --{name}{separator}{}", directive(&value));
         }
-        if let Some(first) = self.native.first().filter(|line| !line.trim_start().starts_with('-')) {
-            return Err(Error::config(format!("`{first}` is not an option of `sbatch`")).hint("`resources.native` holds options such as `--exclusive`"));
+        if let Some(first) = self
+            .native
+            .first()
+            .filter(|line| !line.trim_start().starts_with('-'))
+        {
+            return Err(
+                Error::config(format!("`{first}` is not an option of `sbatch`"))
+                    .hint("`resources.native` holds options such as `--exclusive`"),
+            );
         }
         for line in &self.native {
             refuse_breaks("native", line)?;
@@ -56,7 +63,10 @@ impl Batch {
         for word in &self.command {
             // `sbatch` looks for both anywhere in a script and takes none that has them.
             if word.contains('\0') || word.contains("\r\n") {
-                return Err(Error::config("a word of the command holds a NUL or a DOS line break, which Slurm does not accept in scripts"));
+                return Err(Error::config(
+                    "a word of the command holds a NUL or a DOS line break, which Slurm does not \
+                        accept in scripts",
+                ));
             }
             text.push(' ');
             text.push_str(&quoted(word));
@@ -68,26 +78,52 @@ impl Batch {
     /// Our options in the order of the lines; an empty value is a flag.
     fn options(&self) -> Vec<(&'static str, String)> {
         let mut options: Vec<(&'static str, String)> = vec![("job-name", self.name.clone())];
-        let mut add = |name, value: Option<String>| options.extend(value.map(|value| (name, value)));
-        add("comment", self.comment.clone().filter(|comment| !comment.is_empty()));
+        let mut add =
+            |name, value: Option<String>| options.extend(value.map(|value| (name, value)));
+        add(
+            "comment",
+            self.comment.clone().filter(|comment| !comment.is_empty()),
+        );
         add("output", Some(self.output.clone()));
         // A job that is started again writes behind what it has written.
         add("open-mode", Some("append".to_owned()));
         add("chdir", Some(self.workdir.clone()));
         add("nodes", Some(self.nodes.to_string()));
         add("ntasks-per-node", Some(self.ntasks_per_node.to_string()));
-        // `--gpus-per-node` is refused where the site does not use `select/cons_tres`; `--gres` never is.
-        let kind = self.gpu_type.as_ref().map_or(String::new(), |kind| format!("{kind}:"));
-        add("gres", (self.gpus_per_node > 0).then(|| format!("gpu:{kind}{}", self.gpus_per_node)));
-        add("cpus-per-task", self.cpus_per_task.map(|cpus| cpus.to_string()));
+        // `--gpus-per-node` is refused where the site does not use `select/cons_tres`; `--gres`
+        // never is.
+        let kind = self
+            .gpu_type
+            .as_ref()
+            .map_or(String::new(), |kind| format!("{kind}:"));
+        add(
+            "gres",
+            (self.gpus_per_node > 0).then(|| format!("gpu:{kind}{}", self.gpus_per_node)),
+        );
+        add(
+            "cpus-per-task",
+            self.cpus_per_task.map(|cpus| cpus.to_string()),
+        );
         add("mem", self.memory_mb.map(|memory| format!("{memory}M")));
         add("time", self.time.map(clock));
         add("partition", self.partition.clone());
         add("qos", self.qos.clone());
         add("account", self.account.clone());
         add("array", self.array.clone());
-        add(if self.requeue { "requeue" } else { "no-requeue" }, Some(String::new()));
-        add("signal", self.signal.as_ref().map(|(signal, seconds)| format!("{signal}@{seconds}")));
+        add(
+            if self.requeue {
+                "requeue"
+            } else {
+                "no-requeue"
+            },
+            Some(String::new()),
+        );
+        add(
+            "signal",
+            self.signal
+                .as_ref()
+                .map(|(signal, seconds)| format!("{signal}@{seconds}")),
+        );
         options
     }
 
@@ -96,14 +132,27 @@ impl Batch {
     pub fn overridden_by(&self) -> Vec<&'static str> {
         let options = self.options();
         let has = |name: &str| options.iter().any(|(known, _)| *known == name);
-        OVERRIDING.iter().filter(|(option, _)| option.is_empty() || has(option)).map(|(_, variable)| *variable).collect()
+        OVERRIDING
+            .iter()
+            .filter(|(option, _)| option.is_empty() || has(option))
+            .map(|(_, variable)| *variable)
+            .collect()
     }
 }
 
 /// Variables that win over lines of a script that was rendered before.
 pub fn overriding(script: &str) -> Vec<&'static str> {
-    let has = |option: &str| script.lines().any(|line| line.strip_prefix("#SBATCH --").is_some_and(|rest| rest.split(['=', ' ']).next() == Some(option)));
-    OVERRIDING.iter().filter(|(option, _)| option.is_empty() || has(option)).map(|(_, variable)| *variable).collect()
+    let has = |option: &str| {
+        script.lines().any(|line| {
+            line.strip_prefix("#SBATCH --")
+                .is_some_and(|rest| rest.split(['=', ' ']).next() == Some(option))
+        })
+    };
+    OVERRIDING
+        .iter()
+        .filter(|(option, _)| option.is_empty() || has(option))
+        .map(|(_, variable)| *variable)
+        .collect()
 }
 
 /// The option that a variable stands for; those without one would change what `sbatch` does.
@@ -133,7 +182,9 @@ const OVERRIDING: &[(&str, &str)] = &[
 
 fn refuse_breaks(name: &str, value: &str) -> Result<()> {
     if value.contains(['\n', '\r', '\0']) {
-        return Err(Error::config(format!("`{name}` holds a line break, which an option of `sbatch` cannot")));
+        return Err(Error::config(format!(
+            "`{name}` holds a line break, which an option of `sbatch` cannot"
+        )));
     }
     Ok(())
 }
@@ -142,20 +193,37 @@ fn refuse_breaks(name: &str, value: &str) -> Result<()> {
 fn clock(seconds: u64) -> String {
     let minutes = seconds.div_ceil(60).max(1);
     let (days, hours, minutes) = (minutes / 1_440, minutes / 60 % 24, minutes % 60);
-    if days > 0 { format!("{days}-{hours:02}:{minutes:02}:00") } else { format!("{hours:02}:{minutes:02}:00") }
+    if days > 0 {
+        format!("{days}-{hours:02}:{minutes:02}:00")
+    } else {
+        format!("{hours:02}:{minutes:02}:00")
+    }
 }
 
 /// A value as `#SBATCH` lines want it: in double quotes when it holds more than plain characters.
 /// A backslash escapes inside of quotes and out, and `#` outside begins a comment.
 fn directive(value: &str) -> String {
-    let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%^[]~".contains(c));
-    if plain { value.to_owned() } else { format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")) }
+    let plain = value
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%^[]~".contains(c));
+    if plain {
+        value.to_owned()
+    } else {
+        format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+    }
 }
 
 /// A word for `sh`.
 fn quoted(word: &str) -> String {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c));
+    if plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +278,12 @@ exec tow __node
             requeue: true,
             signal: Some(("B:USR1".into(), 120)),
             native: vec!["--exclusive".into(), "--comment='mine wins'".into()],
-            command: vec!["/bin/sh".into(), "-c".into(), "echo it's\n#SBATCH --nodes=9".into(), String::new()],
+            command: vec![
+                "/bin/sh".into(),
+                "-c".into(),
+                "echo it's\n#SBATCH --nodes=9".into(),
+                String::new(),
+            ],
             ..small()
         };
         let expected = r#"#!/bin/sh
@@ -239,20 +312,45 @@ exec /bin/sh -c 'echo it'\''s
 "#;
         assert_eq!(batch.render().expect("renders"), expected);
         let overriding = batch.overridden_by();
-        assert!(overriding.contains(&"SBATCH_PARTITION") && overriding.contains(&"SBATCH_NO_REQUEUE") && !overriding.contains(&"SBATCH_REQUEUE"));
+        assert!(
+            overriding.contains(&"SBATCH_PARTITION")
+                && overriding.contains(&"SBATCH_NO_REQUEUE")
+                && !overriding.contains(&"SBATCH_REQUEUE")
+        );
         assert!(!small().overridden_by().contains(&"SBATCH_PARTITION"));
     }
 
     #[test]
     fn what_would_break_the_lines_is_refused() {
         for batch in [
-            Batch { name: "a\nb".into(), ..small() },
-            Batch { comment: Some("a\r".into()), ..small() },
-            Batch { native: vec!["--x\n--y".into()], ..small() },
-            Batch { native: vec!["exclusive".into()], ..small() },
-            Batch { command: vec!["a\r\nb".into()], ..small() },
-            Batch { command: vec!["a\0b".into()], ..small() },
-            Batch { command: Vec::new(), ..small() },
+            Batch {
+                name: "a\nb".into(),
+                ..small()
+            },
+            Batch {
+                comment: Some("a\r".into()),
+                ..small()
+            },
+            Batch {
+                native: vec!["--x\n--y".into()],
+                ..small()
+            },
+            Batch {
+                native: vec!["exclusive".into()],
+                ..small()
+            },
+            Batch {
+                command: vec!["a\r\nb".into()],
+                ..small()
+            },
+            Batch {
+                command: vec!["a\0b".into()],
+                ..small()
+            },
+            Batch {
+                command: Vec::new(),
+                ..small()
+            },
         ] {
             assert!(batch.render().is_err(), "{batch:?}");
         }
@@ -260,7 +358,14 @@ exec /bin/sh -c 'echo it'\''s
 
     #[test]
     fn spans_are_whole_minutes() {
-        for (seconds, text) in [(0, "00:01:00"), (1, "00:01:00"), (60, "00:01:00"), (61, "00:02:00"), (86_399, "1-00:00:00"), (9_000, "02:30:00")] {
+        for (seconds, text) in [
+            (0, "00:01:00"),
+            (1, "00:01:00"),
+            (60, "00:01:00"),
+            (61, "00:02:00"),
+            (86_399, "1-00:00:00"),
+            (9_000, "02:30:00"),
+        ] {
             assert_eq!(clock(seconds), text, "{seconds}");
         }
     }

@@ -1,6 +1,9 @@
 //! Whatever bytes a cluster sends are read or refused; nothing panics, nothing hangs.
 
-use super::parse::{accounting, answer, config, hosts, ids, job, node, pairs, partition, qos, queue, reservation, share, tasks, values};
+use super::parse::{
+    accounting, answer, config, hosts, ids, job, node, pairs, partition, qos, queue, reservation,
+    share, tasks, values,
+};
 use super::{reasons, refusal, script, state};
 use proptest::prelude::*;
 
@@ -12,7 +15,8 @@ fn soup() -> impl Strategy<Value = String> {
         2 => "[A-Za-z]{1,9}=",
         4 => prop::sample::select(vec![
             "\u{1e}", "\u{1f}", "\n", " ", "|", ",", "-", "%", ":", "[", "]", "(", ")", "=", "+", "_", ".", "...", "JobId=1 ", "JobID\u{1f}", "NodeName=c1 ",
-            "PartitionName=p ", "ReservationName=r ", "ClusterName = x\n", "SLURM_VERSION = 22.05.8\n", "State=", "JobState=RUNNING ", "Gres=gpu:", "QOSMax", "Per",
+            "PartitionName=p ", "ReservationName=r ", "ClusterName = \
+                x\n", "SLURM_VERSION = 22.05.8\n", "State=", "JobState=RUNNING ", "Gres=gpu:", "QOSMax", "Per",
             "ReqNodeNotAvail, ", "sbatch: error: ", "N/A", "UNLIMITED", "1-00:00:00", "0-4000000", "COMPLET", "ü",
         ]).prop_map(str::to_owned),
     ];

@@ -85,10 +85,17 @@ enum Meaning {
 /// farthest from an end counts.
 pub fn native(state: &str) -> Native {
     let state = state.trim();
-    let word = state.split_once(" by ").map_or(state, |(word, _)| word).trim();
+    let word = state
+        .split_once(" by ")
+        .map_or(state, |(word, _)| word)
+        .trim();
     let meanings: Vec<Meaning> = match word.strip_suffix('+') {
         Some(cut) => truncated(cut).into_iter().collect(),
-        None => word.split(['+', ',']).map(|part| meaning(part.trim())).collect::<Option<_>>().unwrap_or_default(),
+        None => word
+            .split(['+', ','])
+            .map(|part| meaning(part.trim()))
+            .collect::<Option<_>>()
+            .unwrap_or_default(),
     };
     let has = |wanted: Meaning| meanings.contains(&wanted);
     if has(Meaning::Waiting) {
@@ -106,7 +113,10 @@ pub fn native(state: &str) -> Native {
 }
 
 fn meaning(word: &str) -> Option<Meaning> {
-    WORDS.iter().find(|(long, short, _)| !word.is_empty() && (*long == word || *short == word)).map(|(_, _, meaning)| *meaning)
+    WORDS
+        .iter()
+        .find(|(long, short, _)| !word.is_empty() && (*long == word || *short == word))
+        .map(|(_, _, meaning)| *meaning)
 }
 
 /// A word that a column was too narrow for, if only one meaning begins so.
@@ -114,14 +124,19 @@ fn truncated(cut: &str) -> Option<Meaning> {
     if let Some(whole) = meaning(cut) {
         return Some(whole);
     }
-    let mut fitting = WORDS.iter().filter(|(long, _, _)| cut.len() >= 4 && long.starts_with(cut)).map(|(_, _, meaning)| *meaning);
+    let mut fitting = WORDS
+        .iter()
+        .filter(|(long, _, _)| cut.len() >= 4 && long.starts_with(cut))
+        .map(|(_, _, meaning)| *meaning);
     let first = fitting.next()?;
     fitting.all(|other| other == first).then_some(first)
 }
 
 /// The user id in `CANCELLED by 1001`.
 pub fn cancelled_by(state: &str) -> Option<u32> {
-    state.split_once(" by ").and_then(|(_, user)| user.trim().parse().ok())
+    state
+        .split_once(" by ")
+        .and_then(|(_, user)| user.trim().parse().ok())
 }
 
 /// Slurm's `code:signal`.
@@ -134,7 +149,10 @@ pub struct ExitPair {
 impl ExitPair {
     pub fn read(text: &str) -> Option<Self> {
         let (code, signal) = text.trim().split_once(':')?;
-        Some(Self { code: code.parse().ok()?, signal: signal.parse().ok()? })
+        Some(Self {
+            code: code.parse().ok()?,
+            signal: signal.parse().ok()?,
+        })
     }
 
     /// What a shell would show: the code, or 128+n. `0:125` and the like, which Slurm makes up for
@@ -154,18 +172,36 @@ impl ExitPair {
 /// where the output file could not be opened. A job that somebody else cancelled (`CANCELLED by
 /// 0`) is told apart by [`cancelled_by`].
 pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Ending> {
-    let Native::Ended(cause) = native(state) else { return None };
-    let failed = |cause, exit_code| Ending { cause: Some(cause), exit_code, ..Ending::default() };
+    let Native::Ended(cause) = native(state) else {
+        return None;
+    };
+    let failed = |cause, exit_code| Ending {
+        cause: Some(cause),
+        exit_code,
+        ..Ending::default()
+    };
     Some(match (cause, exit.signal, reason) {
         (None, ..) => Ending::success(),
-        (Some(Cause::ExitCode), _, Some("BadConstraints")) => failed(Cause::Rejected, None).detail("no node has what it asks for"),
-        // The controller tells the same without a pair: `RaisedSignal:53(Real-time_signal_19)`.
-        (Some(Cause::ExitCode), 53, _) | (Some(Cause::ExitCode), 0, Some("RaisedSignal:53(Real-time_signal_19)" | "RaisedSignal:53")) => {
-            failed(Cause::NotStarted, None).detail("its output file could not be opened on the node: is `stage` a folder that all hosts share?")
+        (Some(Cause::ExitCode), _, Some("BadConstraints")) => {
+            failed(Cause::Rejected, None).detail("no node has what it asks for")
         }
-        (Some(Cause::ExitCode), signal @ 1..=64, _) => failed(Cause::Signal, Some(exit.passed_code())).detail(signal_name(signal)),
+        // The controller tells the same without a pair: `RaisedSignal:53(Real-time_signal_19)`.
+        (Some(Cause::ExitCode), 53, _)
+        | (
+            Some(Cause::ExitCode),
+            0,
+            Some("RaisedSignal:53(Real-time_signal_19)" | "RaisedSignal:53"),
+        ) => failed(Cause::NotStarted, None).detail(
+            "its output file could not be opened on the \
+                node: is `stage` a folder that all hosts share?",
+        ),
+        (Some(Cause::ExitCode), signal @ 1..=64, _) => {
+            failed(Cause::Signal, Some(exit.passed_code())).detail(signal_name(signal))
+        }
         (Some(Cause::ExitCode), ..) if exit.code != 0 => failed(Cause::ExitCode, Some(exit.code)),
-        (Some(Cause::ExitCode), _, Some(reason)) if reason.contains("JobLaunchFailure") => failed(Cause::NotStarted, None),
+        (Some(Cause::ExitCode), _, Some(reason)) if reason.contains("JobLaunchFailure") => {
+            failed(Cause::NotStarted, None)
+        }
         (Some(cause), ..) => Ending::cause(cause),
     })
 }
@@ -202,24 +238,57 @@ mod tests {
 
     #[test]
     fn an_unknown_word_is_no_ending() {
-        for word in ["", "?", "COMPLET+", "DONE", "FAILED_NEWLY", "COMPLETED,SOMETHING", "REVOKED", "LAUNCH_FAILED", "C+", "completed", "+", ",", " by 3"] {
+        for word in [
+            "",
+            "?",
+            "COMPLET+",
+            "DONE",
+            "FAILED_NEWLY",
+            "COMPLETED,SOMETHING",
+            "REVOKED",
+            "LAUNCH_FAILED",
+            "C+",
+            "completed",
+            "+",
+            ",",
+            " by 3",
+        ] {
             assert_eq!(native(word), Native::Unknown(word.trim().into()), "{word}");
         }
     }
 
     #[test]
     fn exit_pairs_become_codes_and_signals() {
-        let with = |state: &str, pair: &str, reason| ending(state, ExitPair::read(pair).expect(pair), reason).map(|ending| (ending.cause, ending.exit_code));
+        let with = |state: &str, pair: &str, reason| {
+            ending(state, ExitPair::read(pair).expect(pair), reason)
+                .map(|ending| (ending.cause, ending.exit_code))
+        };
         let of = |state: &str, pair: &str| with(state, pair, None);
         assert_eq!(of("COMPLETED", "0:0"), Some((None, Some(0))));
         assert_eq!(of("FAILED", "3:0"), Some((Some(Cause::ExitCode), Some(3))));
         assert_eq!(of("FAILED", "0:9"), Some((Some(Cause::Signal), Some(137))));
-        assert_eq!(of("CANCELLED by 20001", "0:15"), Some((Some(Cause::ByUser), Some(143))));
-        assert_eq!(of("OUT_OF_MEMORY", "0:125"), Some((Some(Cause::OutOfMemory), None)));
+        assert_eq!(
+            of("CANCELLED by 20001", "0:15"),
+            Some((Some(Cause::ByUser), Some(143)))
+        );
+        assert_eq!(
+            of("OUT_OF_MEMORY", "0:125"),
+            Some((Some(Cause::OutOfMemory), None))
+        );
         assert_eq!(of("RUNNING", "0:0"), None);
-        assert_eq!(with("FAILED", "0:9", Some("JobLaunchFailure")), Some((Some(Cause::Signal), Some(137))), "its shell was killed");
-        assert_eq!(with("FAILED", "0:53", Some("JobLaunchFailure")), Some((Some(Cause::NotStarted), None)));
-        assert_eq!(with("FAILED", "0:1", Some("BadConstraints")), Some((Some(Cause::Rejected), None)));
+        assert_eq!(
+            with("FAILED", "0:9", Some("JobLaunchFailure")),
+            Some((Some(Cause::Signal), Some(137))),
+            "its shell was killed"
+        );
+        assert_eq!(
+            with("FAILED", "0:53", Some("JobLaunchFailure")),
+            Some((Some(Cause::NotStarted), None))
+        );
+        assert_eq!(
+            with("FAILED", "0:1", Some("BadConstraints")),
+            Some((Some(Cause::Rejected), None))
+        );
         assert_eq!(cancelled_by("CANCELLED by 20001"), Some(20_001));
         assert_eq!(ExitPair::read("0:125").map(ExitPair::passed_code), Some(0));
         for text in ["", "1", ":", "a:b", "99999999999:0"] {

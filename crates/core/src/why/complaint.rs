@@ -1,5 +1,5 @@
-//! Messages in one line that no rule knows: a wrong option, a shell's complaint, a compiler's error, a
-//! line that says "error".
+//! Messages in one line that no rule knows: a wrong option, a shell's complaint, a compiler's
+//! error, a line that says "error".
 
 use super::lines::{Kind, Line, compiled, printable};
 use super::{Form, LogError, Place, SHOWN};
@@ -19,11 +19,19 @@ fn usage(lines: &[Line], at: usize) -> Option<LogError> {
     static CLICK: OnceLock<Regex> = OnceLock::new();
     static ALONE: OnceLock<Regex> = OnceLock::new();
     let text = lines[at].text();
-    let above = |word: &[u8], most: usize| lines[at.saturating_sub(most)..at].iter().any(|line| line.rank == lines[at].rank && line.text().starts_with(word));
-    let said = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text) && above(b"usage: ", USAGE_LINES))
+    let above = |word: &[u8], most: usize| {
+        lines[at.saturating_sub(most)..at]
+            .iter()
+            .any(|line| line.rank == lines[at].rank && line.text().starts_with(word))
+    };
+    let said = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
+        && above(b"usage: ", USAGE_LINES))
         || (compiled(&CLICK, r"^Error: .").is_match(text) && above(b"Usage: ", 8))
         || compiled(&ALONE, ALONE_PATTERN).is_match(text);
-    said.then(|| LogError { rank: lines[at].rank, ..LogError::new(Form::Usage, printable(text, SHOWN)) })
+    said.then(|| LogError {
+        rank: lines[at].rank,
+        ..LogError::new(Form::Usage, printable(text, SHOWN))
+    })
 }
 
 /// getopt, absl and Hydra show no usage above it.
@@ -32,26 +40,53 @@ const ALONE_PATTERN: &str = concat!(
     r"|^(?:Could not override '|Cannot find primary config '|Key '[^']+' is not in struct|Error merging override )",
 );
 
-/// `job.sh: line 7: NAME: unbound variable`. Of a syntax error the second line only quotes the script.
+/// `job.sh: line 7: NAME: unbound variable`. Of a syntax error the second line only quotes the
+/// script.
 fn shell(line: &Line) -> Option<LogError> {
     static SHELL: OnceLock<Regex> = OnceLock::new();
     let pattern = r"^([^\s:]*(?:sh|/[^\s:]+)): (?:-c: )?(?:line )?(\d{1,7}): [^`]";
     let found = compiled(&SHELL, pattern).captures(line.text())?;
     let file = found.get(1)?.as_bytes();
-    let number = std::str::from_utf8(found.get(2)?.as_bytes()).ok().and_then(|digits| digits.parse().ok());
+    let number = std::str::from_utf8(found.get(2)?.as_bytes())
+        .ok()
+        .and_then(|digits| digits.parse().ok());
     // `sh -c` has no file whose line could be shown.
-    let place = (file.ends_with(b".sh") || !file.ends_with(b"sh")).then(|| Place { file: printable(file, SHOWN), line: number, function: None, source: None });
-    Some(LogError { rank: line.rank, place, ..LogError::new(Form::Shell, printable(line.text(), SHOWN)) })
+    let place = (file.ends_with(b".sh") || !file.ends_with(b"sh")).then(|| Place {
+        file: printable(file, SHOWN),
+        line: number,
+        function: None,
+        source: None,
+    });
+    Some(LogError {
+        rank: line.rank,
+        place,
+        ..LogError::new(Form::Shell, printable(line.text(), SHOWN))
+    })
 }
 
 /// A compiler's error, with the place it names. The first is the one to mend.
 pub(super) fn compiler(line: &Line) -> Option<LogError> {
     static ERROR: OnceLock<Regex> = OnceLock::new();
-    let found = compiled(&ERROR, r"^([^\s:()]+\.\w+)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:fatal )?error:? ").captures(line.text())?;
+    let found = compiled(
+        &ERROR,
+        r"^([^\s:()]+\.\w+)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:fatal )?error:? ",
+    )
+    .captures(line.text())?;
     let digits = found.get(2).or_else(|| found.get(3))?.as_bytes();
-    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-    let place = Place { file: printable(found.get(1)?.as_bytes(), SHOWN), line: number, function: None, source: None };
-    Some(LogError { rank: line.rank, place: Some(place), ..LogError::new(Form::ErrorLine, printable(line.text(), SHOWN)) })
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok());
+    let place = Place {
+        file: printable(found.get(1)?.as_bytes(), SHOWN),
+        line: number,
+        function: None,
+        source: None,
+    };
+    Some(LogError {
+        rank: line.rank,
+        place: Some(place),
+        ..LogError::new(Form::ErrorLine, printable(line.text(), SHOWN))
+    })
 }
 
 /// A line that calls itself an error, and does not only report that a program ended.
@@ -59,9 +94,13 @@ pub(super) fn error_line(line: &Line, kind: Kind) -> Option<LogError> {
     static ERROR: OnceLock<Regex> = OnceLock::new();
     static REPORT: OnceLock<Regex> = OnceLock::new();
     let text = line.text();
-    let is_error =
-        !matches!(kind, Kind::Bar | Kind::GoingOn) && compiled(&ERROR, ERROR_PATTERN).is_match(text) && !compiled(&REPORT, REPORT_PATTERN).is_match(text);
-    is_error.then(|| LogError { rank: line.rank, ..LogError::new(Form::ErrorLine, printable(text, SHOWN)) })
+    let is_error = !matches!(kind, Kind::Bar | Kind::GoingOn)
+        && compiled(&ERROR, ERROR_PATTERN).is_match(text)
+        && !compiled(&REPORT, REPORT_PATTERN).is_match(text);
+    is_error.then(|| LogError {
+        rank: line.rank,
+        ..LogError::new(Form::ErrorLine, printable(text, SHOWN))
+    })
 }
 
 const ERROR_PATTERN: &str = concat!(

@@ -47,7 +47,8 @@ pub struct Place {
 impl Place {
     /// `train.py:42`.
     pub fn short(&self) -> String {
-        self.line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
+        self.line
+            .map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
     }
 }
 
@@ -81,12 +82,25 @@ pub struct LogError {
 
 impl LogError {
     pub(super) const fn new(form: Form, message: String) -> Self {
-        Self { form, message, more: Vec::new(), place: None, ended_as: None, rank: None, thread: false, report: false, went_on: false }
+        Self {
+            form,
+            message,
+            more: Vec::new(),
+            place: None,
+            ended_as: None,
+            rank: None,
+            thread: false,
+            report: false,
+            went_on: false,
+        }
     }
 
     /// How readily it is only the echo of another rank's end.
     pub(super) fn echo(&self) -> u8 {
-        let lost_peer = || self.form == Form::Crash && (self.message.contains("NCCL") || self.message.contains("Dist"));
+        let lost_peer = || {
+            self.form == Form::Crash
+                && (self.message.contains("NCCL") || self.message.contains("Dist"))
+        };
         match self.form {
             _ if self.report => 5,
             Form::Launcher => 5,

@@ -20,22 +20,54 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn place(&self) -> Place {
-        let line = std::str::from_utf8(self.line).ok().and_then(|digits| digits.parse().ok());
+        let line = std::str::from_utf8(self.line)
+            .ok()
+            .and_then(|digits| digits.parse().ok());
         let text = |bytes: &[u8]| Some(printable(bytes, SHOWN)).filter(|text| !text.is_empty());
-        Place { file: printable(self.file, SHOWN), line, function: text(self.function), source: text(self.source) }
+        Place {
+            file: printable(self.file, SHOWN),
+            line,
+            function: text(self.function),
+            source: text(self.source),
+        }
     }
 }
 
-/// `  File "train.py", line 3, in main`, the same without a function, faulthandler's `line 3 in main`,
-/// loguru's `> File …`, and rich's `│ /job/train.py:3 in main      │`.
+/// `  File "train.py", line 3, in main`, the same without a function, faulthandler's `line 3 in
+/// main`, loguru's `> File …`, and rich's `│ /job/train.py:3 in main      │`.
 pub(super) fn frame(text: &[u8]) -> Option<Frame<'_>> {
     static FRAME: OnceLock<Regex> = OnceLock::new();
     static BOXED: OnceLock<Regex> = OnceLock::new();
-    let plain = || compiled(&FRAME, r#"^(?:\s+|> )File "([^"]*)", line (\d+)(?:,? in (.+))?$"#).captures(text);
-    let boxed = || compiled(&BOXED, r"^\xe2\x94\x82 (\S+\.\w+|<\w+>):(\d+) in (\S+)\s+\xe2\x94\x82$").captures(text);
-    let found = if text.starts_with("│".as_bytes()) { boxed() } else { plain() }?;
-    let part = |group| found.get(group).map_or(&[][..], |part: regex::bytes::Match| part.as_bytes());
-    Some(Frame { file: part(1), line: part(2), function: part(3), source: &[] })
+    let plain = || {
+        compiled(
+            &FRAME,
+            r#"^(?:\s+|> )File "([^"]*)", line (\d+)(?:,? in (.+))?$"#,
+        )
+        .captures(text)
+    };
+    let boxed = || {
+        compiled(
+            &BOXED,
+            r"^\xe2\x94\x82 (\S+\.\w+|<\w+>):(\d+) in (\S+)\s+\xe2\x94\x82$",
+        )
+        .captures(text)
+    };
+    let found = if text.starts_with("│".as_bytes()) {
+        boxed()
+    } else {
+        plain()
+    }?;
+    let part = |group| {
+        found
+            .get(group)
+            .map_or(&[][..], |part: regex::bytes::Match| part.as_bytes())
+    };
+    Some(Frame {
+        file: part(1),
+        line: part(2),
+        function: part(3),
+        source: &[],
+    })
 }
 
 /// Whether a line below a call is its source, and neither carets below it nor a note.
@@ -51,19 +83,35 @@ pub(super) fn is_source(text: &[u8]) -> bool {
 /// `│ ❱ 3 │   main()      │`, where the inner bar marks an indentation.
 fn boxed_source(text: &[u8]) -> Option<&[u8]> {
     static SOURCE: OnceLock<Regex> = OnceLock::new();
-    let pattern = r"^\xe2\x94\x82 \xe2\x9d\xb1\s+\d+ (?:\s|\xe2\x94\x82)*(.*?)\s*(?:\xe2\x94\x82)?$";
-    Some(compiled(&SOURCE, pattern).captures(text)?.get(1)?.as_bytes())
+    let pattern =
+        r"^\xe2\x94\x82 \xe2\x9d\xb1\s+\d+ (?:\s|\xe2\x94\x82)*(.*?)\s*(?:\xe2\x94\x82)?$";
+    Some(
+        compiled(&SOURCE, pattern)
+            .captures(text)?
+            .get(1)?
+            .as_bytes(),
+    )
 }
 
-/// The call to show: the deepest of the user's own code; without one, the deepest of any that has a file.
-pub(super) fn own<'f, 'a>(frames: impl DoubleEndedIterator<Item = &'f Frame<'a>> + Clone) -> Option<&'f Frame<'a>>
+/// The call to show: the deepest of the user's own code; without one, the deepest of any that has a
+/// file.
+pub(super) fn own<'f, 'a>(
+    frames: impl DoubleEndedIterator<Item = &'f Frame<'a>> + Clone,
+) -> Option<&'f Frame<'a>>
 where
     'a: 'f,
 {
     let mut deepest_first = frames.rev();
-    let any = deepest_first.clone().find(|frame| !frame.file.starts_with(b"<")).or_else(|| deepest_first.clone().next());
-    let named = deepest_first.clone().find(|frame| is_own(frame.file) && !frame.file.starts_with(b"<"));
-    named.or_else(|| deepest_first.find(|frame| is_own(frame.file))).or(any)
+    let any = deepest_first
+        .clone()
+        .find(|frame| !frame.file.starts_with(b"<"))
+        .or_else(|| deepest_first.clone().next());
+    let named = deepest_first
+        .clone()
+        .find(|frame| is_own(frame.file) && !frame.file.starts_with(b"<"));
+    named
+        .or_else(|| deepest_first.find(|frame| is_own(frame.file)))
+        .or(any)
 }
 
 /// Whether a file is the user's rather than Python's or a library's.
@@ -72,7 +120,8 @@ pub(super) fn is_own(file: &[u8]) -> bool {
     !compiled(&FOREIGN, FOREIGN_PATTERN).is_match(file)
 }
 
-/// Installed packages, Python itself, code that libraries make up, launchers, and builds of torch outside of site-packages.
+/// Installed packages, Python itself, code that libraries make up, launchers, and builds of torch
+/// outside of site-packages.
 const FOREIGN_PATTERN: &str = concat!(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\](?:python|pypy)\d|[/\\]Python\d+[/\\]Lib[/\\]|\.egg[/\\]|\.zip[/\\]",
     r"|^<(?:frozen|__array_function__|decorator-gen|attrs generated|eval_with_key|torch_package|makefun|lambdifygenerated)",

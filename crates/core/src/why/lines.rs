@@ -33,24 +33,39 @@ impl Line<'_> {
     }
     /// As evidence for people: the whole line, cut.
     pub(super) fn evidence(&self) -> String {
-        printable(if self.grouped { self.text() } else { &self.shown }, SHOWN)
+        printable(
+            if self.grouped {
+                self.text()
+            } else {
+                &self.shown
+            },
+            SHOWN,
+        )
     }
     pub(super) fn is_indented(&self) -> bool {
         self.text().first().is_some_and(u8::is_ascii_whitespace)
     }
 }
 
-/// Text fit to be shown: characters that control a terminal or turn the direction of writing are gone,
-/// and it is cut after so many characters.
+/// Text fit to be shown: characters that control a terminal or turn the direction of writing are
+/// gone, and it is cut after so many characters.
 pub(super) fn printable(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let shown = text.trim().chars().map(|letter| if letter == '\t' { ' ' } else { letter });
-    shown.filter(|letter| !letter.is_control() && !is_unseen(*letter)).take(most).collect()
+    let shown = text
+        .trim()
+        .chars()
+        .map(|letter| if letter == '\t' { ' ' } else { letter });
+    shown
+        .filter(|letter| !letter.is_control() && !is_unseen(*letter))
+        .take(most)
+        .collect()
 }
 
-/// Characters that change how others are shown, or have no shape of their own. Joiners stay: letters need them.
+/// Characters that change how others are shown, or have no shape of their own. Joiners stay:
+/// letters need them.
 const fn is_unseen(letter: char) -> bool {
-    is_hidden(letter) || matches!(letter, '\u{200b}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    is_hidden(letter)
+        || matches!(letter, '\u{200b}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// How far a line is indented.
@@ -62,7 +77,10 @@ pub(super) fn indent(text: &[u8]) -> usize {
 /// short lines and not one of megabytes.
 pub(super) fn split(tail: &[u8]) -> Vec<Line<'_>> {
     let pieces = window(tail).split(|&byte| byte == b'\n' || byte == b'\r');
-    let mut lines: Vec<Line> = pieces.filter(|piece| !piece.trim_ascii().is_empty()).map(clean).collect();
+    let mut lines: Vec<Line> = pieces
+        .filter(|piece| !piece.trim_ascii().is_empty())
+        .map(clean)
+        .collect();
     drop_margins(&mut lines);
     lines.retain(|line| !line.text().trim_ascii().is_empty());
     lines
@@ -75,12 +93,18 @@ fn drop_margins(lines: &mut [Line]) {
         let margin = indent(line.text());
         let text = &line.text()[margin..];
         let is_head = text.starts_with(b"+ Exception Group Traceback");
-        let goes_on = margin > 0 && within.contains(&line.rank) && (text.starts_with(b"|") || text.starts_with(b"+-"));
+        let goes_on = margin > 0
+            && within.contains(&line.rank)
+            && (text.starts_with(b"|") || text.starts_with(b"+-"));
         if !is_head && !goes_on {
             within.remove(&line.rank);
             continue;
         }
-        let bar = if text.starts_with(b"+-") { 0 } else { text.len().min(2) };
+        let bar = if text.starts_with(b"+-") {
+            0
+        } else {
+            text.len().min(2)
+        };
         within.insert(line.rank);
         line.start += margin + bar;
         line.grouped = true;
@@ -105,12 +129,36 @@ fn clean(piece: &[u8]) -> Line<'_> {
     );
     // A program that never ends its line dies in the middle of it.
     let dies = piece.len() > LONGEST && piece.ends_with(HEADER);
-    let cut = if dies { HEADER } else { &piece[..piece.len().min(LONGEST)] };
+    let cut = if dies {
+        HEADER
+    } else {
+        &piece[..piece.len().min(LONGEST)]
+    };
     let shown = without_colours(cut);
-    let found = prefix.captures(&shown).and_then(|found| Some((found.get(0)?.end(), found.get(1).or_else(|| found.get(2)).map(|digits| digits.range()))));
-    let Some((start, digits)) = found else { return Line { shown, start: 0, rank: None, grouped: false } };
+    let found = prefix.captures(&shown).and_then(|found| {
+        Some((
+            found.get(0)?.end(),
+            found
+                .get(1)
+                .or_else(|| found.get(2))
+                .map(|digits| digits.range()),
+        ))
+    });
+    let Some((start, digits)) = found else {
+        return Line {
+            shown,
+            start: 0,
+            rank: None,
+            grouped: false,
+        };
+    };
     let rank = digits.and_then(|digits| std::str::from_utf8(&shown[digits]).ok()?.parse().ok());
-    Line { shown, start, rank, grouped: false }
+    Line {
+        shown,
+        start,
+        rank,
+        grouped: false,
+    }
 }
 
 /// Drops terminal escape sequences: colours, cursor moves, window titles.
@@ -119,7 +167,10 @@ fn without_colours(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&0x1b) {
         return Cow::Borrowed(text);
     }
-    let escape = compiled(&ESCAPE, r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\[\]])?");
+    let escape = compiled(
+        &ESCAPE,
+        r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\[\]])?",
+    );
     escape.replace_all(text, &b""[..])
 }
 
@@ -151,12 +202,18 @@ pub(super) fn kind(line: &Line) -> Kind {
     if compiled(&BAR, r"\d%\|").is_match(text) {
         return Kind::Bar;
     }
-    let at_work =
-        || compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text) && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text);
+    let at_work = || {
+        compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text)
+            && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text)
+    };
     if compiled(&SAYS_SO, SAYS_SO_PATTERN).is_match(text) || at_work() {
         return Kind::GoingOn;
     }
-    if line.is_indented() { Kind::Noise } else { Kind::Ordinary }
+    if line.is_indented() {
+        Kind::Noise
+    } else {
+        Kind::Ordinary
+    }
 }
 
 const NOISE_PATTERN: &str = concat!(

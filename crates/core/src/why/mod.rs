@@ -1,10 +1,10 @@
 //! Why a job failed, told from the end of its log.
 //!
-//! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a message
-//! that stands where the real program puts it (the last line of a Python traceback, a shell's own
-//! complaint at the very end), and only when the program did not go on after it. Where no rule knows the
-//! cause, the *error* is quoted as the log tells it, with the deepest line of the user's own code, and
-//! nothing is claimed about it.
+//! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a
+//! message that stands where the real program puts it (the last line of a Python traceback, a
+//! shell's own complaint at the very end), and only when the program did not go on after it. Where
+//! no rule knows the cause, the *error* is quoted as the log tells it, with the deepest line of the
+//! user's own code, and nothing is claimed about it.
 
 mod advice;
 mod complaint;
@@ -109,8 +109,8 @@ impl Class {
         }
     }
 
-    /// How readily this failure is only the echo of another: 0 is a cause of its own. A rank that loses
-    /// its peers reports NCCL errors, and the ranks that are left get killed.
+    /// How readily this failure is only the echo of another: 0 is a cause of its own. A rank that
+    /// loses its peers reports NCCL errors, and the ranks that are left get killed.
     pub(crate) const fn echo(self) -> u8 {
         match self {
             Self::CudaError | Self::Network => 1,
@@ -121,9 +121,18 @@ impl Class {
         }
     }
 
-    /// Whether programs often catch this and try something else: then what failed next is the cause.
+    /// Whether programs often catch this and try something else: then what failed next is the
+    /// cause.
     pub(crate) const fn is_often_caught(self) -> bool {
-        matches!(self, Self::MissingModule | Self::MissingLibrary | Self::FileNotFound | Self::PermissionDenied | Self::CommandNotFound | Self::Network)
+        matches!(
+            self,
+            Self::MissingModule
+                | Self::MissingLibrary
+                | Self::FileNotFound
+                | Self::PermissionDenied
+                | Self::CommandNotFound
+                | Self::Network
+        )
     }
 }
 
@@ -140,7 +149,8 @@ pub struct Finding {
     pub transient: bool,
     /// What to do next, one sentence.
     pub next_step: String,
-    /// The Python module that is missing: who knows the code of the run can tell more ([`modules::advice`]).
+    /// The Python module that is missing: who knows the code of the run can tell more
+    /// ([`modules::advice`]).
     pub module: Option<String>,
 }
 
@@ -156,8 +166,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// How readily this is only the echo of another rank's end: 0 is a cause of its own. `None`: the log
-    /// shows no error.
+    /// How readily this is only the echo of another rank's end: 0 is a cause of its own. `None`:
+    /// the log shows no error.
     pub fn echo(&self) -> Option<u8> {
         let of_finding = self.finding.as_ref().map(|finding| finding.class.echo());
         of_finding.or_else(|| self.error.as_ref().map(LogError::echo))
@@ -167,14 +177,20 @@ impl Reading {
 /// Last lines of a log that are kept with its [`Reading`].
 const LAST_LINES: usize = 3;
 
-/// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever they hold.
+/// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever
+/// they hold.
 ///
-/// Python holds back what it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may come
-/// after the traceback that ended it; that reads as a program that went on, and the error says so.
+/// Python holds back what it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may
+/// come after the traceback that ended it; that reads as a program that went on, and the error says
+/// so.
 pub fn read(tail: &[u8]) -> Reading {
     let lines = lines::split(tail);
     let judge::Judgement { finding, error } = judge::judge(&lines);
-    Reading { finding, error, last_lines: last_of(&lines, LAST_LINES) }
+    Reading {
+        finding,
+        error,
+        last_lines: last_of(&lines, LAST_LINES),
+    }
 }
 
 /// The first cause in the tail of a log, or `None`: better silent than wrong.
@@ -188,11 +204,17 @@ pub fn last_lines(tail: &[u8], most: usize) -> Vec<String> {
 }
 
 fn last_of(lines: &[lines::Line], most: usize) -> Vec<String> {
-    lines[lines.len().saturating_sub(most)..].iter().map(lines::Line::evidence).collect()
+    lines[lines.len().saturating_sub(most)..]
+        .iter()
+        .map(lines::Line::evidence)
+        .collect()
 }
 
 /// Which of several ranks' logs shows the root: a cause of its own beats an echo of another rank's
 /// end. Among equals the first given wins, so give them in the order in which the ranks ended.
 pub fn root_cause(readings: &[(u32, Reading)]) -> Option<&(u32, Reading)> {
-    readings.iter().filter(|(_, reading)| reading.echo().is_some()).min_by_key(|(_, reading)| reading.echo())
+    readings
+        .iter()
+        .filter(|(_, reading)| reading.echo().is_some())
+        .min_by_key(|(_, reading)| reading.echo())
 }

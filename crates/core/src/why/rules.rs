@@ -1,8 +1,8 @@
 //! The messages we know, as the programs write them.
 //!
-//! Each rule is one message that ends a program. A pattern is anchored to the start of its line; for an
-//! exception, the module before its name may be missing. The first rule that fits wins, so the narrow
-//! ones stand before the wide ones.
+//! Each rule is one message that ends a program. A pattern is anchored to the start of its line;
+//! for an exception, the module before its name may be missing. The first rule that fits wins, so
+//! the narrow ones stand before the wide ones.
 
 use super::Class;
 use super::advice as say;
@@ -24,10 +24,22 @@ pub(super) struct Rule {
 
 impl Rule {
     const fn new(class: Class, advice: &'static str, pattern: &'static str) -> Self {
-        Self { class: Some(class), pattern, advice, transient: false, follower: false }
+        Self {
+            class: Some(class),
+            pattern,
+            advice,
+            transient: false,
+            follower: false,
+        }
     }
     const fn wrapper(pattern: &'static str) -> Self {
-        Self { class: None, pattern, advice: "", transient: false, follower: true }
+        Self {
+            class: None,
+            pattern,
+            advice: "",
+            transient: false,
+            follower: true,
+        }
     }
     const fn transient(mut self) -> Self {
         self.transient = true;
@@ -50,7 +62,10 @@ impl Match {
     /// The same name, meant as a program that could not be started.
     pub(super) fn into_command(self) -> Self {
         static COMMAND: Rule = Rule::new(Class::CommandNotFound, say::COMMAND, "");
-        Self { rule: &COMMAND, ..self }
+        Self {
+            rule: &COMMAND,
+            ..self
+        }
     }
 }
 
@@ -227,36 +242,84 @@ static ANYWHERE: [Rule; 13] = [
     Rule::new(Class::PortInUse, say::PORT, r"ERROR:\s+\[Errno 98\] error while attempting to bind on address").transient(),
 ];
 
-/// Complaints that end a program only as its last words: a script may well go on after them. Where a
-/// traceback came before, they follow from it.
+/// Complaints that end a program only as its last words: a script may well go on after them. Where
+/// a traceback came before, they follow from it.
 static LAST_WORDS: [Rule; 15] = [
-    Rule::new(Class::CommandNotFound, say::COMMAND, r"[^\s:]+: (?:line \d+: )?([^\s:]+): command not found$"),
-    Rule::new(Class::CommandNotFound, say::COMMAND, r"(?:[^\s:]*sh|[^\s:]*/[^\s:]*): (?:(?:line )?\d+: )?(?:exec: )?([^\s:/]+): not found$"),
-    Rule::new(Class::CommandNotFound, say::COMMAND, r"(?:/usr/bin/)?env: (?:'|\xe2\x80\x98)?([^\s:'\xe2]+)(?:'|\xe2\x80\x99)?: No such file or directory$"),
-    Rule::new(Class::CommandNotFound, say::COMMAND, r#".*exec: "([^"]+)": executable file not found in \$PATH"#),
-    Rule::new(Class::CommandNotFound, say::COMMAND, r"slurmstepd: error: execve\(\): ([^\s:]+): No such file or directory"),
-    Rule::new(Class::MissingModule, "", r"\S*python[\d.]*: (?:No module named |.*\(ModuleNotFoundError: No module named )'?([\w.]+)'?\)?$"),
-    Rule::new(Class::FileNotFound, say::NAMED_FILE, r"\S*python[\d.]*: can't open file '([^']*)': \[Errno 2\]"),
+    Rule::new(
+        Class::CommandNotFound,
+        say::COMMAND,
+        r"[^\s:]+: (?:line \d+: )?([^\s:]+): command not found$",
+    ),
+    Rule::new(
+        Class::CommandNotFound,
+        say::COMMAND,
+        r"(?:[^\s:]*sh|[^\s:]*/[^\s:]*): (?:(?:line )?\d+: )?(?:exec: )?([^\s:/]+): not found$",
+    ),
+    Rule::new(
+        Class::CommandNotFound,
+        say::COMMAND,
+        r"(?:/usr/bin/)?env: (?:'|\xe2\x80\x98)?([^\s:'\xe2]+)(?:'|\xe2\x80\x99)?: No such file or directory$",
+    ),
+    Rule::new(
+        Class::CommandNotFound,
+        say::COMMAND,
+        r#".*exec: "([^"]+)": executable file not found in \$PATH"#,
+    ),
+    Rule::new(
+        Class::CommandNotFound,
+        say::COMMAND,
+        r"slurmstepd: error: execve\(\): ([^\s:]+): No such file or directory",
+    ),
+    Rule::new(
+        Class::MissingModule,
+        "",
+        r"\S*python[\d.]*: (?:No module named |.*\(ModuleNotFoundError: No module named )'?([\w.]+)'?\)?$",
+    ),
+    Rule::new(
+        Class::FileNotFound,
+        say::NAMED_FILE,
+        r"\S*python[\d.]*: can't open file '([^']*)': \[Errno 2\]",
+    ),
     Rule::new(
         Class::FileNotFound,
         say::NAMED_FILE,
         r"(?:\S*(?:bash|sh)): (?:line \d+: |\d+: )?(?:cd: |can't cd to |cannot open )?(/?[^\s:]+)(?:: No such file or directory|: No such file|: not found)$",
     ),
-    Rule::new(Class::FileNotFound, say::FILE, r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: No such file or directory$"),
+    Rule::new(
+        Class::FileNotFound,
+        say::FILE,
+        r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: No such file or directory$",
+    ),
     Rule::new(
         Class::PermissionDenied,
         say::NAMED_PERMISSION,
         r"(?:\S*(?:bash|sh)): (?:line \d+: |\d+: )?(?:cannot (?:create|open) )?([^\s:]+): Permission denied$",
     ),
-    Rule::new(Class::PermissionDenied, say::PERMISSION, r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: Permission denied$"),
+    Rule::new(
+        Class::PermissionDenied,
+        say::PERMISSION,
+        r"(?:cp|mv|cat|ls|mkdir|tar|ln|touch|head|tail|chmod|unzip): .*: Permission denied$",
+    ),
     Rule::new(
         Class::DiskFull,
         say::DISK,
         r"(?:\S*(?:bash|sh)|cp|mv|cat|mkdir|tar|touch|tee|dd|rsync|unzip|pip|ERROR): .*(?:No space left on device|Disk quota exceeded)",
     ),
-    Rule::new(Class::OutOfMemory, say::MEMORY, r"(?:memory allocation of \d+ bytes failed|\S*(?:bash|sh): (?:line \d+: )?fork: Cannot allocate memory)"),
-    Rule::new(Class::Segfault, say::SEGFAULT, r"(?:[^\s:]+: (?:line \d+: +)?\d+ )?Segmentation fault(?: +\(core dumped\).*|  .*)?$"),
-    Rule::new(Class::Killed, say::KILLED, r"(?:[^\s:]+: (?:line \d+: +)?\d+ Killed(?:  .*)?|Killed)$"),
+    Rule::new(
+        Class::OutOfMemory,
+        say::MEMORY,
+        r"(?:memory allocation of \d+ bytes failed|\S*(?:bash|sh): (?:line \d+: )?fork: Cannot allocate memory)",
+    ),
+    Rule::new(
+        Class::Segfault,
+        say::SEGFAULT,
+        r"(?:[^\s:]+: (?:line \d+: +)?\d+ )?Segmentation fault(?: +\(core dumped\).*|  .*)?$",
+    ),
+    Rule::new(
+        Class::Killed,
+        say::KILLED,
+        r"(?:[^\s:]+: (?:line \d+: +)?\d+ Killed(?:  .*)?|Killed)$",
+    ),
 ];
 
 /// A table with its patterns ready: all at once to see whether any fits, then the one for its name.
@@ -268,32 +331,53 @@ struct Compiled {
 
 impl Compiled {
     fn new(rules: &'static [Rule], start: &str) -> Self {
-        let patterns: Vec<String> = rules.iter().map(|rule| format!("(?-u){start}(?:{})", rule.pattern)).collect();
-        let each = patterns.iter().map(|pattern| Regex::new(pattern).expect("our own pattern")).collect();
-        Self { rules, set: RegexSet::new(&patterns).expect("our own patterns"), each }
+        let patterns: Vec<String> = rules
+            .iter()
+            .map(|rule| format!("(?-u){start}(?:{})", rule.pattern))
+            .collect();
+        let each = patterns
+            .iter()
+            .map(|pattern| Regex::new(pattern).expect("our own pattern"))
+            .collect();
+        Self {
+            rules,
+            set: RegexSet::new(&patterns).expect("our own patterns"),
+            each,
+        }
     }
 
     fn first(&self, text: &[u8]) -> Option<Match> {
         let which = self.set.matches(text).iter().next()?;
-        let name = self.each[which].captures(text).and_then(|found| Some(found.get(1)?.as_bytes().to_vec()));
-        Some(Match { rule: &self.rules[which], name: name.unwrap_or_default() })
+        let name = self.each[which]
+            .captures(text)
+            .and_then(|found| Some(found.get(1)?.as_bytes().to_vec()));
+        Some(Match {
+            rule: &self.rules[which],
+            name: name.unwrap_or_default(),
+        })
     }
 }
 
 /// What the end of a traceback means.
 pub(super) fn exception(message: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
-    COMPILED.get_or_init(|| Compiled::new(&EXCEPTIONS, r"^(?:[\w.]+\.)?")).first(message)
+    COMPILED
+        .get_or_init(|| Compiled::new(&EXCEPTIONS, r"^(?:[\w.]+\.)?"))
+        .first(message)
 }
 
 /// What a line means wherever it stands.
 pub(super) fn anywhere(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
-    COMPILED.get_or_init(|| Compiled::new(&ANYWHERE, "^")).first(line)
+    COMPILED
+        .get_or_init(|| Compiled::new(&ANYWHERE, "^"))
+        .first(line)
 }
 
 /// What a line means if nothing but noise comes after it.
 pub(super) fn last_word(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
-    COMPILED.get_or_init(|| Compiled::new(&LAST_WORDS, "^")).first(line)
+    COMPILED
+        .get_or_init(|| Compiled::new(&LAST_WORDS, "^"))
+        .first(line)
 }

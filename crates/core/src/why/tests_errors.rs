@@ -12,19 +12,35 @@ pub(super) fn shown(log: &str) -> String {
     }
     if let Some(place) = &error.place {
         text += &format!("\n@ {}", place.short());
-        text += &place.function.as_ref().map(|function| format!(" in {function}")).unwrap_or_default();
-        text += &place.source.as_ref().map(|source| format!("\n> {source}")).unwrap_or_default();
+        text += &place
+            .function
+            .as_ref()
+            .map(|function| format!(" in {function}"))
+            .unwrap_or_default();
+        text += &place
+            .source
+            .as_ref()
+            .map(|source| format!("\n> {source}"))
+            .unwrap_or_default();
     }
-    text + &error.ended_as.map(|last| format!("\n= {last}")).unwrap_or_default()
+    text + &error
+        .ended_as
+        .map(|last| format!("\n= {last}"))
+        .unwrap_or_default()
 }
 
 #[track_caller]
 pub(super) fn error(log: &str) -> LogError {
-    read(log.as_bytes()).error.unwrap_or_else(|| panic!("no error in:\n{log}"))
+    read(log.as_bytes())
+        .error
+        .unwrap_or_else(|| panic!("no error in:\n{log}"))
 }
 
 fn of_rank(rank: u32, text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("[rank{rank}]: {line}\n")).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| format!("[rank{rank}]: {line}\n"))
+        .collect();
     lines.concat()
 }
 
@@ -39,7 +55,10 @@ KeyError: 'lr'
 
 #[test]
 fn an_exception_with_its_line() {
-    assert_eq!(shown(KEY), "KeyError: 'lr'\n@ /job/train.py:61 in main\n> lr = config[\"lr\"]");
+    assert_eq!(
+        shown(KEY),
+        "KeyError: 'lr'\n@ /job/train.py:61 in main\n> lr = config[\"lr\"]"
+    );
     assert_eq!(error(KEY).form, Form::Exception);
     assert!(read(KEY.as_bytes()).finding.is_none());
 }
@@ -61,7 +80,8 @@ fn the_deepest_line_of_the_users_own_code() {
   File "<frozen importlib._bootstrap>", line 1204, in _gcd_import
 json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
 "#;
-    let want = "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n@ /job/data/reader.py:3 in load\n> return json.loads(\"{\")";
+    let want = "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: \
+        line 1 column 2 (char 1)\n@ /job/data/reader.py:3 in load\n> return json.loads(\"{\")";
     assert_eq!(shown(log), want);
 }
 
@@ -102,27 +122,45 @@ fn whose_code_a_file_is() {
 
 #[test]
 fn code_without_a_file() {
-    let log = "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nValueError: x\n";
+    let log = "Traceback (most recent call last):\n  File \"<string>\", line 1, in \
+        <module>\nValueError: x\n";
     assert_eq!(shown(log), "ValueError: x\n@ <string>:1 in <module>");
-    let made_up =
-        "Traceback (most recent call last):\n  File \"/job/a.py\", line 2, in <module>\n    exec(text)\n  File \"<string>\", line 2, in g\nKeyError: 1\n";
-    assert_eq!(shown(made_up), "KeyError: 1\n@ /job/a.py:2 in <module>\n> exec(text)");
-    let foreign = "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/runpy.py\", line 2, in _run\n    exec(text)\nKeyError: 1\n";
-    assert_eq!(shown(foreign), "KeyError: 1\n@ /usr/lib/python3.11/runpy.py:2 in _run\n> exec(text)");
+    let made_up = "Traceback (most recent call last):\n  File \"/job/a.py\", line 2, in \
+        <module>\n    exec(text)\n  File \"<string>\", line 2, in g\nKeyError: 1\n";
+    assert_eq!(
+        shown(made_up),
+        "KeyError: 1\n@ /job/a.py:2 in <module>\n> exec(text)"
+    );
+    let foreign = "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/runpy.py\", \
+        line 2, in _run\n    exec(text)\nKeyError: 1\n";
+    assert_eq!(
+        shown(foreign),
+        "KeyError: 1\n@ /usr/lib/python3.11/runpy.py:2 in _run\n> exec(text)"
+    );
 }
 
 #[test]
 fn an_assertion_without_a_message_shows_its_line() {
-    let log = "Traceback (most recent call last):\n  File \"/job/a.py\", line 4, in <module>\n    check(12)\n  File \"/job/a.py\", line 2, in check\n    assert n == 10\n           ^^^^^^^\nAssertionError\n";
-    assert_eq!(shown(log), "AssertionError\n@ /job/a.py:2 in check\n> assert n == 10");
+    let log = "Traceback (most recent call last):\n  File \"/job/a.py\", line 4, in \
+        <module>\n    check(12)\n  File \"/job/a.py\", line 2, in check\n    assert n == \
+            10\n           ^^^^^^^\nAssertionError\n";
+    assert_eq!(
+        shown(log),
+        "AssertionError\n@ /job/a.py:2 in check\n> assert n == 10"
+    );
 }
 
 #[test]
 fn a_message_of_several_lines() {
-    let log = "Traceback (most recent call last):\n  File \"/job/a.py\", line 4, in <module>\n    net.load_state_dict(state)\nRuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: \"head.weight\". \n\tsize mismatch for fc.weight\nsrun: error: n1: task 0: Exited with exit code 1\n";
+    let log = "Traceback (most recent call last):\n  File \"/job/a.py\", line 4, in \
+        <module>\n    net.load_state_dict(state)\nRuntimeError: Error(s) in loading state_dict for \
+            Net:\n\tMissing key(s) in state_dict: \"head.weight\". \n\tsize mismatch for \
+                fc.weight\nsrun: error: n1: task 0: Exited with exit code 1\n";
     assert_eq!(
         shown(log),
-        "RuntimeError: Error(s) in loading state_dict for Net:\n+ Missing key(s) in state_dict: \"head.weight\".\n+ size mismatch for fc.weight\n@ /job/a.py:4 in <module>\n> net.load_state_dict(state)"
+        "RuntimeError: Error(s) in loading state_dict for Net:\n+ Missing key(s) in \
+            state_dict: \"head.weight\".\n+ size mismatch for fc.weight\n@ /job/a.py:4 in \
+                <module>\n> net.load_state_dict(state)"
     );
 }
 
@@ -145,13 +183,25 @@ RuntimeError: cannot load the configuration
 
 #[test]
 fn the_first_cause_of_a_chain_is_the_root() {
-    let want = "KeyError: 'lr'\n@ /job/a.py:2 in load\n> return {}[\"lr\"]\n= RuntimeError: cannot load the configuration";
+    let want = "KeyError: 'lr'\n@ /job/a.py:2 in load\n> return {}[\"lr\"]\n= RuntimeError: cannot \
+        load the configuration";
     assert_eq!(shown(CAUSED), want);
-    let handling = CAUSED
-        .replace("The above exception was the direct cause of the following exception:", "During handling of the above exception, another exception occurred:");
+    let handling = CAUSED.replace(
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
+    );
     assert_eq!(shown(&handling), want);
-    let three = format!("{CAUSED}\nDuring handling of the above exception, another exception occurred:\n\n{}", KEY.replace("KeyError: 'lr'", "TypeError: x"));
-    assert_eq!(shown(&three), want.replace("RuntimeError: cannot load the configuration", "TypeError: x"));
+    let three = format!(
+        "{CAUSED}\nDuring handling of the above exception, another exception occurred:\n\n{}",
+        KEY.replace("KeyError: 'lr'", "TypeError: x")
+    );
+    assert_eq!(
+        shown(&three),
+        want.replace(
+            "RuntimeError: cannot load the configuration",
+            "TypeError: x"
+        )
+    );
 }
 
 /// `cache[key]` failed, so the program computed the value, and that failed.
@@ -171,7 +221,10 @@ Traceback (most recent call last):
     return 1 / n
 ZeroDivisionError: division by zero
 "#;
-    assert_eq!(shown(log), "ZeroDivisionError: division by zero\n@ /job/a.py:12 in compute\n> return 1 / n");
+    assert_eq!(
+        shown(log),
+        "ZeroDivisionError: division by zero\n@ /job/a.py:12 in compute\n> return 1 / n"
+    );
 }
 
 #[test]
@@ -196,13 +249,22 @@ Traceback (most recent call last):
     raise self._value
 AssertionError
 "#;
-    assert_eq!(shown(log), "AssertionError\n@ /job/mp.py:3 in work\n> assert x != 2");
+    assert_eq!(
+        shown(log),
+        "AssertionError\n@ /job/mp.py:3 in work\n> assert x != 2"
+    );
 }
 
 #[test]
 fn a_process_of_its_own() {
-    let log = "Process Process-1:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.11/multiprocessing/process.py\", line 108, in run\n    self._target(*self._args)\n  File \"/job/proc.py\", line 3, in work\n    raise ValueError(\"bad shard 7\")\nValueError: bad shard 7\n";
-    assert_eq!(shown(log), "ValueError: bad shard 7\n@ /job/proc.py:3 in work\n> raise ValueError(\"bad shard 7\")");
+    let log = "Process Process-1:\nTraceback (most recent call \
+        last):\n  File \"/usr/lib/python3.11/multiprocessing/process.py\", line 108, in \
+            run\n    self._target(*self._args)\n  File \"/job/proc.py\", line 3, in \
+                work\n    raise ValueError(\"bad shard 7\")\nValueError: bad shard 7\n";
+    assert_eq!(
+        shown(log),
+        "ValueError: bad shard 7\n@ /job/proc.py:3 in work\n> raise ValueError(\"bad shard 7\")"
+    );
 }
 
 #[test]
@@ -223,7 +285,10 @@ Original Traceback (most recent call last):
 KeyError: 17
 
 "#;
-    assert_eq!(shown(log), "KeyError: 17\n@ /job/dataset.py:14 in __getitem__\n> return self.labels[index]");
+    assert_eq!(
+        shown(log),
+        "KeyError: 17\n@ /job/dataset.py:14 in __getitem__\n> return self.labels[index]"
+    );
 }
 
 const GROUP: &str = r#"  + Exception Group Traceback (most recent call last):
@@ -249,16 +314,37 @@ const GROUP: &str = r#"  + Exception Group Traceback (most recent call last):
 
 #[test]
 fn the_first_of_an_exception_group() {
-    let want = "ValueError: first\n@ /job/group.py:2 in a\n> async def a(): raise ValueError(\"first\")";
+    let want =
+        "ValueError: first\n@ /job/group.py:2 in a\n> async def a(): raise ValueError(\"first\")";
     assert_eq!(shown(GROUP), format!("{want}\n= TypeError: second"));
-    assert_eq!(shown(&of_rank(2, GROUP)), format!("{want}\n= TypeError: second"));
-    let known = GROUP.replace("ValueError: first", "ModuleNotFoundError: No module named 'einops'");
     assert_eq!(
-        read(known.as_bytes()).finding.map(|finding| (finding.class, finding.evidence)),
-        Some((Class::MissingModule, "ModuleNotFoundError: No module named 'einops'".to_owned()))
+        shown(&of_rank(2, GROUP)),
+        format!("{want}\n= TypeError: second")
     );
-    let without_calls = "  + Exception Group Traceback (most recent call last):\n  |   File \"/job/a.py\", line 13, in main\n  |     raise group\n  | ExceptionGroup: outer (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n    | OSError: x\n    | \n    +---------------- 2 ----------------\n    | OSError: y\n    +------------------------------------\n";
-    assert!(shown(without_calls).starts_with("OSError: x"), "{}", shown(without_calls));
+    let known = GROUP.replace(
+        "ValueError: first",
+        "ModuleNotFoundError: No module named 'einops'",
+    );
+    assert_eq!(
+        read(known.as_bytes())
+            .finding
+            .map(|finding| (finding.class, finding.evidence)),
+        Some((
+            Class::MissingModule,
+            "ModuleNotFoundError: No module named 'einops'".to_owned()
+        ))
+    );
+    let without_calls = "  + Exception Group Traceback (most recent call \
+        last):\n  |   File \"/job/a.py\", line 13, in main\n  |     raise group\n  | \
+            ExceptionGroup: outer (2 sub-exceptions)\n  +-+---------------- 1 \
+                ----------------\n    | OSError: x\n    | \n    +---------------- 2 \
+                    ----------------\n    | OSError: \
+                        y\n    +------------------------------------\n";
+    assert!(
+        shown(without_calls).starts_with("OSError: x"),
+        "{}",
+        shown(without_calls)
+    );
 }
 
 #[test]
@@ -287,22 +373,41 @@ fn a_group_within_a_group_and_a_chain() {
       | ValueError: in group
       +------------------------------------
 "#;
-    assert_eq!(shown(log), "KeyError: 'x'\n@ /job/g.py:3 in inner\n> {}[\"x\"]\n= ValueError: in group");
+    assert_eq!(
+        shown(log),
+        "KeyError: 'x'\n@ /job/g.py:3 in inner\n> {}[\"x\"]\n= ValueError: in group"
+    );
 }
 
 #[test]
 fn code_that_python_cannot_read() {
-    let alone = "  File \"/job/syn.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n";
-    assert_eq!(shown(alone), "SyntaxError: invalid syntax\n@ /job/syn.py:1\n> def f(:");
+    let alone =
+        "  File \"/job/syn.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n";
+    assert_eq!(
+        shown(alone),
+        "SyntaxError: invalid syntax\n@ /job/syn.py:1\n> def f(:"
+    );
     assert_eq!(shown(&format!("starting\n{alone}")), shown(alone));
     assert_eq!(error(alone).form, Form::Syntax);
-    let imported = format!("Traceback (most recent call last):\n  File \"/job/syn2.py\", line 1, in <module>\n    import syn\n{alone}");
+    let imported = format!(
+        "Traceback (most recent call last):\n  File \"/job/syn2.py\", line 1, in \
+            <module>\n    import syn\n{alone}"
+    );
     assert_eq!(shown(&imported), shown(alone));
-    let indentation =
-        "hello\n  File \"/job/ind.py\", line 2\n    return 1\n    ^\nIndentationError: expected an indented block after function definition on line 1\n";
-    assert_eq!(shown(indentation), "IndentationError: expected an indented block after function definition on line 1\n@ /job/ind.py:2\n> return 1");
-    let tab = "x\n  File \"/job/tab.py\", line 3\n    pass\nTabError: inconsistent use of tabs and spaces in indentation\n";
-    assert_eq!(shown(tab), "TabError: inconsistent use of tabs and spaces in indentation\n@ /job/tab.py:3\n> pass");
+    let indentation = "hello\n  File \"/job/ind.py\", line 2\n    return \
+        1\n    ^\nIndentationError: expected an indented block after function definition on line \
+            1\n";
+    assert_eq!(
+        shown(indentation),
+        "IndentationError: expected an indented block after function definition on line 1\n@ \
+            /job/ind.py:2\n> return 1"
+    );
+    let tab = "x\n  File \"/job/tab.py\", line 3\n    pass\nTabError: inconsistent use of tabs and \
+        spaces in indentation\n";
+    assert_eq!(
+        shown(tab),
+        "TabError: inconsistent use of tabs and spaces in indentation\n@ /job/tab.py:3\n> pass"
+    );
 }
 
 const TABLE: &str = r#"Traceback (most recent call last):
@@ -336,47 +441,100 @@ Root Cause (first observed failure):
 
 #[test]
 fn the_rank_that_torchrun_saw_fail_first() {
-    let other = of_rank(0, &KEY.replace("KeyError: 'lr'", "ValueError: lost the others"));
+    let other = of_rank(
+        0,
+        &KEY.replace("KeyError: 'lr'", "ValueError: lost the others"),
+    );
     let root = of_rank(3, KEY);
-    for log in [format!("{root}{other}{TABLE}"), format!("{other}{root}{TABLE}")] {
+    for log in [
+        format!("{root}{other}{TABLE}"),
+        format!("{other}{root}{TABLE}"),
+    ] {
         assert_eq!(shown(&log), shown(KEY));
         assert_eq!(error(&log).rank, Some(3));
     }
-    let by_local_rank = format!("{}{}{TABLE}", other.replace("[rank0]:", "[default0]:"), root.replace("[rank3]:", "[default1]:"));
+    let by_local_rank = format!(
+        "{}{}{TABLE}",
+        other.replace("[rank0]:", "[default0]:"),
+        root.replace("[rank3]:", "[default1]:")
+    );
     assert_eq!(error(&by_local_rank).message, "KeyError: 'lr'");
     let both = root.replace("[rank3]:", "[default1]:[rank3]:");
-    assert_eq!((shown(&format!("{both}{TABLE}")), error(&both).rank), (shown(KEY), Some(3)));
+    assert_eq!(
+        (shown(&format!("{both}{TABLE}")), error(&both).rank),
+        (shown(KEY), Some(3))
+    );
 }
 
 #[test]
 fn all_there_is_is_the_table() {
-    assert_eq!(shown(TABLE), "torchrun saw rank 3 fail first on n1 with code 1; its traceback is not in this log");
-    assert_eq!((error(TABLE).rank, error(TABLE).form), (Some(3), Form::Launcher));
+    assert_eq!(
+        shown(TABLE),
+        "torchrun saw rank 3 fail first on n1 with code 1; its traceback is not in this log"
+    );
+    assert_eq!(
+        (error(TABLE).rank, error(TABLE).form),
+        (Some(3), Form::Launcher)
+    );
     let without_prefix = format!("{KEY}{TABLE}");
-    assert_eq!(shown(&without_prefix), shown(KEY), "older versions of torch put no rank before it");
+    assert_eq!(
+        shown(&without_prefix),
+        shown(KEY),
+        "older versions of torch put no rank before it"
+    );
 }
 
 #[test]
 fn the_traceback_in_the_table() {
-    let quoted = "  traceback : Traceback (most recent call last):\n    File \"/opt/conda/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py\", line 355, in wrapper\n      return f(*args, **kwargs)\n    File \"/job/train.py\", line 10, in main\n      raise ValueError(\"bad shard\")\n  ValueError: bad shard\n";
+    let quoted = "  traceback : Traceback (most recent call \
+        last):\n    File \"/opt/conda/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py\", line 355, in wrapper\n      return f(*args, **kwargs)\n    File \"/job/train.py\", line 10, in main\n      raise ValueError(\"bad shard\")\n  ValueError: bad shard\n";
     let (above, root) = TABLE.split_once("Root Cause").expect("a root");
-    let entry = root.lines().find(|line| line.contains("traceback")).expect("an entry");
-    let log = format!("{above}Root Cause{}", root.replace(&format!("{entry}\n"), quoted).replace("<N/A>", "/tmp/torchelastic_x/none_y/attempt_0/3/error.json"));
-    assert_eq!(shown(&log), "ValueError: bad shard\n@ /job/train.py:10 in main\n> raise ValueError(\"bad shard\")");
+    let entry = root
+        .lines()
+        .find(|line| line.contains("traceback"))
+        .expect("an entry");
+    let log = format!(
+        "{above}Root Cause{}",
+        root.replace(&format!("{entry}\n"), quoted)
+            .replace("<N/A>", "/tmp/torchelastic_x/none_y/attempt_0/3/error.json")
+    );
+    assert_eq!(
+        shown(&log),
+        "ValueError: bad shard\n@ /job/train.py:10 in main\n> raise ValueError(\"bad shard\")"
+    );
 }
 
 #[test]
 fn boxes_of_rich_and_marks_of_loguru() {
-    let rich = "╭───────────────────── Traceback (most recent call last) ──────────────────────╮\n│ /job/a.py:7 in <module>                                                      │\n│                                                                              │\n│   5                                                                          │\n│ ❱ 7 main()                                                                   │\n│                                                                              │\n│ /job/a.py:4 in main                                                          │\n│                                                                              │\n│   3 def main():                                                              │\n│ ❱ 4 │   raise ValueError(\"bad shard\")                                        │\n│   5                                                                          │\n╰──────────────────────────────────────────────────────────────────────────────╯\nValueError: bad shard\n";
-    assert_eq!(shown(rich), "ValueError: bad shard\n@ /job/a.py:4 in main\n> raise ValueError(\"bad shard\")");
-    let loguru = "2025-01-01 12:00:00.000 | ERROR    | __main__:<module>:12 - An error has been caught in function '<module>', process 'MainProcess' (1), thread 'MainThread' (1):\nTraceback (most recent call last):\n\n> File \"/job/a.py\", line 12, in <module>\n    main()\n    └ <function main at 0x7f00>\n\n  File \"/job/a.py\", line 8, in main\n    1 / x\n        └ 0\n\nZeroDivisionError: division by zero\n";
-    assert_eq!(shown(loguru), "ZeroDivisionError: division by zero\n@ /job/a.py:8 in main\n> 1 / x");
+    let rich = "╭───────────────────── Traceback (most recent call last) \
+        ──────────────────────╮\n│ /job/a.py:7 in \
+            <module>                                                      │\n│                                                                              │\n│   5                                                                          │\n│ ❱ 7 main()                                                                   │\n│                                                                              │\n│ /job/a.py:4 in main                                                          │\n│                                                                              │\n│   3 def main():                                                              │\n│ ❱ 4 │   raise ValueError(\"bad shard\")                                        │\n│   5                                                                          │\n╰──────────────────────────────────────────────────────────────────────────────╯\nValueError: bad shard\n";
+    assert_eq!(
+        shown(rich),
+        "ValueError: bad shard\n@ /job/a.py:4 in main\n> raise ValueError(\"bad shard\")"
+    );
+    let loguru = "2025-01-01 12:00:00.000 | ERROR    | __main__:<module>:12 - An error has been \
+        caught in function '<module>', process 'MainProcess' (1), thread 'MainThread' \
+            (1):\nTraceback (most recent call last):\n\n> File \"/job/a.py\", line 12, in \
+                <module>\n    main()\n    └ <function main at 0x7f00>\n\n  File \"/job/a.py\", \
+                    line 8, in main\n    1 / x\n        └ 0\n\nZeroDivisionError: division by \
+                        zero\n";
+    assert_eq!(
+        shown(loguru),
+        "ZeroDivisionError: division by zero\n@ /job/a.py:8 in main\n> 1 / x"
+    );
 }
 
 #[test]
 fn calls_that_ray_quotes() {
-    let log = "Traceback (most recent call last):\n  File \"/job/r.py\", line 10, in <module>\n    ray.get(f.remote())\nray.exceptions.RayTaskError(ValueError): ray::f() (pid=123, ip=10.0.0.1)\n  File \"/job/r.py\", line 6, in f\n    raise ValueError(\"bad\")\nValueError: bad\n";
-    assert_eq!(shown(log), "ValueError: bad\n@ /job/r.py:6 in f\n> raise ValueError(\"bad\")");
+    let log = "Traceback (most recent call last):\n  File \"/job/r.py\", line 10, in \
+        <module>\n    ray.get(f.remote())\nray.exceptions.RayTaskError(ValueError): ray::f() \
+            (pid=123, ip=10.0.0.1)\n  File \"/job/r.py\", line 6, in f\n    raise \
+                ValueError(\"bad\")\nValueError: bad\n";
+    assert_eq!(
+        shown(log),
+        "ValueError: bad\n@ /job/r.py:6 in f\n> raise ValueError(\"bad\")"
+    );
 }
 
 #[test]
@@ -391,20 +549,39 @@ fn a_log_without_an_error() {
         let reading = read(log.as_bytes());
         assert_eq!((reading.finding, reading.error), (None, None), "{log}");
     }
-    assert_eq!(read(b"one\ntwo\nthree\nfour\n").last_lines, ["two", "three", "four"]);
+    assert_eq!(
+        read(b"one\ntwo\nthree\nfour\n").last_lines,
+        ["two", "three", "four"]
+    );
 }
 
 #[test]
 fn what_was_caught_earlier_is_not_the_error() {
-    let handled = "ERROR:t:no cache\nTraceback (most recent call last):\n  File \"/job/a.py\", line 5, in <module>\n    {}[\"x\"]\nFileNotFoundError: [Errno 2] No such file or directory: 'cache'\ngo\n";
+    let handled = "ERROR:t:no cache\nTraceback (most recent call last):\n  File \"/job/a.py\", \
+        line 5, in <module>\n    {}[\"x\"]\nFileNotFoundError: [Errno 2] No such file or \
+            directory: 'cache'\ngo\n";
     let log = format!("{handled}{KEY}");
-    assert_eq!((shown(&log), read(log.as_bytes()).finding), (shown(KEY), None));
-    let warned = format!(
-        "W: CUDA out of memory. Tried to allocate 2.00 GiB, using a smaller batch\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\njob.sh: line 2: module: command not found\n{KEY}"
+    assert_eq!(
+        (shown(&log), read(log.as_bytes()).finding),
+        (shown(KEY), None)
     );
-    assert_eq!((shown(&warned), read(warned.as_bytes()).finding), (shown(KEY), None));
-    let nccl = format!("[E1012 12:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88)\n{KEY}");
-    assert_eq!((shown(&nccl), read(nccl.as_bytes()).finding), (shown(KEY), None));
+    let warned = format!(
+        "W: CUDA out of memory. Tried to allocate 2.00 GiB, using a smaller batch\nRuntimeError: \
+            CUDA out of memory. Tried to allocate 2.00 GiB\njob.sh: line 2: module: command not \
+                found\n{KEY}"
+    );
+    assert_eq!(
+        (shown(&warned), read(warned.as_bytes()).finding),
+        (shown(KEY), None)
+    );
+    let nccl = format!(
+        "[E1012 12:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation \
+            timeout: WorkNCCL(SeqNum=88)\n{KEY}"
+    );
+    assert_eq!(
+        (shown(&nccl), read(nccl.as_bytes()).finding),
+        (shown(KEY), None)
+    );
 }
 
 #[test]
@@ -413,7 +590,11 @@ fn a_program_that_went_on_is_told_with_doubt() {
     assert!(error(&log).went_on);
     assert_eq!(error(&log).message, "KeyError: 'lr'");
     assert!(!error(KEY).went_on);
-    assert_eq!(error(&format!("{log}Error: no rows left\n")).message, "Error: no rows left", "its last word is more certain");
+    assert_eq!(
+        error(&format!("{log}Error: no rows left\n")).message,
+        "Error: no rows left",
+        "its last word is more certain"
+    );
 }
 
 #[test]
@@ -422,21 +603,43 @@ fn threads_wrappers_and_what_they_report() {
     assert!(error(&thread).thread);
     let task = KEY.replace("KeyError: 'lr'", "ValueError: of a task");
     assert_eq!(
-        shown(&format!("{KEY}Task exception was never retrieved\nfuture: <Task finished name='Task-1' exception=ValueError('of a task')>\n{task}")),
+        shown(&format!(
+            "{KEY}Task exception was never retrieved\nfuture: <Task finished name='Task-1' \
+                exception=ValueError('of a task')>\n{task}"
+        )),
         shown(KEY)
     );
-    assert_eq!(shown(&format!("{KEY}Error in atexit._run_exitfuncs:\n{task}")), shown(KEY));
-    let wrapped = KEY.replace("KeyError: 'lr'", "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.");
+    assert_eq!(
+        shown(&format!("{KEY}Error in atexit._run_exitfuncs:\n{task}")),
+        shown(KEY)
+    );
+    let wrapped = KEY.replace(
+        "KeyError: 'lr'",
+        "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
+    );
     assert!(error(&wrapped).report);
-    assert_eq!(shown(&format!("{KEY}{wrapped}")), shown(KEY), "the child's own traceback is the cause");
+    assert_eq!(
+        shown(&format!("{KEY}{wrapped}")),
+        shown(KEY),
+        "the child's own traceback is the cause"
+    );
 }
 
-/// A rank that lost its peers, or was told to end, is not blamed; an exception that no rule knows counts as a cause.
+/// A rank that lost its peers, or was told to end, is not blamed; an exception that no rule knows
+/// counts as a cause.
 #[test]
 fn between_ranks_a_cause_of_its_own_beats_an_echo() {
-    let nccl = KEY.replace("KeyError: 'lr'", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1");
+    let nccl = KEY.replace(
+        "KeyError: 'lr'",
+        "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
+    );
     let told_to_end = KEY.replace("KeyError: 'lr'", "KeyboardInterrupt");
-    let ranks = |logs: &[&str]| logs.iter().zip(0..).map(|(log, rank)| (rank, read(log.as_bytes()))).collect::<Vec<_>>();
+    let ranks = |logs: &[&str]| {
+        logs.iter()
+            .zip(0..)
+            .map(|(log, rank)| (rank, read(log.as_bytes())))
+            .collect::<Vec<_>>()
+    };
     let root = |logs: &[&str]| root_cause(&ranks(logs)).map(|(rank, _)| *rank);
     assert_eq!(root(&[&nccl, KEY, &told_to_end]), Some(1));
     assert_eq!(root(&[&told_to_end, "fine\n", KEY, KEY]), Some(2));
@@ -446,13 +649,33 @@ fn between_ranks_a_cause_of_its_own_beats_an_echo() {
 #[test]
 fn what_is_quoted_is_clean_and_short() {
     let log = KEY
-        .replace("'lr'", &format!("\x1b]0;title\x07\x1b[31m\u{202e}evil\u{200b}\x1b[0m\u{9b}{}", "y".repeat(9000)))
+        .replace(
+            "'lr'",
+            &format!(
+                "\x1b]0;title\x07\x1b[31m\u{202e}evil\u{200b}\x1b[0m\u{9b}{}",
+                "y".repeat(9000)
+            ),
+        )
         .replace("config[", &format!("\x1b[2Jconfig{}[", "z".repeat(900)));
     let error = error(&log);
-    let source = error.place.and_then(|place| place.source).expect("a source");
-    assert!(error.message.starts_with("KeyError: evily") && error.message.chars().count() == 300, "{}", error.message);
-    assert!(source.starts_with("lr = configz") && source.chars().count() == 300, "{source}");
-    assert!(!error.message.contains(['\x1b', '\u{202e}', '\u{200b}', '\u{9b}']));
+    let source = error
+        .place
+        .and_then(|place| place.source)
+        .expect("a source");
+    assert!(
+        error.message.starts_with("KeyError: evily") && error.message.chars().count() == 300,
+        "{}",
+        error.message
+    );
+    assert!(
+        source.starts_with("lr = configz") && source.chars().count() == 300,
+        "{source}"
+    );
+    assert!(
+        !error
+            .message
+            .contains(['\x1b', '\u{202e}', '\u{200b}', '\u{9b}'])
+    );
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(super) enum Link {
 pub(super) enum Standing {
     #[default]
     Fatal,
-    /// It ended a thread, a task or a function that runs at exit; the program may have ended for it or not.
+    /// It ended a thread, a task or a function that runs at exit; the program may have ended for it
+    /// or not.
     Thread,
     /// Python says itself that it goes on ("Exception ignored in", a logging error).
     Harmless,
@@ -39,21 +40,29 @@ pub(super) struct Block<'a> {
     pub(super) standing: Standing,
     /// The calls, outermost first.
     pub(super) frames: Vec<Frame<'a>>,
-    /// Only a line that is indented no further than this can name the exception: torchrun indents what it quotes.
+    /// Only a line that is indented no further than this can name the exception: torchrun indents
+    /// what it quotes.
     indent: usize,
     /// It began without a header, as a syntax error of the program itself does.
     bare: bool,
 }
 
 impl Block<'_> {
-    /// Whether this exception was raised by a function that the other passed through: by its `except`
-    /// clause, to say the same in other words.
+    /// Whether this exception was raised by a function that the other passed through: by its
+    /// `except` clause, to say the same in other words.
     pub(super) fn rewords(&self, other: &Block) -> bool {
-        self.frames.last().is_some_and(|last| other.frames.iter().any(|frame| frame.file == last.file && frame.function == last.function))
+        self.frames.last().is_some_and(|last| {
+            other
+                .frames
+                .iter()
+                .any(|frame| frame.file == last.file && frame.function == last.function)
+        })
     }
     /// Whether Python failed to start a program, which looks like a missing file.
     pub(super) fn starts_program(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.file.ends_with(b"subprocess.py") && frame.function == b"_execute_child")
+        self.frames.last().is_some_and(|frame| {
+            frame.file.ends_with(b"subprocess.py") && frame.function == b"_execute_child"
+        })
     }
 }
 
@@ -74,7 +83,13 @@ pub(super) fn traces<'a>(lines: &'a [Line<'a>]) -> Traces<'a> {
     for (at, line) in lines.iter().enumerate() {
         inside[at] = streams.entry(line.rank).or_default().take(at, line);
     }
-    Traces { chains: streams.into_values().flat_map(|stream| stream.chains).collect(), inside }
+    Traces {
+        chains: streams
+            .into_values()
+            .flat_map(|stream| stream.chains)
+            .collect(),
+        inside,
+    }
 }
 
 /// What is known of one rank's output so far.
@@ -95,7 +110,10 @@ impl<'a> Stream<'a> {
     /// Whether the line is part of a traceback.
     fn take(&mut self, at: usize, line: &'a Line<'a>) -> bool {
         let text = line.text();
-        let (just_named, member) = (std::mem::take(&mut self.just_named), std::mem::take(&mut self.member));
+        let (just_named, member) = (
+            std::mem::take(&mut self.just_named),
+            std::mem::take(&mut self.member),
+        );
         if is_header(text) {
             self.begin(text, false);
             return true;
@@ -111,7 +129,8 @@ impl<'a> Stream<'a> {
             self.started |= !line.is_indented();
             return self.between(line);
         };
-        // A tail may begin within a traceback; Ray quotes calls without a header; a syntax error of the program has none.
+        // A tail may begin within a traceback; Ray quotes calls without a header; a syntax error of
+        // the program has none.
         let begins = !self.started || just_named || call.function.is_empty();
         if begins {
             self.link = if just_named { Link::Quoted } else { self.link };
@@ -125,17 +144,30 @@ impl<'a> Stream<'a> {
         let quoted = text.starts_with(b"Original ");
         let link = if quoted { Link::Quoted } else { self.link };
         let indent = if is_in_table(text) { indent(text) } else { 0 };
-        self.open = Some(Block { at: 0, link, standing: self.standing, frames: Vec::new(), indent, bare });
+        self.open = Some(Block {
+            at: 0,
+            link,
+            standing: self.standing,
+            frames: Vec::new(),
+            indent,
+            bare,
+        });
         (self.link, self.standing, self.started) = (Link::Alone, Standing::Fatal, true);
     }
 
     fn inside(&mut self, at: usize, line: &'a Line<'a>) -> bool {
-        let Some(mut block) = self.open.take() else { return false };
+        let Some(mut block) = self.open.take() else {
+            return false;
+        };
         let text = line.text();
         if let Some(call) = frame(text) {
             block.frames.push(call);
         } else if indent(text) > block.indent || is_boxed(text) {
-            if let Some(last) = block.frames.last_mut().filter(|last| last.source.is_empty() && is_source(text)) {
+            if let Some(last) = block
+                .frames
+                .last_mut()
+                .filter(|last| last.source.is_empty() && is_source(text))
+            {
                 last.take_source(text);
             }
         } else {
@@ -171,7 +203,9 @@ impl<'a> Stream<'a> {
             self.link = Link::CausedBy;
         } else if is_member(line) {
             (self.link, self.member) = (Link::Quoted, true);
-        } else if text.starts_with(b"-- Process ") && text.ends_with(b" terminated with the following error:") {
+        } else if text.starts_with(b"-- Process ")
+            && text.ends_with(b" terminated with the following error:")
+        {
             self.link = Link::Quoted;
         } else if text.starts_with(b"Exception ignored ") || text == b"--- Logging error ---" {
             self.standing = Standing::Harmless;
@@ -188,11 +222,16 @@ fn is_aside(text: &[u8]) -> bool {
     thread || text.starts_with(b"future: <") || text.starts_with(b"Error in atexit._run_exitfuncs")
 }
 
-/// A progress bar may stand before it on the same line; one that is indented is quoted by something.
+/// A progress bar may stand before it on the same line; one that is indented is quoted by
+/// something.
 fn is_header(text: &[u8]) -> bool {
     let text = text.trim_ascii_end();
-    let rich = text.starts_with("╭".as_bytes()) && text.windows(HEADER.len() - 1).any(|part| part == &HEADER[..HEADER.len() - 1]);
-    rich || (text.ends_with(HEADER) && (text.trim_ascii_start() != HEADER || text.starts_with(b"T")))
+    let rich = text.starts_with("╭".as_bytes())
+        && text
+            .windows(HEADER.len() - 1)
+            .any(|part| part == &HEADER[..HEADER.len() - 1]);
+    rich || (text.ends_with(HEADER)
+        && (text.trim_ascii_start() != HEADER || text.starts_with(b"T")))
 }
 
 /// A traceback as torchrun quotes it in its table of failures.
@@ -207,10 +246,14 @@ fn is_member(line: &Line) -> bool {
 
 /// The `rich` library draws a box around the calls; `loguru` marks the call that it caught.
 fn is_boxed(text: &[u8]) -> bool {
-    ["│", "╭", "╰", "❱", "> File "].iter().any(|edge| text.starts_with(edge.as_bytes()))
+    ["│", "╭", "╰", "❱", "> File "]
+        .iter()
+        .any(|edge| text.starts_with(edge.as_bytes()))
 }
 
 /// An error that Python finds before it runs anything, hence with no calls to tell.
 pub(super) fn is_syntax(exception: &[u8]) -> bool {
-    ["SyntaxError", "IndentationError", "TabError"].iter().any(|name| exception.starts_with(name.as_bytes()))
+    ["SyntaxError", "IndentationError", "TabError"]
+        .iter()
+        .any(|name| exception.starts_with(name.as_bytes()))
 }

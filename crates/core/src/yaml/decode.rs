@@ -35,7 +35,11 @@ impl std::error::Error for DecodeError {}
 
 impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { at: None, message: message.to_string(), hint: None }
+        Self {
+            at: None,
+            message: message.to_string(),
+            hint: None,
+        }
     }
 }
 
@@ -60,13 +64,21 @@ impl From<super::YamlError> for crate::Error {
 
 /// Decodes strictly: an unknown key is an error.
 pub fn decode<T: DeserializeOwned>(node: &Node) -> Result<T, DecodeError> {
-    T::deserialize(Decoder { node, warnings: None })
+    T::deserialize(Decoder {
+        node,
+        warnings: None,
+    })
 }
 
 /// Decodes leniently: unknown keys become warnings.
-pub fn decode_leniently<T: DeserializeOwned>(node: &Node) -> Result<(T, Vec<Warning>), DecodeError> {
+pub fn decode_leniently<T: DeserializeOwned>(
+    node: &Node,
+) -> Result<(T, Vec<Warning>), DecodeError> {
     let warnings = RefCell::new(Vec::new());
-    let value = T::deserialize(Decoder { node, warnings: Some(&warnings) })?;
+    let value = T::deserialize(Decoder {
+        node,
+        warnings: Some(&warnings),
+    })?;
     Ok((value, warnings.into_inner()))
 }
 
@@ -88,25 +100,46 @@ impl<'n> Decoder<'n> {
             Content::Sequence(_) => "a list".to_owned(),
             Content::Mapping(_) => "a mapping".to_owned(),
         };
-        DecodeError { at: Some(self.node.at.clone()), message: format!("expected {expected}, found {found}"), hint: None }
+        DecodeError {
+            at: Some(self.node.at.clone()),
+            message: format!("expected {expected}, found {found}"),
+            hint: None,
+        }
     }
 
     fn number<T: std::str::FromStr>(&self, expected: &str) -> Result<T, DecodeError> {
-        self.node.text().and_then(|text| text.replace('_', "").parse().ok()).ok_or_else(|| self.wrong(expected))
+        self.node
+            .text()
+            .and_then(|text| text.replace('_', "").parse().ok())
+            .ok_or_else(|| self.wrong(expected))
     }
 
     /// Unknown keys are found here, where the known ones are at hand for a suggestion.
-    fn unknown_keys(&self, entries: &[(Node, Node)], fields: &'static [&'static str]) -> Result<(), DecodeError> {
+    fn unknown_keys(
+        &self,
+        entries: &[(Node, Node)],
+        fields: &'static [&'static str],
+    ) -> Result<(), DecodeError> {
         for (key, _) in entries {
             let name = key.text().unwrap_or_default();
             if fields.contains(&name) {
                 continue;
             }
             let message = format!("unknown key `{name}`");
-            let hint = did_you_mean(name, fields.iter().copied()).unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
+            let hint = did_you_mean(name, fields.iter().copied())
+                .unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
             match self.warnings {
-                Some(warnings) => warnings.borrow_mut().push(Warning { at: key.at.clone(), message: format!("{message}: {hint}") }),
-                None => return Err(DecodeError { at: Some(key.at.clone()), message, hint: Some(hint) }),
+                Some(warnings) => warnings.borrow_mut().push(Warning {
+                    at: key.at.clone(),
+                    message: format!("{message}: {hint}"),
+                }),
+                None => {
+                    return Err(DecodeError {
+                        at: Some(key.at.clone()),
+                        message,
+                        hint: Some(hint),
+                    });
+                }
             }
         }
         Ok(())
@@ -128,8 +161,15 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
         match &self.node.content {
             Content::Scalar { .. } if self.node.is_null() => visitor.visit_unit(),
             Content::Scalar { text, .. } => visitor.visit_str(text),
-            Content::Sequence(items) => visitor.visit_seq(Items { decoder: self, items: items.iter() }),
-            Content::Mapping(entries) => visitor.visit_map(Entries { decoder: self, entries: entries.iter(), value: None }),
+            Content::Sequence(items) => visitor.visit_seq(Items {
+                decoder: self,
+                items: items.iter(),
+            }),
+            Content::Mapping(entries) => visitor.visit_map(Entries {
+                decoder: self,
+                entries: entries.iter(),
+                value: None,
+            }),
         }
         .map_err(|error: DecodeError| error.at(self.node))
     }
@@ -154,7 +194,9 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node.text() {
-            Some(text) if !self.node.is_null() => visitor.visit_str(text).map_err(|error: DecodeError| error.at(self.node)),
+            Some(text) if !self.node.is_null() => visitor
+                .visit_str(text)
+                .map_err(|error: DecodeError| error.at(self.node)),
             _ => Err(self.wrong("a text")),
         }
     }
@@ -164,15 +206,20 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.node.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.node.content {
             Content::Sequence(_) => self.deserialize_any(visitor),
-            Content::Scalar { .. } if !self.node.is_null() => {
-                Err(DecodeError { hint: Some("one alone is a list too: put it into brackets, `[…]`".to_owned()), ..self.wrong("a list") })
-            }
+            Content::Scalar { .. } if !self.node.is_null() => Err(DecodeError {
+                hint: Some("one alone is a list too: put it into brackets, `[…]`".to_owned()),
+                ..self.wrong("a list")
+            }),
             _ => Err(self.wrong("a list")),
         }
     }
@@ -184,22 +231,54 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
         }
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, DecodeError> {
-        let Content::Mapping(entries) = &self.node.content else { return Err(self.wrong("a mapping")) };
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let Content::Mapping(entries) = &self.node.content else {
+            return Err(self.wrong("a mapping"));
+        };
         self.unknown_keys(entries, fields)?;
-        let known: Vec<_> = entries.iter().filter(|(key, _)| key.text().is_some_and(|name| fields.contains(&name))).collect();
-        visitor.visit_map(Fields { decoder: self, entries: known.into_iter(), value: None }).map_err(|error: DecodeError| error.at(self.node))
+        let known: Vec<_> = entries
+            .iter()
+            .filter(|(key, _)| key.text().is_some_and(|name| fields.contains(&name)))
+            .collect();
+        visitor
+            .visit_map(Fields {
+                decoder: self,
+                entries: known.into_iter(),
+                value: None,
+            })
+            .map_err(|error: DecodeError| error.at(self.node))
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, DecodeError> {
-        let Some(text) = self.node.text() else { return Err(self.wrong(&format!("one of {}", variants.join(", ")))) };
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let Some(text) = self.node.text() else {
+            return Err(self.wrong(&format!("one of {}", variants.join(", "))));
+        };
         if !variants.contains(&text) {
-            return Err(DecodeError { hint: did_you_mean(text, variants.iter().copied()), ..self.wrong(&format!("one of {}", variants.join(", "))) });
+            return Err(DecodeError {
+                hint: did_you_mean(text, variants.iter().copied()),
+                ..self.wrong(&format!("one of {}", variants.join(", ")))
+            });
         }
-        visitor.visit_enum(de::IntoDeserializer::<DecodeError>::into_deserializer(text)).map_err(|e: DecodeError| e.at(self.node))
+        visitor
+            .visit_enum(de::IntoDeserializer::<DecodeError>::into_deserializer(text))
+            .map_err(|e: DecodeError| e.at(self.node))
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -217,8 +296,17 @@ struct Items<'n> {
 
 impl<'de> de::SeqAccess<'de> for Items<'_> {
     type Error = DecodeError;
-    fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
-        self.items.next().map(|item| seed.deserialize(self.decoder.with(item)).map_err(|error| error.at(item))).transpose()
+    fn next_element_seed<T: de::DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
+        self.items
+            .next()
+            .map(|item| {
+                seed.deserialize(self.decoder.with(item))
+                    .map_err(|error| error.at(item))
+            })
+            .transpose()
     }
 }
 
@@ -231,15 +319,30 @@ macro_rules! map_access {
         }
         impl<'de, 'n> de::MapAccess<'de> for $name<'n> {
             type Error = DecodeError;
-            fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-                let Some((key, value)) = self.entries.next() else { return Ok(None) };
+            fn next_key_seed<K: de::DeserializeSeed<'de>>(
+                &mut self,
+                seed: K,
+            ) -> Result<Option<K::Value>, DecodeError> {
+                let Some((key, value)) = self.entries.next() else {
+                    return Ok(None);
+                };
                 self.value = Some(value);
-                let name: StrDeserializer<'_, DecodeError> = de::IntoDeserializer::into_deserializer(key.text().unwrap_or_default());
-                seed.deserialize(name).map(Some).map_err(|error| error.at(key))
+                let name: StrDeserializer<'_, DecodeError> =
+                    de::IntoDeserializer::into_deserializer(key.text().unwrap_or_default());
+                seed.deserialize(name)
+                    .map(Some)
+                    .map_err(|error| error.at(key))
             }
-            fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
-                let value = self.value.take().expect("serde asks for a key before its value");
-                seed.deserialize(self.decoder.with(value)).map_err(|error| error.at(value))
+            fn next_value_seed<V: de::DeserializeSeed<'de>>(
+                &mut self,
+                seed: V,
+            ) -> Result<V::Value, DecodeError> {
+                let value = self
+                    .value
+                    .take()
+                    .expect("serde asks for a key before its value");
+                seed.deserialize(self.decoder.with(value))
+                    .map_err(|error| error.at(value))
             }
         }
     };
@@ -276,7 +379,9 @@ mod tests {
 
     #[test]
     fn spelling_is_kept_and_types_are_what_the_key_asks_for() {
-        let sample = read("nodes: 4\nenv: {A: 0, B: 0.10, C: no, D: 'x y'}\ntier: basic\nlist: [1e-4, 007]").expect("decodes");
+        let sample =
+            read("nodes: 4\nenv: {A: 0, B: 0.10, C: no, D: 'x y'}\ntier: basic\nlist: [1e-4, 007]")
+                .expect("decodes");
         assert_eq!(sample.nodes, 4);
         assert_eq!(sample.env["B"], "0.10");
         assert_eq!(sample.env["C"], "no");
@@ -287,18 +392,41 @@ mod tests {
     #[test]
     fn mistakes_name_line_column_and_remedy() {
         for (text, message, hint) in [
-            ("nodes: 4\nnoeds: 5", "job.yaml:2:1: unknown key `noeds`", Some("did you mean `nodes`?")),
-            ("nodes: many", "job.yaml:1:8: expected a whole number, found `many`", None),
-            ("tier: basik", "job.yaml:1:7: expected one of premium, basic, found `basik`", Some("did you mean `basic`?")),
-            ("list: x", "job.yaml:1:7: expected a list, found `x`", Some("one alone is a list too: put it into brackets, `[…]`")),
-            ("env:\n  A: [1]", "job.yaml:2:6: expected a text, found a list", None),
+            (
+                "nodes: 4\nnoeds: 5",
+                "job.yaml:2:1: unknown key `noeds`",
+                Some("did you mean `nodes`?"),
+            ),
+            (
+                "nodes: many",
+                "job.yaml:1:8: expected a whole number, found `many`",
+                None,
+            ),
+            (
+                "tier: basik",
+                "job.yaml:1:7: expected one of premium, basic, found `basik`",
+                Some("did you mean `basic`?"),
+            ),
+            (
+                "list: x",
+                "job.yaml:1:7: expected a list, found `x`",
+                Some("one alone is a list too: put it into brackets, `[…]`"),
+            ),
+            (
+                "env:\n  A: [1]",
+                "job.yaml:2:6: expected a text, found a list",
+                None,
+            ),
         ] {
             let error = read(text).expect_err(text);
             assert_eq!(error.to_string(), message);
             assert_eq!(error.hint.as_deref(), hint);
         }
         let twice = parse("f", "a: 1\na: 2").expect_err("a key given twice");
-        assert_eq!(twice.to_string(), "f:2:1: `a` is given twice, first in line 1");
+        assert_eq!(
+            twice.to_string(),
+            "f:2:1: `a` is given twice, first in line 1"
+        );
     }
 
     #[test]
@@ -306,7 +434,10 @@ mod tests {
         let node = parse("config.yaml", "nodes: 1\nnods: 2").expect("YAML");
         let (sample, warnings) = decode_leniently::<Sample>(&node).expect("decodes");
         assert_eq!(sample.nodes, 1);
-        assert_eq!(warnings[0].message, "unknown key `nods`: did you mean `nodes`?");
+        assert_eq!(
+            warnings[0].message,
+            "unknown key `nods`: did you mean `nodes`?"
+        );
     }
 
     #[test]
@@ -316,7 +447,12 @@ mod tests {
             let alias = format!("*a{}", level - 1);
             bomb += &format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(","));
         }
-        assert!(parse("bomb", &bomb).expect_err("too large").message.contains("more than"));
+        assert!(
+            parse("bomb", &bomb)
+                .expect_err("too large")
+                .message
+                .contains("more than")
+        );
         assert!(parse("deep", &"[".repeat(5_000)).is_err());
     }
 

@@ -43,7 +43,13 @@ fn nested(value: &Value, indent: usize, text: &mut String) {
         }
         Value::String(lines) if is_literal(lines) => {
             *text += " |\n";
-            lines.lines().for_each(|line| *text += &if line.is_empty() { "\n".to_owned() } else { format!("{}{line}\n", " ".repeat(indent)) });
+            lines.lines().for_each(|line| {
+                *text += &if line.is_empty() {
+                    "\n".to_owned()
+                } else {
+                    format!("{}{line}\n", " ".repeat(indent))
+                }
+            });
         }
         other => *text += &format!(" {}\n", flow(other)),
     }
@@ -51,15 +57,29 @@ fn nested(value: &Value, indent: usize, text: &mut String) {
 
 /// Several lines, whole, without anything a literal block cannot hold.
 fn is_literal(text: &str) -> bool {
-    text.ends_with('\n') && !text.ends_with("\n\n") && text.len() > 1 && !text.starts_with([' ', '\n', '\t']) && !text.contains(is_hidden)
+    text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && text.len() > 1
+        && !text.starts_with([' ', '\n', '\t'])
+        && !text.contains(is_hidden)
 }
 
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(flow).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(entries) => {
-            format!("{{{}}}", entries.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value))).collect::<Vec<_>>().join(", "))
+            format!(
+                "{{{}}}",
+                entries
+                    .iter()
+                    .map(|(key, value)| format!("{}: {}", scalar(key), flow(value)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
         other => other.to_string(),
     }
@@ -68,9 +88,15 @@ fn flow(value: &Value) -> String {
 /// Plain where that is safe, else JSON's double quotes, which YAML reads too.
 fn scalar(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
-    let plain =
-        !text.is_empty() && text.chars().all(safe) && !text.starts_with(['-', '.', '+']) && !matches!(text, "null" | "true" | "false" | "Null" | "NULL");
-    if plain { text.to_owned() } else { visible_json(&Value::from(text).to_string()).into_owned() }
+    let plain = !text.is_empty()
+        && text.chars().all(safe)
+        && !text.starts_with(['-', '.', '+'])
+        && !matches!(text, "null" | "true" | "false" | "Null" | "NULL");
+    if plain {
+        text.to_owned()
+    } else {
+        visible_json(&Value::from(text).to_string()).into_owned()
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +106,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_job_made_from_the_history_reads_back(script in "[ -~\n\t]{0,80}", name in ".{0,20}", word in ".{0,20}") {
+        fn a_job_made_from_the_history_reads_back(script in "[ \
+            -~\n\t]{0,80}", name in ".{0,20}", word in ".{0,20}") {
             let mut job = Job { script: Some(script), name: Some(name), ..Job::default() };
             job.environment.env.insert("A".into(), word.clone());
             job.tags = vec![word];

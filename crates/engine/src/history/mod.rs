@@ -37,8 +37,9 @@ pub struct History {
     notice: fn(&str),
 }
 
-/// After so many bytes the write-ahead log is moved into the database. The log takes this much of the disk beside the database;
-/// the daemon keeps as much in reserve, so that it can be moved on a full disk too.
+/// After so many bytes the write-ahead log is moved into the database. The log takes this much of
+/// the disk beside the database; the daemon keeps as much in reserve, so that it can be moved on a
+/// full disk too.
 pub const WRITE_AHEAD_LOG_BYTES: u32 = 1 << 20;
 /// SQLite's default.
 const PAGE_BYTES: u32 = 4096;
@@ -51,10 +52,15 @@ pub enum JournalMode {
 }
 
 impl JournalMode {
-    /// WAL, unless the folder is on a network file system. `TOW_HISTORY_JOURNAL=rollback` forces the other.
+    /// WAL, unless the folder is on a network file system. `TOW_HISTORY_JOURNAL=rollback` forces
+    /// the other.
     pub fn for_folder(folder: &Path) -> Self {
         let forced = std::env::var("TOW_HISTORY_JOURNAL").is_ok_and(|mode| mode == "rollback");
-        if forced || towline_host::filesystem::network_kind(folder).is_some() { Self::Rollback } else { Self::WriteAhead }
+        if forced || towline_host::filesystem::network_kind(folder).is_some() {
+            Self::Rollback
+        } else {
+            Self::WriteAhead
+        }
     }
 }
 
@@ -67,8 +73,15 @@ impl History {
             use std::os::unix::fs::PermissionsExt;
             let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
         }
-        let history = Self { connection, path: path.to_owned(), notice: |_| {} };
-        history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
+        let history = Self {
+            connection,
+            path: path.to_owned(),
+            notice: |_| {},
+        };
+        history
+            .connection
+            .busy_timeout(BUSY)
+            .map_err(|error| history.failed(&error))?;
         let word = match mode {
             JournalMode::WriteAhead => "wal",
             JournalMode::Rollback => "delete",
@@ -76,20 +89,34 @@ impl History {
         history
             .connection
             .query_row(&format!("PRAGMA journal_mode={word}"), [], |_| Ok(()))
-            .and_then(|()| history.connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"))
-            .and_then(|()| history.connection.pragma_update(None, "wal_autocheckpoint", WRITE_AHEAD_LOG_BYTES / PAGE_BYTES))
+            .and_then(|()| {
+                history
+                    .connection
+                    .execute_batch("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;")
+            })
+            .and_then(|()| {
+                history.connection.pragma_update(
+                    None,
+                    "wal_autocheckpoint",
+                    WRITE_AHEAD_LOG_BYTES / PAGE_BYTES,
+                )
+            })
             .map_err(|error| history.failed(&error))?;
         history.migrate()?;
         history.connection.set_prepared_statement_cache_capacity(64);
         Ok(history)
     }
 
-    /// Moves what the write-ahead log holds into the database, and gives the log's room back to the disk. `false` where that
-    /// was not possible (somebody reads, or there is no room for it), or the log was empty. Waits for nobody.
+    /// Moves what the write-ahead log holds into the database, and gives the log's room back to the
+    /// disk. `false` where that was not possible (somebody reads, or there is no room for it), or
+    /// the log was empty. Waits for nobody.
     pub fn shrink_log(&self) -> bool {
         let shrink = || {
             self.connection.busy_timeout(Duration::ZERO)?;
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+            self.connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+                })
         };
         let was_empty = std::fs::metadata(log_of(&self.path)).map_or(true, |log| log.len() == 0);
         let shrunk = shrink();
@@ -102,20 +129,38 @@ impl History {
         let unseen = |error| {
             Error::refused(format!("the history {} cannot be read", path.display()))
                 .source_error(error)
-                .hint("whether there are runs is not known; check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
+                .hint(
+                    "whether there are runs is not known; check who owns that folder, or set \
+                    XDG_STATE_HOME to a folder of yours",
+                )
         };
         if let Some(folder) = path.parent() {
             towline_host::filesystem::check_own(folder).map_err(unseen)?;
         }
-        if towline_host::filesystem::look(path).map_err(unseen)?.is_none() {
+        if towline_host::filesystem::look(path)
+            .map_err(unseen)?
+            .is_none()
+        {
             return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(|error| damaged(path, &error))?;
-        let history = Self { connection, path: path.to_owned(), notice: |_| {} };
-        history.connection.busy_timeout(BUSY).map_err(|error| history.failed(&error))?;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|error| damaged(path, &error))?;
+        let history = Self {
+            connection,
+            path: path.to_owned(),
+            notice: |_| {},
+        };
+        history
+            .connection
+            .busy_timeout(BUSY)
+            .map_err(|error| history.failed(&error))?;
         // A history that the daemon is just making has no tables yet.
-        if history.version()? == 0 { Ok(None) } else { Ok(Some(history)) }
+        if history.version()? == 0 {
+            Ok(None)
+        } else {
+            Ok(Some(history))
+        }
     }
 
     /// Rows that cannot be read are left out, and told here.
@@ -128,7 +173,11 @@ impl History {
     #[cfg(test)]
     fn in_memory() -> Self {
         let connection = Connection::open_in_memory().expect("SQLite opens in memory");
-        let history = Self { connection, path: ":memory:".into(), notice: |_| {} };
+        let history = Self {
+            connection,
+            path: ":memory:".into(),
+            notice: |_| {},
+        };
         history.migrate().expect("the schema is valid");
         history
     }
@@ -146,12 +195,20 @@ fn log_of(database: &Path) -> PathBuf {
 }
 
 fn is_full(path: &Path) -> bool {
-    path.parent().is_some_and(|folder| towline_host::filesystem::room(folder).is_ok_and(|room| room.is_full()))
+    path.parent().is_some_and(|folder| {
+        towline_host::filesystem::room(folder).is_ok_and(|room| room.is_full())
+    })
 }
 
 fn full(path: &Path) -> Error {
-    Error::refused(format!("the disk that holds {} is full; nothing was changed", path.display()))
-        .hint("make room, then do it again; `tow prune --yes` removes runs that ended more than 30 days ago")
+    Error::refused(format!(
+        "the disk that holds {} is full; nothing was changed",
+        path.display()
+    ))
+    .hint(
+        "make room, then do it again; `tow prune --yes` removes runs that ended more than 30 \
+            days ago",
+    )
 }
 
 /// An error of SQLite in words. Damage is named and nothing is replaced.
@@ -159,20 +216,35 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let shown = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Error::bug(format!("the history {shown} is damaged: {error}"))
-            .hint("it is left as it is; try `sqlite3 FILE .recover`, or move it away to begin a new history"),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            Error::bug(format!("the history {shown} is damaged: {error}")).hint(
+                "it is left as it is; try `sqlite3 FILE .recover`, or move it away to begin a \
+                new history",
+            )
+        }
         Some(ErrorCode::DiskFull) => full(path),
         // Shared memory and journals beside the file need room too; SQLite calls that an I/O error.
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(path) => full(path),
-        Some(ErrorCode::SystemIoFailure) => Error::refused(format!("the disk that holds {shown} cannot be read or written: {error}"))
-            .hint("look at the disk: `dmesg`, or whoever runs the file server"),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unreachable(format!("the history {shown} is held by another process")),
+        Some(ErrorCode::SystemIoFailure) => Error::refused(format!(
+            "the disk that holds {shown} \
+            cannot be read or written: {error}"
+        ))
+        .hint("look at the disk: `dmesg`, or whoever runs the file server"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::unreachable(format!("the history {shown} is held by another process"))
+        }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Error::refused(format!("the history {shown} cannot be opened: {error}")).hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
+            Error::refused(format!(
+                "the history {shown} cannot be opened: \
+                {error}"
+            ))
+            .hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
         }
-        _ if rows::is_of_the_row(error) => {
-            Error::bug(format!("a row of the history {shown} cannot be read: {error}")).hint("`tow doctor` says how to remove it")
-        }
+        _ if rows::is_of_the_row(error) => Error::bug(format!(
+            "a row of the history {shown} cannot be read: \
+                {error}"
+        ))
+        .hint("`tow doctor` says how to remove it"),
         _ => Error::bug(format!("the history {shown} failed: {error}")),
     }
 }

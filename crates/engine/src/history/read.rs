@@ -10,7 +10,8 @@ use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
 pub(super) const COLUMNS: &str =
-    "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, nodes, world, state, runs.created, started, ended, resubmits,
+    "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
+        nodes, world, state, runs.created, started, ended, resubmits,
     (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
 
 /// Which runs to list. Empty fields mean all.
@@ -48,7 +49,10 @@ pub struct ActiveRun {
 impl History {
     /// Whether a run of that id is in it.
     pub fn knows(&self, run: &RunId) -> Result<bool> {
-        let found = self.connection.prepare_cached("SELECT 1 FROM runs WHERE id=?1").and_then(|mut query| query.exists([run.as_str()]));
+        let found = self
+            .connection
+            .prepare_cached("SELECT 1 FROM runs WHERE id=?1")
+            .and_then(|mut query| query.exists([run.as_str()]));
         found.map_err(|error| self.failed(&error))
     }
 
@@ -57,27 +61,43 @@ impl History {
         let collect = || {
             self.connection
                 .prepare(
-                    "SELECT json_extract(submissions.plan, '$.resolved.code.snapshot') AS snapshot, count(*) FROM runs
-                     JOIN submissions ON submissions.id = runs.submission WHERE snapshot IS NOT NULL GROUP BY snapshot",
+                    "SELECT json_extract(submissions.plan, '$.resolved.code.snapshot') AS \
+                        snapshot, count(*) FROM runs
+                     JOIN submissions ON submissions.id = runs.submission WHERE snapshot IS NOT \
+                         NULL GROUP BY snapshot",
                 )?
-                .query_map([], |row| Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0))))?
+                .query_map([], |row| {
+                    Ok((
+                        row.get(0)?,
+                        usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+                    ))
+                })?
                 .collect::<rusqlite::Result<_>>()
         };
         collect().map_err(|error| self.failed(&error))
     }
 
-    fn query<T>(&self, run: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> Result<T> {
+    fn query<T>(
+        &self,
+        run: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
         run(&self.connection).map_err(|error| self.failed(&error))
     }
 
     /// Runs, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunRecord>> {
         let (clause, values) = filter.clause();
-        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let sql = format!("SELECT {COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}");
+        let limit = filter
+            .limit
+            .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let sql = format!(
+            "SELECT {COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}"
+        );
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
-            let rows = statement.query_map(rusqlite::params_from_iter(values), |row| self.readable(row, record))?;
+            let rows = statement.query_map(rusqlite::params_from_iter(values), |row| {
+                self.readable(row, record)
+            })?;
             rows.filter_map(Result::transpose).collect()
         })
     }
@@ -85,8 +105,13 @@ impl History {
     /// How many runs fit `filter`, whatever its limit.
     pub fn count(&self, filter: &Filter) -> Result<u64> {
         let (clause, values) = filter.clause();
-        let count: i64 = self
-            .query(|connection| connection.query_row(&format!("SELECT count(*) FROM runs {clause}"), rusqlite::params_from_iter(values), |row| row.get(0)))?;
+        let count: i64 = self.query(|connection| {
+            connection.query_row(
+                &format!("SELECT count(*) FROM runs {clause}"),
+                rusqlite::params_from_iter(values),
+                |row| row.get(0),
+            )
+        })?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
@@ -100,7 +125,8 @@ impl History {
         let sql = format!("SELECT {COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
-            let rows = statement.query_map([submission.as_str()], |row| self.readable(row, record))?;
+            let rows =
+                statement.query_map([submission.as_str()], |row| self.readable(row, record))?;
             rows.filter_map(Result::transpose).collect()
         })
     }
@@ -108,7 +134,10 @@ impl History {
     pub fn attempts(&self, key: RunKey) -> Result<Vec<AttemptRecord>> {
         self.query(|connection| {
             connection
-                .prepare("SELECT attempt, runner, started, ended, ending FROM attempts WHERE run=?1 ORDER BY attempt")?
+                .prepare(
+                    "SELECT attempt, runner, started, ended, ending FROM attempts WHERE \
+                    run=?1 ORDER BY attempt",
+                )?
                 .query_map([key], |row| {
                     Ok(AttemptRecord {
                         attempt: row.get(0)?,
@@ -127,17 +156,32 @@ impl History {
         let found = self.query(|connection| {
             connection
                 .query_row(
-                    "SELECT plan, is_sweep, created, body FROM submissions JOIN environments ON environments.id = environment WHERE submissions.id=?1",
+                    "SELECT plan, is_sweep, created, body FROM submissions JOIN environments ON \
+                        environments.id = environment WHERE submissions.id=?1",
                     [id.as_str()],
-                    |row| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?)),
+                    |row| {
+                        Ok((
+                            row.get::<_, String>(0)?,
+                            row.get(1)?,
+                            row.get(2)?,
+                            row.get::<_, String>(3)?,
+                        ))
+                    },
                 )
                 .optional()
         })?;
-        let Some((plan, is_sweep, created, environment)) = found else { return Ok(None) };
-        let unreadable = |error| Error::bug(format!("the plan of {id} cannot be read")).source_error(error);
+        let Some((plan, is_sweep, created, environment)) = found else {
+            return Ok(None);
+        };
+        let unreadable =
+            |error| Error::bug(format!("the plan of {id} cannot be read")).source_error(error);
         let mut plan: Plan = serde_json::from_str(&plan).map_err(unreadable)?;
         plan.resolved.inherited = serde_json::from_str(&environment).map_err(unreadable)?;
-        Ok(Some(Submission { plan, is_sweep, created: Moment(created) }))
+        Ok(Some(Submission {
+            plan,
+            is_sweep,
+            created: Moment(created),
+        }))
     }
 
     /// The submission that a run belongs to.
@@ -150,8 +194,12 @@ impl History {
 
     /// Its id alone: many runs of a sweep have the same, and its plan need be read only once.
     pub fn submission_id_of(&self, run: &RunId) -> Result<Option<RunId>> {
-        let id: Option<String> = self
-            .query(|connection| connection.prepare_cached("SELECT submission FROM runs WHERE id=?1")?.query_row([run.as_str()], |row| row.get(0)).optional())?;
+        let id: Option<String> = self.query(|connection| {
+            connection
+                .prepare_cached("SELECT submission FROM runs WHERE id=?1")?
+                .query_row([run.as_str()], |row| row.get(0))
+                .optional()
+        })?;
         Ok(id.and_then(|id| RunId::try_from(id).ok()))
     }
 
@@ -161,7 +209,8 @@ impl History {
             connection
                 .prepare(
                     "SELECT sequence, id, submission, parameters, state, created, started FROM runs
-                     WHERE phase IN ('drafted', 'staging', 'submitting', 'queued', 'running') ORDER BY sequence",
+                     WHERE phase IN ('drafted', 'staging', 'submitting', 'queued', 'running') \
+                         ORDER BY sequence",
                 )?
                 .query_map([], |row| self.readable_active(row))?
                 .filter_map(Result::transpose)
@@ -174,11 +223,17 @@ impl History {
         self.query(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT events.sequence, runs.id, at, body FROM events JOIN runs ON runs.sequence = events.run WHERE runs.id=?1 ORDER BY events.sequence",
+                    "SELECT events.sequence, runs.id, at, body FROM events JOIN runs ON \
+                        runs.sequence = events.run WHERE runs.id=?1 ORDER BY events.sequence",
                 )?
                 .query_map([run.as_str()], |row| {
                     let event: Option<RunEvent> = json(row, 3)?;
-                    Ok(event.map(|event| Recorded { sequence: row.get(0).unwrap_or(0), run: run.clone(), at: Moment(row.get(2).unwrap_or(0)), event }))
+                    Ok(event.map(|event| Recorded {
+                        sequence: row.get(0).unwrap_or(0),
+                        run: run.clone(),
+                        at: Moment(row.get(2).unwrap_or(0)),
+                        event,
+                    }))
                 })?
                 .filter_map(Result::transpose)
                 .collect()
@@ -189,8 +244,12 @@ impl History {
     pub fn submissions(&self, limit: usize) -> Result<Vec<(RunId, Moment)>> {
         self.query(|connection| {
             connection
-                .prepare("SELECT id, created FROM submissions ORDER BY created DESC, id DESC LIMIT ?1")?
-                .query_map(params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| Ok((id(row, 0)?, Moment(row.get(1)?))))?
+                .prepare(
+                    "SELECT id, created FROM submissions ORDER BY created DESC, id DESC LIMIT ?1",
+                )?
+                .query_map(params![i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+                    Ok((id(row, 0)?, Moment(row.get(1)?)))
+                })?
                 .collect()
         })
     }
@@ -201,7 +260,11 @@ impl Filter {
         let mut terms = Vec::new();
         let mut values = Vec::new();
         if !self.phases.is_empty() {
-            let words: Vec<_> = self.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
+            let words: Vec<_> = self
+                .phases
+                .iter()
+                .map(|phase| format!("'{}'", phase.word()))
+                .collect();
             terms.push(format!("phase IN ({})", words.join(", ")));
         }
         let mut equals = |term: &str, value: &Option<String>| {
@@ -212,22 +275,50 @@ impl Filter {
         };
         equals("cluster = ?", &self.cluster);
         equals("experiment = ?", &self.experiment);
-        equals("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", &self.tag);
+        equals(
+            "EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)",
+            &self.tag,
+        );
         equals("runs.id = ?", &self.run.as_ref().map(ToString::to_string));
-        equals("submission = ?", &self.submission.as_ref().map(ToString::to_string));
-        (if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) }, values)
+        equals(
+            "submission = ?",
+            &self.submission.as_ref().map(ToString::to_string),
+        );
+        (
+            if terms.is_empty() {
+                String::new()
+            } else {
+                format!("WHERE {}", terms.join(" AND "))
+            },
+            values,
+        )
     }
 }
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
     let text: String = row.get(column)?;
-    RunId::try_from(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))
+    RunId::try_from(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(
+            column,
+            rusqlite::types::Type::Text,
+            Box::new(error),
+        )
+    })
 }
 
-fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+fn json<T: serde::de::DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| {
-        serde_json::from_str(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error)))
+        serde_json::from_str(&text).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(
+                column,
+                rusqlite::types::Type::Text,
+                Box::new(error),
+            )
+        })
     })
     .transpose()
 }
@@ -263,7 +354,9 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         created: Moment(row.get(13)?),
         started: row.get::<_, Option<i64>>(14)?.map(Moment),
         ended: row.get::<_, Option<i64>>(15)?.map(Moment),
-        resubmits: row.get::<_, Option<String>>(16)?.and_then(|text| RunId::try_from(text).ok()),
+        resubmits: row
+            .get::<_, Option<String>>(16)?
+            .and_then(|text| RunId::try_from(text).ok()),
         sweep: if is_sweep { Some(id(row, 18)?) } else { None },
         freshness: Freshness::Fresh,
     })

@@ -45,8 +45,12 @@ impl History {
     pub fn find_to_change(&self, text: &str) -> Result<Target> {
         let reference = parse(text)?;
         if !reference.may_change() {
-            return Err(Error::usage(format!("`{text}` is too short to change a run by"))
-                .hint(format!("type at least {CHANGING_SUFFIX} characters of the id's end; `tow ps` shows them")));
+            return Err(
+                Error::usage(format!("`{text}` is too short to change a run by")).hint(format!(
+                    "type at least {CHANGING_SUFFIX} characters of the id's end; `tow \
+                    ps` shows them"
+                )),
+            );
         }
         self.find(&reference, text, false)
     }
@@ -57,8 +61,12 @@ impl History {
                 let latest = self.submissions(back.saturating_add(1))?;
                 let Some((id, _)) = latest.get(*back) else {
                     return Err(match latest.len() {
-                        0 => Error::not_found("there is no run yet").hint("begin with `tow run echo hello`"),
-                        count => Error::not_found(format!("`{text}`: only {count} submission(s) are in the history")).hint("`tow history` lists them"),
+                        0 => Error::not_found("there is no run yet")
+                            .hint("begin with `tow run echo hello`"),
+                        count => Error::not_found(format!(
+                            "`{text}`: only {count} submission(s) are in the history"
+                        ))
+                        .hint("`tow history` lists them"),
                     });
                 };
                 return self.target(id, text);
@@ -77,18 +85,31 @@ impl History {
         }
         match found.as_slice() {
             [] => {
-                // A whole name that is not here may be what a cluster calls a job of another tool or another machine.
-                let elsewhere = (part.len() > SHORT)
-                    .then_some("a run of another machine or tool: `tow ps --remote` lists what a cluster knows, `tow adopt ID` takes it in");
-                Err(Error::not_found(format!("no run is called `{text}`")).hint("`tow ps` lists the runs").maybe_hint(elsewhere.map(str::to_owned)))
+                // A whole name that is not here may be what a cluster calls a job of another tool
+                // or another machine.
+                let elsewhere = (part.len() > SHORT).then_some(
+                    "a run of another machine or tool: `tow ps --remote` lists what a \
+                        cluster knows, `tow adopt ID` takes it in",
+                );
+                Err(Error::not_found(format!("no run is called `{text}`"))
+                    .hint("`tow ps` lists the runs")
+                    .maybe_hint(elsewhere.map(str::to_owned)))
             }
             [id] => self.target(&id.clone(), text),
             several => {
-                let mut listed: Vec<_> = several.iter().take(SHOWN).map(ToString::to_string).collect();
+                let mut listed: Vec<_> = several
+                    .iter()
+                    .take(SHOWN)
+                    .map(ToString::to_string)
+                    .collect();
                 if several.len() > SHOWN {
                     listed.push("…".into());
                 }
-                Err(Error::new(ErrorKind::Ambiguous, format!("`{text}` fits several runs: {}", listed.join(", "))).hint("type more of the id's end"))
+                Err(Error::new(
+                    ErrorKind::Ambiguous,
+                    format!("`{text}` fits several runs: {}", listed.join(", ")),
+                )
+                .hint("type more of the id's end"))
             }
         }
     }
@@ -108,21 +129,31 @@ impl History {
         // Ids hold `-`, digits and lower-case letters: all below `~`.
         let to = format!("{from}~");
         self.ids(
-            "SELECT id FROM runs WHERE reversed >= ?1 AND reversed < ?2 UNION SELECT id FROM submissions WHERE is_sweep AND reversed >= ?1 AND reversed < ?2 LIMIT 12",
+            "SELECT id FROM runs WHERE reversed >= ?1 AND reversed < ?2 UNION SELECT id FROM \
+                submissions WHERE is_sweep AND reversed >= ?1 AND reversed < ?2 LIMIT 12",
             params![from, to],
         )
     }
 
     /// What the cluster itself calls a job that was adopted, whole.
     fn by_name_there(&self, name: &str) -> Result<Vec<RunId>> {
-        self.ids("SELECT id FROM submissions WHERE instr(plan, '\"adopted\"') > 0 AND json_extract(plan, '$.adopted') = ?1 LIMIT 12", params![name])
+        self.ids(
+            "SELECT id FROM submissions WHERE instr(plan, '\"adopted\"') > 0 AND \
+            json_extract(plan, '$.adopted') = ?1 LIMIT 12",
+            params![name],
+        )
     }
 
     fn by_part(&self, part: &str) -> Result<Vec<RunId>> {
         // A sweep stands for its runs, so that its name alone is not ambiguous.
-        let sweeps = self.ids("SELECT id FROM submissions WHERE is_sweep AND instr(id, ?1) > 0 LIMIT 12", params![part])?;
+        let sweeps = self.ids(
+            "SELECT id FROM submissions WHERE is_sweep AND instr(id, ?1) > 0 LIMIT 12",
+            params![part],
+        )?;
         let mut found = self.ids(
-            "SELECT id FROM runs WHERE instr(id, ?1) > 0 AND NOT EXISTS (SELECT 1 FROM submissions WHERE submissions.id = submission AND is_sweep AND instr(submissions.id, ?1) > 0) LIMIT 12",
+            "SELECT id FROM runs WHERE instr(id, ?1) > 0 AND NOT EXISTS (SELECT 1 FROM submissions \
+                WHERE submissions.id = submission AND is_sweep AND instr(submissions.id, ?1) > 0) \
+                    LIMIT 12",
             params![part],
         )?;
         found.extend(sweeps);
@@ -130,12 +161,21 @@ impl History {
     }
 
     fn ids(&self, sql: &str, parameters: &[&dyn rusqlite::ToSql]) -> Result<Vec<RunId>> {
-        let collect = || self.connection.prepare_cached(sql)?.query_map(parameters, |row| id(row, 0))?.collect::<rusqlite::Result<_>>();
+        let collect = || {
+            self.connection
+                .prepare_cached(sql)?
+                .query_map(parameters, |row| id(row, 0))?
+                .collect::<rusqlite::Result<_>>()
+        };
         collect().map_err(|error| self.failed(&error))
     }
 }
 
 fn parse(text: &str) -> Result<Reference> {
-    Reference::parse(text)
-        .map_err(|error| Error::usage(error.to_string()).hint("a run is named by its id, the end of it, `@` for the latest, or `@-1` for the one before it"))
+    Reference::parse(text).map_err(|error| {
+        Error::usage(error.to_string()).hint(
+            "a run is named by its id, the end \
+            of it, `@` for the latest, or `@-1` for the one before it",
+        )
+    })
 }

@@ -1,4 +1,5 @@
-//! Rows that cannot be read: one that another program or a bad disk has damaged is left out and named, and all others are there as ever.
+//! Rows that cannot be read: one that another program or a bad disk has damaged is left out and
+//! named, and all others are there as ever.
 
 use super::History;
 use super::read::{COLUMNS, active_run, record};
@@ -15,8 +16,13 @@ pub struct UnreadableRow {
 }
 
 impl History {
-    /// What can be read of these rows. Errors of the file itself are errors; those of one row are not.
-    pub(super) fn readable<T>(&self, row: &Row<'_>, read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    /// What can be read of these rows. Errors of the file itself are errors; those of one row are
+    /// not.
+    pub(super) fn readable<T>(
+        &self,
+        row: &Row<'_>,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
         match read(row) {
             Ok(value) => Ok(Some(value)),
             Err(error) if is_of_the_row(&error) => {
@@ -31,7 +37,9 @@ impl History {
     pub fn unreadable_rows(&self) -> Result<Vec<UnreadableRow>> {
         let collect = || {
             let mut found = Vec::new();
-            let mut statement = self.connection.prepare(&format!("SELECT {COLUMNS} FROM runs ORDER BY runs.sequence"))?;
+            let mut statement = self.connection.prepare(&format!(
+                "SELECT {COLUMNS} FROM runs ORDER BY runs.sequence"
+            ))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 match record(row) {
@@ -46,7 +54,10 @@ impl History {
     }
 
     /// Active runs that can be read, each by [`active_run`].
-    pub(super) fn readable_active(&self, row: &Row<'_>) -> rusqlite::Result<Option<super::ActiveRun>> {
+    pub(super) fn readable_active(
+        &self,
+        row: &Row<'_>,
+    ) -> rusqlite::Result<Option<super::ActiveRun>> {
         self.readable(row, active_run)
     }
 }
@@ -63,9 +74,19 @@ pub(super) fn is_of_the_row(error: &rusqlite::Error) -> bool {
 
 /// The first two columns are the row's number and the run's id.
 fn unreadable(row: &Row<'_>, error: &rusqlite::Error) -> UnreadableRow {
-    UnreadableRow { sequence: row.get(0).unwrap_or(0), id: row.get(1).unwrap_or_else(|_| "without a readable id".to_owned()), why: error.to_string() }
+    UnreadableRow {
+        sequence: row.get(0).unwrap_or(0),
+        id: row
+            .get(1)
+            .unwrap_or_else(|_| "without a readable id".to_owned()),
+        why: error.to_string(),
+    }
 }
 
 fn told(row: &UnreadableRow) -> String {
-    format!("row {} of the history ({}) cannot be read and is left out: {}; `tow doctor` says how to remove it", row.sequence, row.id, row.why)
+    format!(
+        "row {} of the history ({}) cannot be read and is left out: {}; `tow doctor` says how to \
+            remove it",
+        row.sequence, row.id, row.why
+    )
 }

@@ -72,7 +72,10 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 impl History {
     pub(super) fn version(&self) -> Result<u32> {
-        let version: u32 = self.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| self.failed(&error))?;
+        let version: u32 = self
+            .connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(|error| self.failed(&error))?;
         Ok(version)
     }
 
@@ -85,14 +88,18 @@ impl History {
         let version = self.version()?;
         if version > SCHEMA_VERSION {
             return Err(Error::refused(format!(
-                "the history {} was written by a newer tow (format {version}, this one knows {SCHEMA_VERSION})",
+                "the history {} was written by a newer tow (format {version}, this one knows \
+                    {SCHEMA_VERSION})",
                 self.path.display()
             ))
             .hint("use that tow to change something; reading works with this one"));
         }
         for (migration, number) in MIGRATIONS.iter().zip(1u32..).skip(version as usize) {
-            let script = format!("BEGIN IMMEDIATE; {migration} PRAGMA user_version={number}; COMMIT;");
-            self.connection.execute_batch(&script).map_err(|error| self.failed(&error))?;
+            let script =
+                format!("BEGIN IMMEDIATE; {migration} PRAGMA user_version={number}; COMMIT;");
+            self.connection
+                .execute_batch(&script)
+                .map_err(|error| self.failed(&error))?;
         }
         Ok(())
     }

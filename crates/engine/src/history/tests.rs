@@ -13,8 +13,23 @@ use towline_core::{ErrorKind, RunId};
 
 fn plan(name: &str, random: u32, runs: u32) -> Plan {
     let id = RunId::new(name, 1_700_000_000, random);
-    let combinations: Vec<_> = (1..=runs).map(|number| if runs > 1 { vec![("i".to_owned(), number.to_string())] } else { Vec::new() }).collect();
-    let shape = Shape { nodes: 1, ranks_per_node: 1, once: false, gpus_per_node: 0, cpus_per_node: None, memory: None };
+    let combinations: Vec<_> = (1..=runs)
+        .map(|number| {
+            if runs > 1 {
+                vec![("i".to_owned(), number.to_string())]
+            } else {
+                Vec::new()
+            }
+        })
+        .collect();
+    let shape = Shape {
+        nodes: 1,
+        ranks_per_node: 1,
+        once: false,
+        gpus_per_node: 0,
+        cpus_per_node: None,
+        memory: None,
+    };
     Plan {
         version: PLAN_VERSION,
         runs: plan_runs(&id, name, &combinations).expect("plain names"),
@@ -42,7 +57,9 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
             io: Vec::new(),
             copy: None,
         },
-        request: Request { text: String::new() },
+        request: Request {
+            text: String::new(),
+        },
         notes: Vec::new(),
         resubmits: None,
         adopted: None,
@@ -51,21 +68,33 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
 }
 
 fn queued() -> RunState {
-    RunState { phase: Phase::Queued, ..RunState::default() }
+    RunState {
+        phase: Phase::Queued,
+        ..RunState::default()
+    }
 }
 
 fn submit(history: &History, plan: &Plan) -> Option<Vec<i64>> {
     let batch = history.batch(true).expect("a batch begins");
-    let keys = batch.submit(plan, &queued(), Moment(1)).expect("it is written");
+    let keys = batch
+        .submit(plan, &queued(), Moment(1))
+        .expect("it is written");
     batch.commit().expect("it is committed");
     keys
 }
 
 fn end(history: &History, key: i64, at: i64) {
-    let event = RunEvent::Ended { attempt: 0, ending: Ending::success() };
-    let Ok(Step::Changed(state)) = reduce(&queued(), &event) else { panic!("a queued run may end") };
+    let event = RunEvent::Ended {
+        attempt: 0,
+        ending: Ending::success(),
+    };
+    let Ok(Step::Changed(state)) = reduce(&queued(), &event) else {
+        panic!("a queued run may end")
+    };
     let batch = history.batch(false).expect("a batch begins");
-    batch.event(key, &event, &state, Moment(at)).expect("it is written");
+    batch
+        .event(key, &event, &state, Moment(at))
+        .expect("it is written");
     batch.commit().expect("it is committed");
 }
 
@@ -75,17 +104,27 @@ fn submitting_twice_is_submitting_once_and_the_plan_comes_back_whole() {
     let plan = plan("train", 0xaaaa_0001, 3);
     assert_eq!(submit(&history, &plan).map(|keys| keys.len()), Some(3));
     assert_eq!(submit(&history, &plan), None);
-    let stored = history.submission_of(&plan.runs[1].id).expect("it reads").expect("it is there");
+    let stored = history
+        .submission_of(&plan.runs[1].id)
+        .expect("it reads")
+        .expect("it is there");
     assert_eq!(stored.plan.resolved, plan.resolved);
     let runs = history.runs_of(&plan.id).expect("it reads");
-    assert_eq!(runs.iter().map(|run| run.command.as_str()).collect::<Vec<_>>(), ["train '1'", "train '2'", "train '3'"]);
+    assert_eq!(
+        runs.iter()
+            .map(|run| run.command.as_str())
+            .collect::<Vec<_>>(),
+        ["train '1'", "train '2'", "train '3'"]
+    );
 }
 
 #[test]
 fn a_batch_that_is_dropped_never_was() {
     let history = History::in_memory();
     let batch = history.batch(true).expect("a batch begins");
-    batch.submit(&plan("train", 1, 1), &queued(), Moment(1)).expect("it is written");
+    batch
+        .submit(&plan("train", 1, 1), &queued(), Moment(1))
+        .expect("it is written");
     drop(batch);
     assert_eq!(history.count(&Filter::default()).expect("it counts"), 0);
 }
@@ -102,10 +141,23 @@ fn references_are_found_by_suffix_then_by_part_and_never_guessed() {
     assert!(ambiguous.message().contains("alpha") && ambiguous.message().contains("beta"));
     assert!(matches!(history.find_to_read("22222fc7"), Ok(Target::Run(run)) if run.name == "beta"));
     assert!(matches!(history.find_to_read("alpha"), Ok(Target::Run(run)) if run.name == "alpha"));
-    assert_eq!(history.find_to_change("alpha").expect_err("a part is not enough").kind(), ErrorKind::NotFound);
-    assert_eq!(history.find_to_change("fc7").expect_err("too short").kind(), ErrorKind::Usage);
-    assert!(matches!(history.find_to_change("33334444"), Ok(Target::Sweep(_, runs)) if runs.len() == 2));
-    assert!(matches!(history.find_to_change("33334444-2"), Ok(Target::Run(run)) if run.parameters[0].1 == "2"));
+    assert_eq!(
+        history
+            .find_to_change("alpha")
+            .expect_err("a part is not enough")
+            .kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        history.find_to_change("fc7").expect_err("too short").kind(),
+        ErrorKind::Usage
+    );
+    assert!(
+        matches!(history.find_to_change("33334444"), Ok(Target::Sweep(_, runs)) if runs.len() == 2)
+    );
+    assert!(
+        matches!(history.find_to_change("33334444-2"), Ok(Target::Run(run)) if run.parameters[0].1 == "2")
+    );
     assert!(matches!(history.find_to_read("@"), Ok(Target::Sweep(id, _)) if id == sweep.id));
 }
 
@@ -116,7 +168,11 @@ fn what_is_forgotten_takes_its_submission_along_and_what_runs_stays() {
     let keys = submit(&history, &plan).expect("new");
     end(&history, keys[0], 50);
     assert_eq!(history.prunable(Moment(100), 0).expect("it reads").len(), 1);
-    assert_eq!(history.prunable(Moment(100), 2).expect("it reads").len(), 0, "the newest stay");
+    assert_eq!(
+        history.prunable(Moment(100), 2).expect("it reads").len(),
+        0,
+        "the newest stay"
+    );
     let forget = |run: &RunId| {
         let batch = history.batch(true).expect("a batch begins");
         let gone = batch.forget(run).expect("it is written");

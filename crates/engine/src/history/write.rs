@@ -24,8 +24,13 @@ impl History {
     /// Begins a transaction; with `durable`, its commit returns only when it is on disk.
     pub fn batch(&self, durable: bool) -> Result<Batch<'_>> {
         let level = if durable { "FULL" } else { "NORMAL" };
-        self.connection.execute_batch(&format!("PRAGMA synchronous={level}; BEGIN IMMEDIATE")).map_err(|error| self.failed(&error))?;
-        Ok(Batch { history: self, done: false })
+        self.connection
+            .execute_batch(&format!("PRAGMA synchronous={level}; BEGIN IMMEDIATE"))
+            .map_err(|error| self.failed(&error))?;
+        Ok(Batch {
+            history: self,
+            done: false,
+        })
     }
 }
 
@@ -40,10 +45,13 @@ impl Drop for Batch<'_> {
 impl Batch<'_> {
     pub fn commit(mut self) -> Result<()> {
         self.done = true;
-        self.history.connection.execute_batch("COMMIT").map_err(|error| {
-            let _ = self.history.connection.execute_batch("ROLLBACK");
-            self.history.failed(&error)
-        })
+        self.history
+            .connection
+            .execute_batch("COMMIT")
+            .map_err(|error| {
+                let _ = self.history.connection.execute_batch("ROLLBACK");
+                self.history.failed(&error)
+            })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -57,18 +65,32 @@ impl Batch<'_> {
     /// Writes a submission and its runs in `state`. `None` when it is there already: submitting
     /// twice is submitting once.
     pub fn submit(&self, plan: &Plan, state: &RunState, at: Moment) -> Result<Option<Vec<RunKey>>> {
-        self.try_submit(plan, state, at).map_err(|error| self.error(&error))
+        self.try_submit(plan, state, at)
+            .map_err(|error| self.error(&error))
     }
 
-    fn try_submit(&self, plan: &Plan, state: &RunState, at: Moment) -> rusqlite::Result<Option<Vec<RunKey>>> {
-        let known = self.connection().prepare_cached("SELECT 1 FROM submissions WHERE id=?1")?.exists([plan.id.as_str()])?;
+    fn try_submit(
+        &self,
+        plan: &Plan,
+        state: &RunState,
+        at: Moment,
+    ) -> rusqlite::Result<Option<Vec<RunKey>>> {
+        let known = self
+            .connection()
+            .prepare_cached("SELECT 1 FROM submissions WHERE id=?1")?
+            .exists([plan.id.as_str()])?;
         if known {
             return Ok(None);
         }
-        let environment = self.environment(&serde_json::to_string(&plan.resolved.inherited).expect("variables serialise"))?;
+        let environment = self.environment(
+            &serde_json::to_string(&plan.resolved.inherited).expect("variables serialise"),
+        )?;
         let is_sweep = plan.runs.len() != 1 || plan.runs[0].id != plan.id;
         self.connection()
-            .prepare_cached("INSERT INTO submissions (id, reversed, is_sweep, created, plan, environment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .prepare_cached(
+                "INSERT INTO submissions (id, reversed, is_sweep, created, plan, \
+                environment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
             .execute(params![
                 plan.id.as_str(),
                 reversed(&plan.id),
@@ -78,8 +100,16 @@ impl Batch<'_> {
                 environment
             ])?;
         // A run from elsewhere is as old as it is; it is the latest here all the same.
-        let made = plan.adopted.as_ref().and_then(|_| plan.made.or_else(|| plan.id.made())).map_or(at, |made| made.min(at));
-        plan.runs.iter().map(|run| self.insert_run(plan, run, state, made)).collect::<rusqlite::Result<_>>().map(Some)
+        let made = plan
+            .adopted
+            .as_ref()
+            .and_then(|_| plan.made.or_else(|| plan.id.made()))
+            .map_or(at, |made| made.min(at));
+        plan.runs
+            .iter()
+            .map(|run| self.insert_run(plan, run, state, made))
+            .collect::<rusqlite::Result<_>>()
+            .map(Some)
     }
 
     /// Submitter's environments repeat; each is kept once.
@@ -95,18 +125,34 @@ impl Batch<'_> {
         if let Some(id) = known {
             return Ok(id);
         }
-        self.connection().prepare_cached("INSERT INTO environments (hash, body) VALUES (?1, ?2)")?.execute(params![hash, body])?;
+        self.connection()
+            .prepare_cached("INSERT INTO environments (hash, body) VALUES (?1, ?2)")?
+            .execute(params![hash, body])?;
         Ok(self.connection().last_insert_rowid())
     }
 
-    fn insert_run(&self, plan: &Plan, run: &PlannedRun, state: &RunState, at: Moment) -> rusqlite::Result<RunKey> {
+    fn insert_run(
+        &self,
+        plan: &Plan,
+        run: &PlannedRun,
+        state: &RunState,
+        at: Moment,
+    ) -> rusqlite::Result<RunKey> {
         let shape = &plan.resolved.shape;
-        let value_of = |wanted: &str| run.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-        let command = template::fill(&plan.resolved.program.display(), value_of, &[]).unwrap_or_else(|_| plan.resolved.program.display());
+        let value_of = |wanted: &str| {
+            run.parameters
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, value)| value.as_str())
+        };
+        let command = template::fill(&plan.resolved.program.display(), value_of, &[])
+            .unwrap_or_else(|_| plan.resolved.program.display());
         self.connection()
             .prepare_cached(
-                "INSERT INTO runs (id, reversed, submission, name, experiment, cluster, tier, tags, parameters, command, gpus, nodes, world, phase, state, created, resubmits)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                "INSERT INTO runs (id, reversed, submission, name, experiment, cluster, tier, \
+                    tags, parameters, command, gpus, nodes, world, phase, state, created, resubmits)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
+                     ?17)",
             )?
             .execute(params![
                 run.id.as_str(),
@@ -131,46 +177,82 @@ impl Batch<'_> {
     }
 
     /// Writes an event and the state it led to; returns the event's place in the stream.
-    pub fn event(&self, run: RunKey, event: &RunEvent, state: &RunState, at: Moment) -> Result<i64> {
-        self.try_event(run, event, state, at).map_err(|error| self.error(&error))
+    pub fn event(
+        &self,
+        run: RunKey,
+        event: &RunEvent,
+        state: &RunState,
+        at: Moment,
+    ) -> Result<i64> {
+        self.try_event(run, event, state, at)
+            .map_err(|error| self.error(&error))
     }
 
-    fn try_event(&self, run: RunKey, event: &RunEvent, state: &RunState, at: Moment) -> rusqlite::Result<i64> {
+    fn try_event(
+        &self,
+        run: RunKey,
+        event: &RunEvent,
+        state: &RunState,
+        at: Moment,
+    ) -> rusqlite::Result<i64> {
         let ended = state.phase.is_ended().then_some(at.0);
         let started = matches!(event, RunEvent::AttemptStarted { .. }).then_some(at.0);
-        self.connection().prepare_cached("UPDATE runs SET phase=?2, state=?3, started=coalesce(?4, started), ended=?5 WHERE sequence=?1")?.execute(params![
-            run,
-            state.phase.word(),
-            serde_json::to_string(state).expect("a state serialises"),
-            started,
-            ended
-        ])?;
+        self.connection()
+            .prepare_cached(
+                "UPDATE runs SET phase=?2, state=?3, started=coalesce(?4, \
+            started), ended=?5 WHERE sequence=?1",
+            )?
+            .execute(params![
+                run,
+                state.phase.word(),
+                serde_json::to_string(state).expect("a state serialises"),
+                started,
+                ended
+            ])?;
         self.write_attempt(run, event, at)?;
-        self.connection().prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?.execute(params![
-            run,
-            at.0,
-            serde_json::to_string(event).expect("an event serialises")
-        ])?;
+        self.connection()
+            .prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?
+            .execute(params![
+                run,
+                at.0,
+                serde_json::to_string(event).expect("an event serialises")
+            ])?;
         Ok(self.connection().last_insert_rowid())
     }
 
     fn write_attempt(&self, run: RunKey, event: &RunEvent, at: Moment) -> rusqlite::Result<()> {
         match event {
-            RunEvent::AttemptIntent { attempt, runner, .. } => {
-                let sql = "INSERT OR REPLACE INTO attempts (run, attempt, runner) VALUES (?1, ?2, ?3)";
-                self.connection().prepare_cached(sql)?.execute(params![run, attempt, runner])?;
+            RunEvent::AttemptIntent {
+                attempt, runner, ..
+            } => {
+                let sql =
+                    "INSERT OR REPLACE INTO attempts (run, attempt, runner) VALUES (?1, ?2, ?3)";
+                self.connection()
+                    .prepare_cached(sql)?
+                    .execute(params![run, attempt, runner])?;
             }
             RunEvent::AttemptUnclaimed { attempt } => {
-                self.connection().prepare_cached("DELETE FROM attempts WHERE run=?1 AND attempt=?2")?.execute(params![run, attempt])?;
+                self.connection()
+                    .prepare_cached("DELETE FROM attempts WHERE run=?1 AND attempt=?2")?
+                    .execute(params![run, attempt])?;
             }
             RunEvent::AttemptStarted { attempt } => {
                 let sql = "UPDATE attempts SET started=?3 WHERE run=?1 AND attempt=?2";
-                self.connection().prepare_cached(sql)?.execute(params![run, attempt, at.0])?;
+                self.connection()
+                    .prepare_cached(sql)?
+                    .execute(params![run, attempt, at.0])?;
             }
-            RunEvent::AttemptEnded { attempt, ending, .. } | RunEvent::Ended { attempt, ending } if *attempt > 0 => {
+            RunEvent::AttemptEnded {
+                attempt, ending, ..
+            }
+            | RunEvent::Ended { attempt, ending }
+                if *attempt > 0 =>
+            {
                 let sql = "UPDATE attempts SET ended=?3, ending=?4 WHERE run=?1 AND attempt=?2";
                 let ending = serde_json::to_string(ending).expect("an ending serialises");
-                self.connection().prepare_cached(sql)?.execute(params![run, attempt, at.0, ending])?;
+                self.connection()
+                    .prepare_cached(sql)?
+                    .execute(params![run, attempt, at.0, ending])?;
             }
             _ => {}
         }

@@ -14,15 +14,30 @@ const NOT_NEEDED: [(&str, &str); 6] = [
     ("with_log", "`tow query` brings the logs"),
     ("source_directory", "ACT does not use it either"),
     ("entry_script", "Towline brings its own runner"),
-    ("datastore_name", "stores are reached by account and container"),
+    (
+        "datastore_name",
+        "stores are reached by account and container",
+    ),
     ("unique_gjd_cluster", "a switch of ACT's own code"),
 ];
 const NO_PLACE: [(&str, &str); 7] = [
-    ("sleep_if_succeed", "nodes are kept on purpose by `tow alloc`, or after a failure by `hold_on_failure`"),
-    ("compile_args", "write the compilation as a line of `environment.setup`"),
+    (
+        "sleep_if_succeed",
+        "nodes are kept on purpose by `tow alloc`, or after a failure by `hold_on_failure`",
+    ),
+    (
+        "compile_args",
+        "write the compilation as a line of `environment.setup`",
+    ),
     ("elastic_num_gpu", "a run keeps its size"),
-    ("aks_compute_global_dispatch", "name several clusters in the job instead: `cluster: [a, b]`"),
-    ("aks_compute_global_dispatch_arg", "name several clusters in the job instead: `cluster: [a, b]`"),
+    (
+        "aks_compute_global_dispatch",
+        "name several clusters in the job instead: `cluster: [a, b]`",
+    ),
+    (
+        "aks_compute_global_dispatch_arg",
+        "name several clusters in the job instead: `cluster: [a, b]`",
+    ),
     ("is_ssh_scheduler", "a scheduler that is not public"),
     ("password", "a secret: it was not copied"),
 ];
@@ -39,29 +54,48 @@ pub(super) struct Work<'w> {
 impl Work<'_> {
     /// Puts a value below `clusters.NAME` and says so.
     pub(super) fn put(&mut self, from: &str, at: &Position, path: &[&str], value: Node) {
-        self.report.mapped(from, at, format!("clusters.{}.{}", self.name, path.join(".")));
+        self.report.mapped(
+            from,
+            at,
+            format!("clusters.{}.{}", self.name, path.join(".")),
+        );
         self.set(path, value);
     }
 
-    /// The same for a key that may be missing: what is taken then, the other tool's default, is told as such.
-    pub(super) fn put_or_assume(&mut self, keys: &Section<'_>, key: &str, path: &[&str], word: &str) {
+    /// The same for a key that may be missing: what is taken then, the other tool's default, is
+    /// told as such.
+    pub(super) fn put_or_assume(
+        &mut self,
+        keys: &Section<'_>,
+        key: &str,
+        path: &[&str],
+        word: &str,
+    ) {
         let at = keys.place(key);
         if keys.get(key).is_some() {
             return self.put(&keys.key(key), at, path, Node::scalar(word, at.clone()));
         }
-        self.report.assumed(keys.key(key), format_args!("clusters.{}.{}: {word}", self.name, path.join(".")));
+        self.report.assumed(
+            keys.key(key),
+            format_args!("clusters.{}.{}: {word}", self.name, path.join(".")),
+        );
         self.set(path, Node::scalar(word, at.clone()));
     }
 
     /// Says that a key is part of a value that is there already.
     pub(super) fn mapped_too(&mut self, keys: &Section<'_>, key: &str, path: &[&str]) {
         if keys.get(key).is_some() {
-            self.report.mapped(keys.key(key), keys.place(key), format!("clusters.{}.{}", self.name, path.join(".")));
+            self.report.mapped(
+                keys.key(key),
+                keys.place(key),
+                format!("clusters.{}.{}", self.name, path.join(".")),
+            );
         }
     }
 
     pub(super) fn set(&mut self, path: &[&str], value: Node) {
-        self.config.put(&[&["clusters", self.name], path].concat(), value);
+        self.config
+            .put(&[&["clusters", self.name], path].concat(), value);
     }
 }
 
@@ -70,7 +104,10 @@ pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) ->
     let root = root_of(file);
     let tree = act_file::read(file, read)?;
     let mut converted = Converted::new(&file.display().to_string());
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
     if philly::is_philly(&tree) {
         philly::convert(&tree, root, read, accounts, &mut converted)?;
     } else {
@@ -82,7 +119,11 @@ pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) ->
 
 /// The folders of one cluster as the usual ones, where there is none of the name yet.
 pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
-    let there = config.get("clusters").and_then(|clusters| clusters.get(cluster)).and_then(|cluster| cluster.get("folders")).cloned();
+    let there = config
+        .get("clusters")
+        .and_then(|clusters| clusters.get(cluster))
+        .and_then(|cluster| cluster.get("folders"))
+        .cloned();
     if let Some(mut folders) = there {
         if let Some(known) = config.get("folders").cloned() {
             folders.overlay(known);
@@ -95,27 +136,60 @@ pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
 pub(crate) fn keep_folders_apart(config: &mut Node) {
     let usual = super::merge::names(config, "folders");
     for cluster in super::merge::names(config, "clusters") {
-        let Some(there) = config.get("clusters").and_then(|clusters| clusters.get(&cluster)).cloned() else { continue };
+        let Some(there) = config
+            .get("clusters")
+            .and_then(|clusters| clusters.get(&cluster))
+            .cloned()
+        else {
+            continue;
+        };
         let own = super::merge::names(&there, "folders");
-        let lacking: Vec<Node> = usual.iter().filter(|name| !own.contains(name)).map(|name| Node::scalar(name, there.at.clone())).collect();
+        let lacking: Vec<Node> = usual
+            .iter()
+            .filter(|name| !own.contains(name))
+            .map(|name| Node::scalar(name, there.at.clone()))
+            .collect();
         if !lacking.is_empty() {
-            config.put(&["clusters", &cluster, "without_folders"], Node::sequence(lacking, there.at));
+            config.put(
+                &["clusters", &cluster, "without_folders"],
+                Node::sequence(lacking, there.at),
+            );
         }
     }
 }
 
-/// The cluster `name` as a file says, `_base_` and all, for use in place; and its keys that nobody knows.
-pub(crate) fn in_place(name: &str, file: &Path, root: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<(Node, Vec<Warning>)> {
+/// The cluster `name` as a file says, `_base_` and all, for use in place; and its keys that nobody
+/// knows.
+pub(crate) fn in_place(
+    name: &str,
+    file: &Path,
+    root: &Path,
+    read: Reader<'_>,
+    accounts: &mut Accounts,
+) -> Result<(Node, Vec<Warning>)> {
     let tree = act_file::read(file, read)?;
     let mut converted = Converted::new(&file.display().to_string());
     cluster(&tree, name, root, read, accounts, &mut converted)?;
     Ok((converted.config, converted.report.strangers))
 }
 
-fn cluster(tree: &Node, name: &str, root: &Path, read: Reader<'_>, accounts: &mut Accounts, converted: &mut Converted) -> Result<()> {
+fn cluster(
+    tree: &Node,
+    name: &str,
+    root: &Path,
+    read: Reader<'_>,
+    accounts: &mut Accounts,
+    converted: &mut Converted,
+) -> Result<()> {
     let keys = Section::new(tree, "")?;
     act_stranger::refuse_other_files(&keys)?;
-    let mut work = Work { root, read, name, config: &mut converted.config, report: &mut converted.report };
+    let mut work = Work {
+        root,
+        read,
+        name,
+        config: &mut converted.config,
+        report: &mut converted.report,
+    };
     work.set(&["kind"], Node::scalar("azureml", tree.at.clone()));
     let platform = platform(&keys)?;
     workspace(&keys, &mut work)?;
@@ -140,47 +214,86 @@ fn platform(keys: &Section<'_>) -> Result<Platform> {
         None | Some("aml") => Ok(Platform::Aml),
         Some("itp") => Ok(Platform::Itp),
         Some("singularity") => Ok(Platform::Singularity),
-        Some(other) => Err(wrong(keys.place("platform"), format!("`platform` is aml, itp or singularity, not `{other}`"))),
+        Some(other) => Err(wrong(
+            keys.place("platform"),
+            format!("`platform` is aml, itp or singularity, not `{other}`"),
+        )),
     }
 }
 
 /// `aml_config`: a JSON file, or the same keys in place.
 fn workspace(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let Some(value) = keys.get("aml_config") else {
-        work.report.warn(format!("there is no `aml_config`, which names the workspace: write `workspace` under `clusters.{}`", work.name));
+        work.report.warn(format!(
+            "there is no `aml_config`, which names the workspace: write \
+            `workspace` under `clusters.{}`",
+            work.name
+        ));
         return Ok(());
     };
     let tree = match value.content {
         Content::Mapping(_) => value.clone(),
-        _ => read_tree(&named(value, "aml_config", work.root, work.read)?, work.read)?,
+        _ => read_tree(
+            &named(value, "aml_config", work.root, work.read)?,
+            work.read,
+        )?,
     };
     let names = Section::new(&tree, "aml_config")?;
     if names.text("workspace_name")?.is_none() {
-        work.report.warn(format!("{}: there is no `workspace_name`: write `workspace` under `clusters.{}`", tree.at, work.name));
+        work.report.warn(format!(
+            "{}: there is no `workspace_name`: write `workspace` under `clusters.{}`",
+            tree.at, work.name
+        ));
     }
-    for (theirs, ours) in [("subscription_id", "subscription"), ("resource_group", "resource_group"), ("workspace_name", "workspace")] {
+    for (theirs, ours) in [
+        ("subscription_id", "subscription"),
+        ("resource_group", "resource_group"),
+        ("workspace_name", "workspace"),
+    ] {
         if let Some(text) = names.text(theirs)? {
             let at = names.place(theirs).clone();
-            work.put(&names.key(theirs), &at, &[ours], Node::scalar(text, at.clone()));
+            work.put(
+                &names.key(theirs),
+                &at,
+                &[ours],
+                Node::scalar(text, at.clone()),
+            );
         }
     }
     if !matches!(value.content, Content::Mapping(_)) {
-        work.report.mapped("aml_config", &value.at, format!("clusters.{}, what the file says", work.name));
+        work.report.mapped(
+            "aml_config",
+            &value.at,
+            format!("clusters.{}, what the file says", work.name),
+        );
     }
     for (other, value) in names.rest() {
-        work.report.not_mapped(names.key(other), &value.at, "no key that names a workspace");
+        work.report
+            .not_mapped(names.key(other), &value.at, "no key that names a workspace");
     }
     Ok(())
 }
 
 fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
-    let ours = if platform == Platform::Singularity { "virtual_cluster" } else { "compute" };
+    let ours = if platform == Platform::Singularity {
+        "virtual_cluster"
+    } else {
+        "compute"
+    };
     match keys.text("compute_target")? {
         Some(target) => {
             let at = keys.place("compute_target");
-            work.put("compute_target", at, &[ours], Node::scalar(target, at.clone()));
+            work.put(
+                "compute_target",
+                at,
+                &[ours],
+                Node::scalar(target, at.clone()),
+            );
         }
-        None => work.report.warn(format!("there is no `compute_target`: write `clusters.{}.{ours}`", work.name)),
+        None => work.report.warn(format!(
+            "there is no `compute_target`: write `clusters.{}.{ours}`",
+            work.name
+        )),
     }
     let what = match platform {
         Platform::Aml => "a compute of Azure ML",
@@ -189,7 +302,11 @@ fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result
     };
     for key in ["platform", "aks_compute"] {
         if keys.get(key).is_some() {
-            work.report.mapped(key, keys.place(key), format!("the kind of target, {what}: clusters.{}.{ours}", work.name));
+            work.report.mapped(
+                key,
+                keys.place(key),
+                format!("the kind of target, {what}: clusters.{}.{ours}", work.name),
+            );
         }
     }
     Ok(())
@@ -206,11 +323,22 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
             continue;
         }
         if key == "code_path" {
-            work.report.not_needed(full, &value.at, "a submission takes a snapshot of the code by itself");
+            work.report.not_needed(
+                full,
+                &value.at,
+                "a submission takes a snapshot of the code by itself",
+            );
             continue;
         }
-        let Some(folder) = key.strip_suffix("_folder").filter(|folder| !folder.is_empty()) else {
-            work.report.not_mapped(full, &value.at, "only `code_path` and `NAME_folder` have a meaning");
+        let Some(folder) = key
+            .strip_suffix("_folder")
+            .filter(|folder| !folder.is_empty())
+        else {
+            work.report.not_mapped(
+                full,
+                &value.at,
+                "only `code_path` and `NAME_folder` have a meaning",
+            );
             continue;
         };
         if matches!(value.content, Content::Mapping(_)) {
@@ -218,46 +346,113 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
             continue;
         }
         let Some(account) = usual else {
-            return Err(wrong(&value.at, format!("`{full}` is a path alone, and there is no `azure_blob_config_file` it belongs to")));
+            return Err(wrong(
+                &value.at,
+                format!(
+                    "`{full}` is a path alone, and there is no `azure_blob_config_file` it belongs \
+                        to"
+                ),
+            ));
         };
-        put_folder(folder, account, "azure_blob_config_file", text(value, &full)?, value, accounts, work)?;
+        put_folder(
+            folder,
+            account,
+            "azure_blob_config_file",
+            text(value, &full)?,
+            value,
+            accounts,
+            work,
+        )?;
     }
     Ok(())
 }
 
-fn folder_of(entry: &Section<'_>, usual: Option<&Node>, folder: &str, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
-    if entry.text("storage_type")?.is_some_and(|kind| kind != "blob") {
-        work.report.not_mapped(entry.key("storage_type"), entry.place("storage_type"), "only blob containers can be reached; a file share cannot");
+fn folder_of(
+    entry: &Section<'_>,
+    usual: Option<&Node>,
+    folder: &str,
+    accounts: &mut Accounts,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if entry
+        .text("storage_type")?
+        .is_some_and(|kind| kind != "blob")
+    {
+        work.report.not_mapped(
+            entry.key("storage_type"),
+            entry.place("storage_type"),
+            "only blob containers can be reached; a file share cannot",
+        );
         for (key, value) in entry.rest() {
-            work.report.not_mapped(entry.key(key), &value.at, "it belongs to a file share");
+            work.report
+                .not_mapped(entry.key(key), &value.at, "it belongs to a file share");
         }
         return Ok(());
     }
-    let own = entry.get("azure_blob_config_file").map(|own| (own, entry.key("azure_blob_config_file")));
-    let Some((account, account_key)) = own.or_else(|| usual.map(|usual| (usual, "azure_blob_config_file".to_owned()))) else {
-        return Err(wrong(entry.at(), format!("`{}` has no `azure_blob_config_file`", entry.key("").trim_end_matches('.'))));
+    let own = entry
+        .get("azure_blob_config_file")
+        .map(|own| (own, entry.key("azure_blob_config_file")));
+    let Some((account, account_key)) =
+        own.or_else(|| usual.map(|usual| (usual, "azure_blob_config_file".to_owned())))
+    else {
+        return Err(wrong(
+            entry.at(),
+            format!(
+                "`{}` has no `azure_blob_config_file`",
+                entry.key("").trim_end_matches('.')
+            ),
+        ));
     };
     let path = entry.text("path")?.unwrap_or_default();
-    let at = entry.get("path").cloned().unwrap_or_else(|| Node::scalar("", entry.at().clone()));
+    let at = entry
+        .get("path")
+        .cloned()
+        .unwrap_or_else(|| Node::scalar("", entry.at().clone()));
     put_folder(folder, account, &account_key, path, &at, accounts, work)?;
     for (key, why) in [
-        ("datastore_name", "stores are reached by account and container"),
-        ("blob_cache_timeout", "write mount options under `io` of the job, where one is wanted"),
-        ("submit_with_url", "data is read with the store's own credential"),
+        (
+            "datastore_name",
+            "stores are reached by account and container",
+        ),
+        (
+            "blob_cache_timeout",
+            "write mount options under `io` of the job, where one is wanted",
+        ),
+        (
+            "submit_with_url",
+            "data is read with the store's own credential",
+        ),
     ] {
         if entry.get(key).is_some() {
-            work.report.not_needed(entry.key(key), entry.place(key), why);
+            work.report
+                .not_needed(entry.key(key), entry.place(key), why);
         }
     }
     entry.tell_rest(work.report, "neither ACT nor Towline knows this key");
     Ok(())
 }
 
-pub(super) fn put_folder(folder: &str, account: &Node, key: &str, path: &str, at: &Node, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn put_folder(
+    folder: &str,
+    account: &Node,
+    key: &str,
+    path: &str,
+    at: &Node,
+    accounts: &mut Accounts,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let store = accounts.datastore(account, key, work.root, work.read, work.config, work.report)?;
-    work.set(&["folders", folder, "datastore"], Node::scalar(store, account.at.clone()));
+    work.set(
+        &["folders", folder, "datastore"],
+        Node::scalar(store, account.at.clone()),
+    );
     let path = Node::scalar(path.trim_matches('/'), at.at.clone());
-    work.put(&format!("config_param.{folder}_folder"), &at.at, &["folders", folder, "path"], path);
+    work.put(
+        &format!("config_param.{folder}_folder"),
+        &at.at,
+        &["folders", folder, "path"],
+        path,
+    );
     Ok(())
 }
 

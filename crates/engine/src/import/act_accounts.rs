@@ -1,5 +1,5 @@
-//! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or goes to the
-//! keyring by the user's own hand.
+//! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or goes to
+//! the keyring by the user's own hand.
 
 use super::act_file::named;
 use super::section::Section;
@@ -28,35 +28,65 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// Credentials are used where they are.
     pub(crate) const fn in_place() -> Self {
-        Self { place: Place::File, names: BTreeMap::new() }
+        Self {
+            place: Place::File,
+            names: BTreeMap::new(),
+        }
     }
 
     /// Credentials are to be brought to the keyring.
     pub(super) const fn for_import() -> Self {
-        Self { place: Place::Keyring, names: BTreeMap::new() }
+        Self {
+            place: Place::Keyring,
+            names: BTreeMap::new(),
+        }
     }
 
     /// The name of the datastore that an account file is, with its keys put into `config`.
-    pub(super) fn datastore(&mut self, value: &Node, key: &str, root: &Path, read: Reader<'_>, config: &mut Node, report: &mut Report) -> Result<String> {
+    pub(super) fn datastore(
+        &mut self,
+        value: &Node,
+        key: &str,
+        root: &Path,
+        read: Reader<'_>,
+        config: &mut Node,
+        report: &mut Report,
+    ) -> Result<String> {
         let file = named(value, key, root, read)?;
         let tree = read_tree(&file, read)?;
         let account = Section::new(&tree, "")?;
         let name = self.name(&file, report);
         report.mapped(key, &value.at, format!("datastores.{name}"));
-        let mut put = |path: &[&str], node: Node| config.put(&[&["datastores", name.as_str()], path].concat(), node);
+        let mut put = |path: &[&str], node: Node| {
+            config.put(&[&["datastores", name.as_str()], path].concat(), node)
+        };
         put(&["kind"], Node::scalar("azure_blob", tree.at.clone()));
         for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {
             if let Some(text) = account.text(theirs)? {
                 put(&[ours], Node::scalar(text, account.place(theirs).clone()));
-                report.mapped(theirs, account.place(theirs), format!("datastores.{name}.{ours}"));
+                report.mapped(
+                    theirs,
+                    account.place(theirs),
+                    format!("datastores.{name}.{ours}"),
+                );
             } else {
-                report.warn(format!("{} has no `{theirs}`: write `{ours}` under `datastores.{name}`", file.display()));
+                report.warn(format!(
+                    "{} has no `{theirs}`: write `{ours}` under `datastores.{name}`",
+                    file.display()
+                ));
             }
         }
         let keys = [("sas_token", "sas"), ("account_key", "account_key")];
-        let mut given: Vec<(&str, &str)> = keys.into_iter().filter(|(theirs, _)| account.text(theirs).is_ok_and(|text| text.is_some())).collect();
+        let mut given: Vec<(&str, &str)> = keys
+            .into_iter()
+            .filter(|(theirs, _)| account.text(theirs).is_ok_and(|text| text.is_some()))
+            .collect();
         if self.place != Place::File && given.len() > 1 {
-            report.not_needed("account_key", account.place("account_key"), "the SAS is used; the key was not copied");
+            report.not_needed(
+                "account_key",
+                account.place("account_key"),
+                "the SAS is used; the key was not copied",
+            );
             given.truncate(1);
         }
         for (theirs, ours) in &given {
@@ -64,20 +94,36 @@ impl Accounts {
                 Place::File => format!("yaml:{}#{theirs}", file.display()),
                 Place::Keyring => format!("keyring:{name}"),
             };
-            put(&["credential", ours], Node::scalar(reference, account.place(theirs).clone()));
-            report.mapped(*theirs, account.place(theirs), format!("datastores.{name}.credential.{ours}, a reference; the value stays where it is"));
+            put(
+                &["credential", ours],
+                Node::scalar(reference, account.place(theirs).clone()),
+            );
+            report.mapped(
+                *theirs,
+                account.place(theirs),
+                format!(
+                    "datastores.{name}.credential.{ours}, a reference; the value stays where it is"
+                ),
+            );
             report.store(&name, &format!("`{theirs}` of {}", file.display()));
         }
         if given.is_empty() {
             put(&["credential"], Node::scalar("azure_cli", tree.at.clone()));
-            report.warn(format!("{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used", file.display()));
+            report.warn(format!(
+                "{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used",
+                file.display()
+            ));
         }
         for (other, value) in account.entries() {
             if value.is_null() {
                 report.empty(other, account.key_place(other));
             }
         }
-        for (other, value) in account.rest().into_iter().filter(|(other, _)| !["sas_token", "account_key"].contains(other)) {
+        for (other, value) in account
+            .rest()
+            .into_iter()
+            .filter(|(other, _)| !["sas_token", "account_key"].contains(other))
+        {
             report.not_mapped(other, &value.at, "no key of an account file");
         }
         Ok(name)
@@ -88,9 +134,24 @@ impl Accounts {
         if let Some(name) = self.names.get(file) {
             return name.clone();
         }
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let stem = stem.strip_suffix("_account").filter(|stem| !stem.is_empty()).unwrap_or(&stem);
-        let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' }).collect();
+        let stem = file
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let stem = stem
+            .strip_suffix("_account")
+            .filter(|stem| !stem.is_empty())
+            .unwrap_or(&stem);
+        let plain: String = stem
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                    c
+                } else {
+                    '-'
+                }
+            })
+            .collect();
         let mut name = plain.clone();
         let mut number = 2;
         while self.names.values().any(|known| *known == name) {
@@ -98,7 +159,11 @@ impl Accounts {
             number += 1;
         }
         if let Some((other, _)) = self.names.iter().find(|(_, known)| **known == plain) {
-            report.warn(format!("the datastore of {} is `datastores.{name}`: `{plain}` is that of {}", file.display(), other.display()));
+            report.warn(format!(
+                "the datastore of {} is `datastores.{name}`: `{plain}` is that of {}",
+                file.display(),
+                other.display()
+            ));
         }
         self.names.insert(file.to_owned(), name.clone());
         name

@@ -18,20 +18,40 @@ pub(super) fn read(file: &Path, read: Reader<'_>) -> Result<Node> {
 
 fn read_over(file: &Path, read: Reader<'_>, chain: &mut Vec<PathBuf>) -> Result<Node> {
     let mut tree = read_tree(file, read)?;
-    let Some(base) = tree.get("_base_").filter(|base| !base.is_null()).cloned() else { return Ok(tree) };
-    let Some(name) = base.text() else { return Err(wrong(&base.at, "`_base_` must be the path of a file")) };
+    let Some(base) = tree.get("_base_").filter(|base| !base.is_null()).cloned() else {
+        return Ok(tree);
+    };
+    let Some(name) = base.text() else {
+        return Err(wrong(&base.at, "`_base_` must be the path of a file"));
+    };
     let below = tidy(&file.parent().unwrap_or(Path::new("")).join(name));
-    let shown = || chain.iter().chain([&below]).map(|file| file.display().to_string()).collect::<Vec<_>>().join(" → ");
+    let shown = || {
+        chain
+            .iter()
+            .chain([&below])
+            .map(|file| file.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" → ")
+    };
     if chain.contains(&below) {
-        return Err(wrong(&base.at, format!("`_base_` leads back to where it began: {}", shown())));
+        return Err(wrong(
+            &base.at,
+            format!("`_base_` leads back to where it began: {}", shown()),
+        ));
     }
     if chain.len() >= DEEPEST {
-        return Err(wrong(&base.at, format!("more than {DEEPEST} files build on each other: {}", shown())));
+        return Err(wrong(
+            &base.at,
+            format!("more than {DEEPEST} files build on each other: {}", shown()),
+        ));
     }
     if let Err(error) = read(&below)
         && error.kind() == io::ErrorKind::NotFound
     {
-        return Err(wrong(&base.at, format!("`_base_`: there is no file {}", below.display())));
+        return Err(wrong(
+            &base.at,
+            format!("`_base_`: there is no file {}", below.display()),
+        ));
     }
     chain.push(below.clone());
     let mut under = read_over(&below, read, chain)?;
@@ -59,23 +79,43 @@ pub(super) fn tidy(path: &Path) -> PathBuf {
     plain
 }
 
-/// The file a path leads to: below the folder that ACT is started in, else beside the file that names it.
+/// The file a path leads to: below the folder that ACT is started in, else beside the file that
+/// names it.
 pub(super) fn named(value: &Node, key: &str, root: &Path, read: Reader<'_>) -> Result<PathBuf> {
     let text = super::section::text(value, key)?;
     let first = tidy(&root.join(text));
-    let beside = tidy(&Path::new(&*value.at.source).parent().unwrap_or(Path::new("")).join(text));
+    let beside = tidy(
+        &Path::new(&*value.at.source)
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(text),
+    );
     for file in [&first, &beside] {
         match read(file) {
             Ok(_) => return Ok(file.clone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::config(format!("{}: {} cannot be read", value.at, file.display())).source_error(error)),
+            Err(error) => {
+                return Err(Error::config(format!(
+                    "{}: {} cannot be read",
+                    value.at,
+                    file.display()
+                ))
+                .source_error(error));
+            }
         }
     }
-    Err(wrong(&value.at, format!("`{key}`: there is no file {}", first.display())))
+    Err(wrong(
+        &value.at,
+        format!("`{key}`: there is no file {}", first.display()),
+    ))
 }
 
-/// The folder that holds `aux_data`, where the file lies below that; else the one `tow` is started in.
+/// The folder that holds `aux_data`, where the file lies below that; else the one `tow` is started
+/// in.
 pub(super) fn root_of(file: &Path) -> &Path {
-    let above = file.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "aux_data")).and_then(Path::parent);
+    let above = file
+        .ancestors()
+        .find(|folder| folder.file_name().is_some_and(|name| name == "aux_data"))
+        .and_then(Path::parent);
     above.unwrap_or(Path::new(""))
 }

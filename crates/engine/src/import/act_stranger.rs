@@ -4,21 +4,44 @@ use super::section::{Section, wrong};
 use towline_core::{Error, Result};
 
 /// Keys that only a cluster's file has.
-const CLUSTER: [&str; 8] = ["compute_target", "aml_config", "config_param", "platform", "aks_compute", "docker", "experiment_name", "gpu_per_node"];
+const CLUSTER: [&str; 8] = [
+    "compute_target",
+    "aml_config",
+    "config_param",
+    "platform",
+    "aks_compute",
+    "docker",
+    "experiment_name",
+    "gpu_per_node",
+];
 /// Keys that give another file away, and what it is.
 const OTHERS: [(&[&str], &str); 2] = [
-    (&["subscription_id", "workspace_name"], "this is the file that names a workspace, not one of a cluster, which has its path as `aml_config`"),
-    (&["account_name", "account_key", "sas_token"], "this is a storage account, not a cluster, which has its path as `azure_blob_config_file`"),
+    (
+        &["subscription_id", "workspace_name"],
+        "this is the file that names a workspace, not one of a cluster, which has its path as \
+            `aml_config`",
+    ),
+    (
+        &["account_name", "account_key", "sas_token"],
+        "this is a storage account, not a cluster, which has its path as `azure_blob_config_file`",
+    ),
 ];
 const INSTEAD: &str = "give the cluster's own file: aux_data/aml/NAME.yaml";
 
 /// The workspace's `config.json` and account files.
 pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
-    let has = |names: &[&str]| keys.entries().find(|(key, _)| names.contains(key)).map(|(key, _)| keys.key_place(key));
+    let has = |names: &[&str]| {
+        keys.entries()
+            .find(|(key, _)| names.contains(key))
+            .map(|(key, _)| keys.key_place(key))
+    };
     if has(&CLUSTER).is_some() {
         return Ok(());
     }
-    match OTHERS.iter().find_map(|(names, what)| Some((has(names)?, what))) {
+    match OTHERS
+        .iter()
+        .find_map(|(names, what)| Some((has(names)?, what)))
+    {
         Some((at, what)) => Err(wrong(at, what).hint(INSTEAD)),
         None => Ok(()),
     }
@@ -26,6 +49,16 @@ pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
 
 /// A file without a single key of ACT's, once all of them were asked for.
 pub(super) fn refuse_unknown(keys: &Section<'_>) -> Result<()> {
-    let strange = || -> Error { wrong(keys.at(), "no key here is one of ACT's: this is not a cluster of ACT's").hint(INSTEAD) };
-    if keys.has_known() { Ok(()) } else { Err(strange()) }
+    let strange = || -> Error {
+        wrong(
+            keys.at(),
+            "no key here is one of ACT's: this is not a cluster of ACT's",
+        )
+        .hint(INSTEAD)
+    };
+    if keys.has_known() {
+        Ok(())
+    } else {
+        Err(strange())
+    }
 }

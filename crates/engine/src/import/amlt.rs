@@ -11,7 +11,10 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     let form = Section::new(tree, "")?;
     let mut converted = Converted::new(&file.display().to_string());
     if form.get("jobs").is_none() && form.get("search").is_none() {
-        return Err(wrong(&tree.at, "there is neither `jobs` nor `search`: this is no file of amlt"));
+        return Err(wrong(
+            &tree.at,
+            "there is neither `jobs` nor `search`: this is no file of amlt",
+        ));
     }
     let mut base = Node::mapping(tree.at.clone());
     target(&form, &mut base, &mut converted)?;
@@ -20,10 +23,21 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     let mounts = storage(&form, &mut base, &mut converted)?;
     defaults(&form, &mut base, &mut converted)?;
     if let Some(text) = form.text("description")? {
-        converted.report.not_needed("description", form.place("description"), format!("`{}`: a job has a name and an experiment", first_line(text)));
+        converted.report.not_needed(
+            "description",
+            form.place("description"),
+            format!("`{}`: a job has a name and an experiment", first_line(text)),
+        );
     }
-    for key in ["data", "requires"].into_iter().filter(|key| form.get(key).is_some()) {
-        converted.report.not_mapped(key, form.place(key), "bring data once with `tow up`, and name its place under `io`");
+    for key in ["data", "requires"]
+        .into_iter()
+        .filter(|key| form.get(key).is_some())
+    {
+        converted.report.not_mapped(
+            key,
+            form.place(key),
+            "bring data once with `tow up`, and name its place under `io`",
+        );
     }
     jobs(&form, &base, &mounts, &mut converted)?;
     form.tell_rest(&mut converted.report, "no key of amlt that is known");
@@ -35,7 +49,9 @@ fn first_line(text: &str) -> &str {
 }
 
 fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(keys) = form.section("target")? else { return Ok(()) };
+    let Some(keys) = form.section("target")? else {
+        return Ok(());
+    };
     let service = keys.text("service")?.unwrap_or("aml").to_ascii_lowercase();
     let at = keys.place("service");
     let ours = match service.as_str() {
@@ -43,42 +59,86 @@ fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Res
         "aml" => "compute",
         "local" => {
             base.put(&["cluster"], Node::scalar("local", at.clone()));
-            converted.report.mapped("target.service", at, "cluster: local");
+            converted
+                .report
+                .mapped("target.service", at, "cluster: local");
             return Ok(());
         }
         other => {
-            converted.report.not_mapped("target", at, format!("`{other}` is a service that Towline does not reach: name a cluster with `cluster:` or `-c`"));
+            converted.report.not_mapped(
+                "target",
+                at,
+                format!(
+                    "`{other}` is a service that Towline \
+                does not reach: name a cluster with `cluster:` or `-c`"
+                ),
+            );
             return Ok(());
         }
     };
-    let Some(name) = keys.text("name")?.or(keys.text("vc")?).or(keys.text("cluster")?) else {
-        converted.report.warn("`target` has no `name`: name a cluster with `cluster:` or `-c`");
+    let Some(name) = keys
+        .text("name")?
+        .or(keys.text("vc")?)
+        .or(keys.text("cluster")?)
+    else {
+        converted
+            .report
+            .warn("`target` has no `name`: name a cluster with `cluster:` or `-c`");
         return Ok(());
     };
     let put = |converted: &mut Converted, from: &str, key: &str, value: &str| {
-        converted.config.put(&["clusters", name, key], Node::scalar(value, keys.place(from).clone()));
-        converted.report.mapped(keys.key(from), keys.place(from), format!("clusters.{name}.{key}"));
+        converted.config.put(
+            &["clusters", name, key],
+            Node::scalar(value, keys.place(from).clone()),
+        );
+        converted.report.mapped(
+            keys.key(from),
+            keys.place(from),
+            format!("clusters.{name}.{key}"),
+        );
     };
     put(converted, "service", "kind", "azureml");
     put(converted, "name", ours, name);
     // A virtual cluster may lie in another subscription than the workspace that its jobs are in.
     let is_virtual = ours == "virtual_cluster";
-    for (own, of_workspace, key) in
-        [("subscription_id", "workspace_subscription_id", "subscription"), ("resource_group", "workspace_resource_group", "resource_group")]
-    {
+    for (own, of_workspace, key) in [
+        (
+            "subscription_id",
+            "workspace_subscription_id",
+            "subscription",
+        ),
+        (
+            "resource_group",
+            "workspace_resource_group",
+            "resource_group",
+        ),
+    ] {
         match (keys.text(of_workspace)?, keys.text(own)?) {
             (Some(value), _) => put(converted, of_workspace, key, value),
             (None, Some(value)) if !is_virtual => put(converted, own, key, value),
-            (None, Some(_)) => converted.report.not_needed(keys.key(own), keys.place(own), "of the virtual cluster, which is found by its name"),
+            (None, Some(_)) => converted.report.not_needed(
+                keys.key(own),
+                keys.place(own),
+                "of the virtual cluster, which is found by its name",
+            ),
             (None, None) => {}
         }
     }
     match keys.text("workspace_name")? {
         Some(value) => put(converted, "workspace_name", "workspace", value),
-        None => converted.report.warn(format!("the file does not say the workspace: write `workspace` under `clusters.{name}`")),
+        None => converted.report.warn(format!(
+            "the file does not say the workspace: write `workspace` under `clusters.{name}`"
+        )),
     }
-    for key in ["group_policy_name", "queue", "vc", "cluster"].into_iter().filter(|key| keys.get(key).is_some()) {
-        converted.report.not_needed(keys.key(key), keys.place(key), "the cluster's name is enough");
+    for key in ["group_policy_name", "queue", "vc", "cluster"]
+        .into_iter()
+        .filter(|key| keys.get(key).is_some())
+    {
+        converted.report.not_needed(
+            keys.key(key),
+            keys.place(key),
+            "the cluster's name is enough",
+        );
     }
     base.put(&["cluster"], Node::scalar(name, at.clone()));
     keys.tell_rest(&mut converted.report, "no key of a target that is known");
@@ -86,101 +146,193 @@ fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Res
 }
 
 fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(keys) = form.section("environment")? else { return Ok(()) };
+    let Some(keys) = form.section("environment")? else {
+        return Ok(());
+    };
     if let Some(image) = keys.text("image")? {
         let at = keys.place("image");
-        let registry = keys.text("registry")?.filter(|registry| !image.starts_with(registry));
-        let whole = registry.map_or_else(|| image.to_owned(), |registry| format!("{}/{image}", registry.trim_end_matches('/')));
+        let registry = keys
+            .text("registry")?
+            .filter(|registry| !image.starts_with(registry));
+        let whole = registry.map_or_else(
+            || image.to_owned(),
+            |registry| format!("{}/{image}", registry.trim_end_matches('/')),
+        );
         base.put(&["environment", "image"], quoted(&whole, at));
-        converted.report.mapped("environment.image", at, "environment.image");
+        converted
+            .report
+            .mapped("environment.image", at, "environment.image");
     }
     if keys.get("registry").is_some() {
-        converted.report.mapped("environment.registry", keys.place("registry"), "environment.image");
+        converted.report.mapped(
+            "environment.registry",
+            keys.place("registry"),
+            "environment.image",
+        );
     }
     if keys.get("username").is_some() {
-        converted.report.not_mapped("environment.username", keys.place("username"), "a private registry is read with the workspace's own rights");
+        converted.report.not_mapped(
+            "environment.username",
+            keys.place("username"),
+            "a private registry is read with the workspace's own rights",
+        );
     }
     let mut lines = Vec::new();
     for key in ["image_setup", "setup"] {
         let before = lines.len();
         lines.extend(keys.lines(key)?.into_iter().map(amlt_job::shell_line));
         if lines.len() > before {
-            converted.report.mapped(keys.key(key), keys.place(key), "environment.setup");
+            converted
+                .report
+                .mapped(keys.key(key), keys.place(key), "environment.setup");
         }
     }
     if keys.get("image_setup").is_some() {
-        converted.report.warn("`environment.image_setup` was done once, as root, and kept in the image: as `environment.setup` it runs on every node before each start. Build an image of your own where it takes long");
+        converted.report.warn(
+            "`environment.image_setup` was done once, as root, and kept in the \
+            image: as `environment.setup` it runs on every node before each start. Build an image \
+                of your own where it takes long",
+        );
     }
     if !lines.is_empty() {
         let at = keys.place("setup").clone();
-        put_script(converted, base, &["environment", "setup"], &Lines::of(lines, "`environment.setup`"), &at);
+        put_script(
+            converted,
+            base,
+            &["environment", "setup"],
+            &Lines::of(lines, "`environment.setup`"),
+            &at,
+        );
     }
-    for key in ["conda_yaml_file", "skip_conda_packages_on_sing"].into_iter().filter(|key| keys.get(key).is_some()) {
-        converted.report.not_mapped(keys.key(key), keys.place(key), "write `conda env update -f FILE` as a line of `environment.setup`");
+    for key in ["conda_yaml_file", "skip_conda_packages_on_sing"]
+        .into_iter()
+        .filter(|key| keys.get(key).is_some())
+    {
+        converted.report.not_mapped(
+            keys.key(key),
+            keys.place(key),
+            "write `conda env update -f FILE` as a line of `environment.setup`",
+        );
     }
     if let Some(env) = keys.section("env")? {
         amlt_job::variables(&env, base, converted)?;
     }
-    keys.tell_rest(&mut converted.report, "no key of an environment that is known");
+    keys.tell_rest(
+        &mut converted.report,
+        "no key of an environment that is known",
+    );
     Ok(())
 }
 
 fn code(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(keys) = form.section("code")? else { return Ok(()) };
+    let Some(keys) = form.section("code")? else {
+        return Ok(());
+    };
     if let Some(folder) = keys.text("local_dir")? {
         let at = keys.place("local_dir");
         let below = folder.replace("$CONFIG_DIR", ".");
         if below.trim_matches(['.', '/']).is_empty() && !below.contains("..") {
-            converted.report.not_needed("code.local_dir", at, "the code is the folder of the project");
+            converted.report.not_needed(
+                "code.local_dir",
+                at,
+                "the code is the folder of the project",
+            );
         } else {
             base.put(&["code", "root"], quoted(&below, at));
             converted.report.mapped("code.local_dir", at, "code.root");
-            converted.report.warn(format!("`code.root` is `{below}`, as it was seen from the folder of the file: look whether that is right from here"));
+            converted.report.warn(format!(
+                "`code.root` is `{below}`, as it was seen from the \
+                folder of the file: look whether that is right from here"
+            ));
         }
     }
     let ignored = keys.lines("ignore")?;
     if !ignored.is_empty() {
         let at = keys.place("ignore");
-        base.put(&["code", "ignore"], Node::sequence(ignored.iter().map(|name| quoted(name, at)).collect(), at.clone()));
+        base.put(
+            &["code", "ignore"],
+            Node::sequence(
+                ignored.iter().map(|name| quoted(name, at)).collect(),
+                at.clone(),
+            ),
+        );
         converted.report.mapped("code.ignore", at, "code.ignore");
     }
     keys.tell_rest(&mut converted.report, "no key of code that is known");
     Ok(())
 }
 
-/// Each is an `io` of every job, mounted; commands name it by `${{…}}` in the place of its old path.
+/// Each is an `io` of every job, mounted; commands name it by `${{…}}` in the place of its old
+/// path.
 fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<Mounts> {
     let mut mounts = Mounts::default();
-    let Some(all) = form.section("storage")? else { return Ok(mounts) };
+    let Some(all) = form.section("storage")? else {
+        return Ok(mounts);
+    };
     for (id, value) in all.entries() {
         let keys = Section::new(value, &all.key(id))?;
-        let name: String = id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-        let (account, container) = (keys.text("storage_account_name")?, keys.text("container_name")?);
+        let name: String = id
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '_' {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        let (account, container) = (
+            keys.text("storage_account_name")?,
+            keys.text("container_name")?,
+        );
         let store = match (account, container, keys.text("datastore_name")?) {
             (Some(account), Some(container), _) => {
-                for (key, word) in [("kind", "azure_blob"), ("account", account), ("container", container), ("credential", "azure_cli")] {
-                    converted.config.put(&["datastores", id, key], Node::scalar(word, value.at.clone()));
+                for (key, word) in [
+                    ("kind", "azure_blob"),
+                    ("account", account),
+                    ("container", container),
+                    ("credential", "azure_cli"),
+                ] {
+                    converted.config.put(
+                        &["datastores", id, key],
+                        Node::scalar(word, value.at.clone()),
+                    );
                 }
                 id.to_owned()
             }
             (_, _, Some(known)) => known.to_owned(),
             _ => {
-                converted.report.not_mapped(all.key(id), &value.at, "only blob containers can be reached; a file share cannot");
+                converted.report.not_mapped(
+                    all.key(id),
+                    &value.at,
+                    "only blob containers can be reached; a file share cannot",
+                );
                 continue;
             }
         };
         for (key, word) in [("datastore", store.as_str()), ("mode", "mount")] {
             base.put(&["io", &name, key], quoted(word, &value.at));
         }
-        converted.report.mapped(all.key(id), &value.at, format!("io.{name}, datastore `{store}`"));
-        mounts.add(&keys.text("mount_dir")?.map_or_else(|| format!("/mnt/{id}"), str::to_owned), &name);
+        converted.report.mapped(
+            all.key(id),
+            &value.at,
+            format!("io.{name}, datastore `{store}`"),
+        );
+        mounts.add(
+            &keys
+                .text("mount_dir")?
+                .map_or_else(|| format!("/mnt/{id}"), str::to_owned),
+            &name,
+        );
         for (key, why) in [
             ("is_output", "it is mounted for writing in any case"),
             ("local_dir", "`tow up` and `tow down` take a path here"),
             ("mount_options", "write `options` under its `io`"),
         ] {
             if keys.get(key).is_some() {
-                converted.report.not_needed(keys.key(key), keys.place(key), why);
+                converted
+                    .report
+                    .not_needed(keys.key(key), keys.place(key), why);
             }
         }
         keys.tell_rest(&mut converted.report, "no key of a storage that is known");
@@ -189,7 +341,9 @@ fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Re
 }
 
 fn defaults(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(keys) = form.section("env_defaults")? else { return Ok(()) };
+    let Some(keys) = form.section("env_defaults")? else {
+        return Ok(());
+    };
     amlt_job::variables(&keys, base, converted)
 }
 
@@ -197,11 +351,17 @@ fn jobs(form: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Conver
     if let Some(search) = form.section("search")? {
         amlt_job::search(&search, base, mounts, converted)?;
     }
-    let Some(list) = form.get("jobs") else { return Ok(()) };
-    let Content::Sequence(items) = &list.content else { return Err(wrong(&list.at, "`jobs` must be a list")) };
+    let Some(list) = form.get("jobs") else {
+        return Ok(());
+    };
+    let Content::Sequence(items) = &list.content else {
+        return Err(wrong(&list.at, "`jobs` must be a list"));
+    };
     for (index, item) in items.iter().enumerate() {
         let keys = Section::new(item, &format!("jobs[{index}]"))?;
-        let name = keys.text("name")?.map_or_else(|| format!("job-{}", index + 1), str::to_owned);
+        let name = keys
+            .text("name")?
+            .map_or_else(|| format!("job-{}", index + 1), str::to_owned);
         let job = amlt_job::job(&keys, &name, base.clone(), mounts, converted)?;
         converted.jobs.push((name, job));
     }

@@ -13,9 +13,11 @@ pub(super) struct Mounts(Vec<(String, String)>);
 
 impl Mounts {
     pub(super) fn add(&mut self, place: &str, io: &str) {
-        self.0.push((place.trim_end_matches('/').to_owned(), io.to_owned()));
+        self.0
+            .push((place.trim_end_matches('/').to_owned(), io.to_owned()));
         // The longest first: `/mnt/data2` is not below `/mnt/data`.
-        self.0.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
+        self.0
+            .sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
     }
 
     /// A line with the old places written as our names.
@@ -25,9 +27,14 @@ impl Mounts {
             let mut rest = line.as_str();
             while let Some(at) = rest.find(place.as_str()) {
                 let after = &rest[at + place.len()..];
-                let ends = !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+                let ends =
+                    !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
                 made += &rest[..at];
-                made += &if ends { format!("${{{{{io}}}}}") } else { place.clone() };
+                made += &if ends {
+                    format!("${{{{{io}}}}}")
+                } else {
+                    place.clone()
+                };
                 rest = after;
             }
             made + rest
@@ -35,34 +42,63 @@ impl Mounts {
     }
 }
 
-/// A line as the shell on the node is to see it: `$$X` was amlt's way to write `$X`, and `$CONFIG_DIR` was its folder.
+/// A line as the shell on the node is to see it: `$$X` was amlt's way to write `$X`, and
+/// `$CONFIG_DIR` was its folder.
 pub(super) fn shell_line(line: &str) -> String {
     line.replace("$CONFIG_DIR", ".").replace("$$", "$")
 }
 
 /// Variables, less those that hold a secret.
-pub(super) fn variables(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+pub(super) fn variables(
+    keys: &Section<'_>,
+    job: &mut Node,
+    converted: &mut Converted,
+) -> Result<()> {
     for (name, value) in keys.entries().filter(|(_, value)| !value.is_null()) {
         if !is_variable(name) {
-            return Err(wrong(keys.key_place(name), format!("`{name}` is no name of a variable: letters, digits and `_`, no digit first")));
+            return Err(wrong(
+                keys.key_place(name),
+                format!(
+                    "`{name}` is no name of a variable: letters, digits and `_`, no digit first"
+                ),
+            ));
         }
         let words = text(value, &keys.key(name))?;
         if amlt::is_secret(name, words) {
             add_secret(job, name, &value.at);
-            converted.report.not_mapped(keys.key(name), &value.at, "a secret: its value was not copied, only its name to environment.secrets");
-            converted.report.store(name, &format!("the value of `{}`", keys.key(name)));
+            converted.report.not_mapped(
+                keys.key(name),
+                &value.at,
+                "a secret: its value was not copied, only its name to environment.secrets",
+            );
+            converted
+                .report
+                .store(name, &format!("the value of `{}`", keys.key(name)));
         } else {
-            job.put(&["environment", "env", name], quoted(&shell_line(words), &value.at));
-            converted.report.mapped(keys.key(name), &value.at, format!("environment.env.{name}"));
+            job.put(
+                &["environment", "env", name],
+                quoted(&shell_line(words), &value.at),
+            );
+            converted
+                .report
+                .mapped(keys.key(name), &value.at, format!("environment.env.{name}"));
         }
     }
     Ok(())
 }
 
-pub(super) fn job(keys: &Section<'_>, name: &str, mut job: Node, mounts: &Mounts, converted: &mut Converted) -> Result<Node> {
+pub(super) fn job(
+    keys: &Section<'_>,
+    name: &str,
+    mut job: Node,
+    mounts: &Mounts,
+    converted: &mut Converted,
+) -> Result<Node> {
     job.put(&["name"], quoted(name, keys.place("name")));
     if keys.get("name").is_some() {
-        converted.report.mapped(keys.key("name"), keys.place("name"), "name");
+        converted
+            .report
+            .mapped(keys.key("name"), keys.place("name"), "name");
     }
     size(keys, &mut job, converted)?;
     launch(keys, &mut job, converted)?;
@@ -71,11 +107,23 @@ pub(super) fn job(keys: &Section<'_>, name: &str, mut job: Node, mounts: &Mounts
     let tags = keys.lines("tags")?;
     if !tags.is_empty() {
         let at = keys.place("tags");
-        job.put(&["tags"], Node::sequence(tags.iter().map(|tag| quoted(&tag.replace(':', "="), at)).collect(), at.clone()));
+        job.put(
+            &["tags"],
+            Node::sequence(
+                tags.iter()
+                    .map(|tag| quoted(&tag.replace(':', "="), at))
+                    .collect(),
+                at.clone(),
+            ),
+        );
         converted.report.mapped(keys.key("tags"), at, "tags");
     }
     if keys.get("azml_int").is_some() {
-        converted.report.not_needed(keys.key("azml_int"), keys.place("azml_int"), "logs and curves come without it");
+        converted.report.not_needed(
+            keys.key("azml_int"),
+            keys.place("azml_int"),
+            "logs and curves come without it",
+        );
     }
     script(keys, &mut job, mounts, converted)?;
     keys.tell_rest(&mut converted.report, "no key of a job that is known");
@@ -83,10 +131,17 @@ pub(super) fn job(keys: &Section<'_>, name: &str, mut job: Node, mounts: &Mounts
 }
 
 fn size(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(text) = keys.text("sku")? else { return Ok(()) };
+    let Some(text) = keys.text("sku")? else {
+        return Ok(());
+    };
     let at = keys.place("sku");
     let sku = amlt_sku::parse(text, at)?;
-    let mut put = |key: &str, value: u32| job.put(&["resources", key], Node::scalar(value.to_string(), at.clone()));
+    let mut put = |key: &str, value: u32| {
+        job.put(
+            &["resources", key],
+            Node::scalar(value.to_string(), at.clone()),
+        )
+    };
     put("nodes", sku.nodes);
     if sku.gpus > 0 {
         put("gpus_per_node", sku.gpus);
@@ -94,15 +149,32 @@ fn size(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result
     if let Some(cpus) = sku.cpus {
         put("cpus_per_node", cpus);
     }
-    converted.report.mapped(keys.key("sku"), at, "resources.nodes, resources.gpus_per_node or cpus_per_node");
+    converted.report.mapped(
+        keys.key("sku"),
+        at,
+        "resources.nodes, resources.gpus_per_node or cpus_per_node",
+    );
     if !sku.regions.is_empty() {
-        job.put(&["resources", "location"], Node::sequence(sku.regions.iter().map(|region| quoted(region, at)).collect(), at.clone()));
+        job.put(
+            &["resources", "location"],
+            Node::sequence(
+                sku.regions
+                    .iter()
+                    .map(|region| quoted(region, at))
+                    .collect(),
+                at.clone(),
+            ),
+        );
     }
     if !sku.kinds.is_empty() || sku.gpu_memory.is_some() {
-        let memory = sku.gpu_memory.map(|size| format!("{size} GB each")).into_iter();
+        let memory = sku
+            .gpu_memory
+            .map(|size| format!("{size} GB each"))
+            .into_iter();
         let kinds: Vec<String> = sku.kinds.iter().cloned().chain(memory).collect();
         converted.report.warn(format!(
-            "`sku: {text}` chose the machine by its GPUs ({}): write its name as `resources.instance_type`; `tow clusters --discover` lists them",
+            "`sku: {text}` chose the machine by its GPUs ({}): write its name as \
+                `resources.instance_type`; `tow clusters --discover` lists them",
             kinds.join(", ")
         ));
     }
@@ -116,16 +188,29 @@ fn launch(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Resu
         Some("-1") => "per_gpu",
         Some("1") => "per_node",
         Some(number) if number.parse::<u32>().is_ok() => number,
-        Some(other) => return Err(wrong(at, format!("`process_count_per_node: {other}` is not a number"))),
+        Some(other) => {
+            return Err(wrong(
+                at,
+                format!("`process_count_per_node: {other}` is not a number"),
+            ));
+        }
     };
     job.put(&["launch"], Node::scalar(word, at.clone()));
     if keys.get("process_count_per_node").is_some() {
-        converted.report.mapped(keys.key("process_count_per_node"), at, "launch");
+        converted
+            .report
+            .mapped(keys.key("process_count_per_node"), at, "launch");
     } else {
-        converted.report.assumed(keys.key("process_count_per_node"), "launch: once");
+        converted
+            .report
+            .assumed(keys.key("process_count_per_node"), "launch: once");
     }
     if keys.get("mpi").is_some() {
-        converted.report.not_needed(keys.key("mpi"), keys.place("mpi"), "ranks are started with the variables of Open MPI and torchrun");
+        converted.report.not_needed(
+            keys.key("mpi"),
+            keys.place("mpi"),
+            "ranks are started with the variables of Open MPI and torchrun",
+        );
     }
     Ok(())
 }
@@ -135,10 +220,16 @@ fn rights(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Resu
     if let Some(word) = keys.text("identity")? {
         let at = keys.place("identity");
         if word == "managed" {
-            converted.report.not_mapped(keys.key("identity"), at, "it does not say which one: write `identity: managed:NAME`");
+            converted.report.not_mapped(
+                keys.key("identity"),
+                at,
+                "it does not say which one: write `identity: managed:NAME`",
+            );
         } else {
             job.put(&["identity"], Node::scalar(word, at.clone()));
-            converted.report.mapped(keys.key("identity"), at, "identity");
+            converted
+                .report
+                .mapped(keys.key("identity"), at, "identity");
         }
     }
     let tier = match (keys.text("sla_tier")?, keys.flag("preemptible")?) {
@@ -148,18 +239,31 @@ fn rights(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Resu
         (None, None) => None,
     };
     if let Some((key, word)) = tier {
-        job.put(&["resources", "tier"], Node::scalar(word, keys.place(key).clone()));
-        converted.report.mapped(keys.key(key), keys.place(key), "resources.tier");
+        job.put(
+            &["resources", "tier"],
+            Node::scalar(word, keys.place(key).clone()),
+        );
+        converted
+            .report
+            .mapped(keys.key(key), keys.place(key), "resources.tier");
     }
     if let Some(priority) = keys.text("priority")? {
         native(job, &format!("priority={priority}"), keys.place("priority"));
-        converted.report.mapped(keys.key("priority"), keys.place("priority"), "resources.native");
+        converted.report.mapped(
+            keys.key("priority"),
+            keys.place("priority"),
+            "resources.native",
+        );
     }
     Ok(())
 }
 
 fn native(job: &mut Node, word: &str, at: &Position) {
-    let mut words: Vec<Node> = match job.get("resources").and_then(|resources| resources.get("native")).map(|node| &node.content) {
+    let mut words: Vec<Node> = match job
+        .get("resources")
+        .and_then(|resources| resources.get("native"))
+        .map(|node| &node.content)
+    {
         Some(Content::Sequence(words)) => words.clone(),
         _ => Vec::new(),
     };
@@ -168,73 +272,145 @@ fn native(job: &mut Node, word: &str, at: &Position) {
 }
 
 fn submit_args(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(args) = keys.section("submit_args")? else { return Ok(()) };
+    let Some(args) = keys.section("submit_args")? else {
+        return Ok(());
+    };
     if let Some(env) = args.section("env")? {
         variables(&env, job, converted)?;
     }
     if let Some(most) = args.number("max_attempts")? {
         let at = args.place("max_attempts");
-        job.put(&["retry", "when"], Node::sequence(vec![Node::scalar("node_failed", at.clone())], at.clone()));
-        job.put(&["retry", "max"], Node::scalar(most.max(1).to_string(), at.clone()));
-        converted.report.mapped(args.key("max_attempts"), at, "retry");
+        job.put(
+            &["retry", "when"],
+            Node::sequence(vec![Node::scalar("node_failed", at.clone())], at.clone()),
+        );
+        job.put(
+            &["retry", "max"],
+            Node::scalar(most.max(1).to_string(), at.clone()),
+        );
+        converted
+            .report
+            .mapped(args.key("max_attempts"), at, "retry");
     }
     if let Some(seconds) = args.number("max_run_duration_seconds")? {
         let at = args.place("max_run_duration_seconds");
-        job.put(&["resources", "time"], Node::scalar(Span(seconds.into()).to_string(), at.clone()));
-        converted.report.mapped(args.key("max_run_duration_seconds"), at, "resources.time");
+        job.put(
+            &["resources", "time"],
+            Node::scalar(Span(seconds.into()).to_string(), at.clone()),
+        );
+        converted
+            .report
+            .mapped(args.key("max_run_duration_seconds"), at, "resources.time");
     }
     if let Some(container) = args.section("container_args")? {
         if let Some(size) = container.text("shm_size")? {
-            native(job, &format!("shm_size={size}"), container.place("shm_size"));
-            converted.report.mapped(container.key("shm_size"), container.place("shm_size"), "resources.native");
+            native(
+                job,
+                &format!("shm_size={size}"),
+                container.place("shm_size"),
+            );
+            converted.report.mapped(
+                container.key("shm_size"),
+                container.place("shm_size"),
+                "resources.native",
+            );
         }
-        container.tell_rest(&mut converted.report, "no option of a container that is known");
+        container.tell_rest(
+            &mut converted.report,
+            "no option of a container that is known",
+        );
     }
     args.tell_rest(&mut converted.report, "no key of submit_args that is known");
     Ok(())
 }
 
-fn script(keys: &Section<'_>, job: &mut Node, mounts: &Mounts, converted: &mut Converted) -> Result<()> {
+fn script(
+    keys: &Section<'_>,
+    job: &mut Node,
+    mounts: &Mounts,
+    converted: &mut Converted,
+) -> Result<()> {
     let given = keys.lines("command")?;
     let at = keys.place("command").clone();
     if given.iter().all(|line| line.trim().is_empty()) {
         return Err(wrong(&at, format!("`{}` is missing", keys.key("command"))));
     }
     // A variable that amlt filled in when it submitted is one of the job's now.
-    if let Some(line) = given.iter().find(|line| line.replace("$$", "").replace("$CONFIG_DIR", "").contains('$')) {
+    if let Some(line) = given.iter().find(|line| {
+        line.replace("$$", "")
+            .replace("$CONFIG_DIR", "")
+            .contains('$')
+    }) {
         converted.report.warn(format!(
-            "`{line}`: a `$NAME` was filled in at submission; now the shell on the node does. Write what is not set there under `environment.env`"
+            "`{line}`: a `$NAME` was filled in at submission; now the shell on the node does. \
+                Write what is not set there under `environment.env`"
         ));
     }
-    let lines: Vec<String> = given.iter().map(|line| mounts.named(&shell_line(line))).collect();
+    let lines: Vec<String> = given
+        .iter()
+        .map(|line| mounts.named(&shell_line(line)))
+        .collect();
     if lines.iter().any(|line| line.contains("AMLT_OUTPUT_DIR")) {
-        let place = if job.get("io").and_then(|io| io.get("output")).is_some() { "${{output}}" } else { "outputs" };
-        job.put(&["environment", "env", "AMLT_OUTPUT_DIR"], quoted(place, &at));
+        let place = if job.get("io").and_then(|io| io.get("output")).is_some() {
+            "${{output}}"
+        } else {
+            "outputs"
+        };
+        job.put(
+            &["environment", "env", "AMLT_OUTPUT_DIR"],
+            quoted(place, &at),
+        );
     }
-    put_script(converted, job, &["script"], &Lines::of(lines, &keys.key("command")), &at);
+    put_script(
+        converted,
+        job,
+        &["script"],
+        &Lines::of(lines, &keys.key("command")),
+        &at,
+    );
     converted.report.mapped(keys.key("command"), &at, "script");
     Ok(())
 }
 
 /// A grid of listed values is a sweep; what draws values is not.
-pub(super) fn search(keys: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Converted) -> Result<()> {
-    let Some(template) = keys.section("job_template")? else { return Err(wrong(keys.at(), "`search` has no `job_template`")) };
-    let kind = keys.section("sampling")?.and_then(|sampling| sampling.text("type").ok().flatten()).or(keys.text("type")?).unwrap_or("grid");
-    let name = template.text("name")?.map_or_else(|| "search".to_owned(), |name| name.replace(['{', '}'], ""));
+pub(super) fn search(
+    keys: &Section<'_>,
+    base: &Node,
+    mounts: &Mounts,
+    converted: &mut Converted,
+) -> Result<()> {
+    let Some(template) = keys.section("job_template")? else {
+        return Err(wrong(keys.at(), "`search` has no `job_template`"));
+    };
+    let kind = keys
+        .section("sampling")?
+        .and_then(|sampling| sampling.text("type").ok().flatten())
+        .or(keys.text("type")?)
+        .unwrap_or("grid");
+    let name = template
+        .text("name")?
+        .map_or_else(|| "search".to_owned(), |name| name.replace(['{', '}'], ""));
     let mut made = job(&template, &name, base.clone(), mounts, converted)?;
     let mut names = Vec::new();
     let params = keys.get("params");
-    let Some(Content::Sequence(items)) = params.map(|node| &node.content) else { return Err(wrong(keys.at(), "`search.params` must be a list")) };
+    let Some(Content::Sequence(items)) = params.map(|node| &node.content) else {
+        return Err(wrong(keys.at(), "`search.params` must be a list"));
+    };
     for (index, item) in items.iter().enumerate() {
         let param = Section::new(item, &format!("search.params[{index}]"))?;
-        let Some(name) = param.text("name")? else { return Err(wrong(&item.at, "a parameter of `search` has no `name`")) };
+        let Some(name) = param.text("name")? else {
+            return Err(wrong(&item.at, "a parameter of `search` has no `name`"));
+        };
         let values = param.lines("values")?;
         if values.is_empty() {
             let spec = param.text("spec")?.unwrap_or("a range");
             converted.report.not_mapped(
                 param.key("spec"),
                 &item.at,
-                format!("`{spec}` draws values of `{name}`: list those that are to be tried under `sweep.{name}`"),
+                format!(
+                    "`{spec}` draws values of `{name}`: list those that are to be tried under \
+                    `sweep.{name}`"
+                ),
             );
             for key in ["low", "high", "spec"] {
                 let _ = param.get(key);
@@ -242,22 +418,44 @@ pub(super) fn search(keys: &Section<'_>, base: &Node, mounts: &Mounts, converted
             continue;
         }
         let _ = param.get("spec");
-        made.put(&["sweep", name], Node::sequence(values.iter().map(|value| quoted(value, &item.at)).collect(), item.at.clone()));
-        converted.report.mapped(format!("search.params[{index}]"), &item.at, format!("sweep.{name}"));
+        made.put(
+            &["sweep", name],
+            Node::sequence(
+                values.iter().map(|value| quoted(value, &item.at)).collect(),
+                item.at.clone(),
+            ),
+        );
+        converted.report.mapped(
+            format!("search.params[{index}]"),
+            &item.at,
+            format!("sweep.{name}"),
+        );
         names.push(name.to_owned());
     }
     // `{lr}` of the template is `${{lr}}` here.
     for key in ["script", "name"] {
         if let Some(text) = made.get(key).and_then(Node::text).map(str::to_owned) {
-            let named = names.iter().fold(text, |text, name| text.replace(&format!("{{{name}}}"), &format!("${{{{{name}}}}}")));
+            let named = names.iter().fold(text, |text, name| {
+                text.replace(&format!("{{{name}}}"), &format!("${{{{{name}}}}}"))
+            });
             made.put(&[key], quoted(&named, template.place("command")));
         }
     }
     if !kind.starts_with("grid") {
-        converted.report.warn(format!("`search` of the kind `{kind}` tries some of the combinations; the sweep has all of them"));
+        converted.report.warn(format!(
+            "`search` of the kind `{kind}` tries some of the \
+            combinations; the sweep has all of them"
+        ));
     }
-    for key in ["max_trials", "parallel_trials"].into_iter().filter(|key| keys.get(key).is_some()) {
-        converted.report.not_mapped(keys.key(key), keys.place(key), "a sweep has all its combinations, and the cluster says how many run at once");
+    for key in ["max_trials", "parallel_trials"]
+        .into_iter()
+        .filter(|key| keys.get(key).is_some())
+    {
+        converted.report.not_mapped(
+            keys.key(key),
+            keys.place(key),
+            "a sweep has all its combinations, and the cluster says how many run at once",
+        );
     }
     keys.tell_rest(&mut converted.report, "no key of a search that is known");
     converted.jobs.push((name, made));

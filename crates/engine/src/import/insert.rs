@@ -7,21 +7,40 @@ use towline_core::yaml::{self, Content, Node, Position};
 
 /// The text with everything of `new` that `there`, which it is the text of, does not have.
 pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
-    let text = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    let text = if text.is_empty() || text.ends_with('\n') {
+        text.to_owned()
+    } else {
+        format!("{text}\n")
+    };
     let mut pieces = Vec::new();
     collect(&text, None, there, new, &mut pieces);
     let mut made = text.clone();
     // From the end, so that what is before stays where it is.
     pieces.sort_by_key(|(at, _)| *at);
     for (at, piece) in pieces.into_iter().rev() {
-        made.insert_str(at, &if text.contains("\r\n") { piece.replace('\n', "\r\n") } else { piece });
+        made.insert_str(
+            at,
+            &if text.contains("\r\n") {
+                piece.replace('\n', "\r\n")
+            } else {
+                piece
+            },
+        );
     }
     made
 }
 
 /// What is missing below one mapping, and below those in it. `parent` is the key it stands behind.
-fn collect(text: &str, parent: Option<&Node>, there: &Node, new: &Node, pieces: &mut Vec<(usize, String)>) {
-    let Content::Mapping(entries) = &new.content else { return };
+fn collect(
+    text: &str,
+    parent: Option<&Node>,
+    there: &Node,
+    new: &Node,
+    pieces: &mut Vec<(usize, String)>,
+) {
+    let Content::Mapping(entries) = &new.content else {
+        return;
+    };
     let mut missing = Map::new();
     for (key, node) in entries {
         let Some(name) = key.text() else { continue };
@@ -29,7 +48,10 @@ fn collect(text: &str, parent: Option<&Node>, there: &Node, new: &Node, pieces: 
             (None, _) => drop(missing.insert(name.to_owned(), value(node))),
             (Some((known, old)), Content::Mapping(_)) if old.is_null() => {
                 if let Value::Object(values) = value(node) {
-                    pieces.push((line_end(text, known.at.line), block(values, known.at.column + 1)));
+                    pieces.push((
+                        line_end(text, known.at.line),
+                        block(values, known.at.column + 1),
+                    ));
                 }
             }
             (Some((known, old)), _) => collect(text, Some(known), old, node, pieces),
@@ -42,22 +64,48 @@ fn collect(text: &str, parent: Option<&Node>, there: &Node, new: &Node, pieces: 
 
 fn entry<'n>(node: &'n Node, key: &str) -> Option<(&'n Node, &'n Node)> {
     match &node.content {
-        Content::Mapping(entries) => entries.iter().find(|(known, _)| known.text() == Some(key)).map(|(known, value)| (known, value)),
+        Content::Mapping(entries) => entries
+            .iter()
+            .find(|(known, _)| known.text() == Some(key))
+            .map(|(known, value)| (known, value)),
         _ => None,
     }
 }
 
 /// Where the missing keys of one mapping go, and as what.
-fn piece(text: &str, parent: Option<&Node>, there: &Node, missing: Map<String, Value>) -> (usize, String) {
-    let Content::Mapping(entries) = &there.content else { return (text.len(), block(missing, 0)) };
+fn piece(
+    text: &str,
+    parent: Option<&Node>,
+    there: &Node,
+    missing: Map<String, Value>,
+) -> (usize, String) {
+    let Content::Mapping(entries) = &there.content else {
+        return (text.len(), block(missing, 0));
+    };
     if let Some(begin) = offset(text, &there.at).filter(|begin| text[*begin..].starts_with('{')) {
         let inline = yaml::write_inline(&Value::Object(missing));
-        let inline = inline.strip_prefix('{').and_then(|inline| inline.strip_suffix('}')).unwrap_or_default();
-        return (begin + 1, if entries.is_empty() { inline.to_owned() } else { format!("{inline}, ") });
+        let inline = inline
+            .strip_prefix('{')
+            .and_then(|inline| inline.strip_suffix('}'))
+            .unwrap_or_default();
+        return (
+            begin + 1,
+            if entries.is_empty() {
+                inline.to_owned()
+            } else {
+                format!("{inline}, ")
+            },
+        );
     }
     let after = parent.map_or(0, |parent| parent.at.line);
-    let first = entries.iter().map(|(key, _)| &key.at).find(|at| at.line > after);
-    let indent = first.map_or_else(|| parent.map_or(0, |parent| parent.at.column + 1), |at| at.column - 1);
+    let first = entries
+        .iter()
+        .map(|(key, _)| &key.at)
+        .find(|at| at.line > after);
+    let indent = first.map_or_else(
+        || parent.map_or(0, |parent| parent.at.column + 1),
+        |at| at.column - 1,
+    );
     let at = parent.map_or(text.len(), |parent| line_end(text, parent.at.line));
     (at, block(missing, indent))
 }
@@ -65,7 +113,15 @@ fn piece(text: &str, parent: Option<&Node>, there: &Node, missing: Map<String, V
 fn block(values: Map<String, Value>, indent: usize) -> String {
     let pad = " ".repeat(indent);
     let text = yaml::write(&Value::Object(values));
-    text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{pad}{line}\n") }).collect()
+    text.lines()
+        .map(|line| {
+            if line.is_empty() {
+                "\n".to_owned()
+            } else {
+                format!("{pad}{line}\n")
+            }
+        })
+        .collect()
 }
 
 /// The byte behind a line, counted from 1, and its break.
@@ -76,7 +132,9 @@ fn line_end(text: &str, line: usize) -> usize {
 /// The byte of a place; `None` for what has none.
 fn offset(text: &str, at: &Position) -> Option<usize> {
     let begin = line_end(text, at.line.checked_sub(1)?);
-    let (byte, _) = text[begin..].char_indices().nth(at.column.checked_sub(1)?)?;
+    let (byte, _) = text[begin..]
+        .char_indices()
+        .nth(at.column.checked_sub(1)?)?;
     Some(begin + byte)
 }
 
@@ -95,14 +153,22 @@ mod tests {
 
     #[test]
     fn new_keys_go_below_their_parents_and_comments_stay() {
-        let text = "# mine\nclusters:   # all\n    # the lab\n    lab: {kind: slurm}\n    box:\n      kind: local # here\nfolders:\n";
-        let new = "clusters: {lab: {host: l}, box: {gpus: 2}, sc: {kind: philly}}\nfolders: {data: {path: x}}\nsync: {path: y}\n";
-        let made = "# mine\nclusters:   # all\n    sc:\n      kind: philly\n    # the lab\n    lab: {host: l, kind: slurm}\n    box:\n      gpus: 2\n      kind: local # here\nfolders:\n  data:\n    path: x\nsync:\n  path: y\n";
+        let text = "# mine\nclusters:   # all\n    # the lab\n    lab: \
+            {kind: slurm}\n    box:\n      kind: local # here\nfolders:\n";
+        let new = "clusters: {lab: {host: l}, box: {gpus: 2}, sc: {kind: philly}}\nfolders: \
+            {data: {path: x}}\nsync: {path: y}\n";
+        let made = "# mine\nclusters:   # all\n    sc:\n      kind: philly\n    # the \
+            lab\n    lab: {host: l, kind: slurm}\n    box:\n      gpus: 2\n      kind: local # \
+                here\nfolders:\n  data:\n    path: x\nsync:\n  path: y\n";
         assert_inserted(text, new, made);
         assert_inserted("", "a: {b: 1}", "a:\n  b: 1\n");
         assert_inserted("# only this", "a: 1", "# only this\na: 1\n");
         assert_inserted("a: {}", "a: {b: 'c: d'}\ne: f", "a: {b: \"c: d\"}\ne: f\n");
         assert_inserted("{a: {x: é}}", "a: {y: {z: 1}}", "{a: {y: {z: 1}, x: é}}\n");
-        assert_inserted("a:\r\n  b: 1\r\n", "a: {c: 2}", "a:\r\n  c: 2\r\n  b: 1\r\n");
+        assert_inserted(
+            "a:\r\n  b: 1\r\n",
+            "a: {c: 2}",
+            "a:\r\n  c: 2\r\n  b: 1\r\n",
+        );
     }
 }

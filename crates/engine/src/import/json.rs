@@ -21,11 +21,24 @@ pub(super) fn plain(file: &Path, text: &str) -> Result<String> {
     }
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
         let words = error.to_string();
-        let what = words.rsplit_once(" at line ").map_or(words.as_str(), |(what, _)| what);
+        let what = words
+            .rsplit_once(" at line ")
+            .map_or(words.as_str(), |(what, _)| what);
         // It counts bytes; people and editors count characters.
-        let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
-        let column = line.char_indices().take_while(|(byte, _)| *byte < error.column()).count().max(1);
-        return Err(Error::config(format!("{}:{}:{column}: not valid JSON: {what}", file.display(), error.line().max(1))));
+        let line = text
+            .lines()
+            .nth(error.line().saturating_sub(1))
+            .unwrap_or_default();
+        let column = line
+            .char_indices()
+            .take_while(|(byte, _)| *byte < error.column())
+            .count()
+            .max(1);
+        return Err(Error::config(format!(
+            "{}:{}:{column}: not valid JSON: {what}",
+            file.display(),
+            error.line().max(1)
+        )));
     }
     // Between values only: inside of texts JSON has no tabs.
     Ok(text.replace('\t', " "))
@@ -46,12 +59,20 @@ fn without_comments(text: &str) -> String {
         let next = characters.peek().copied();
         match at {
             At::Text => {
-                at = if c == '"' && !escaped { At::Value } else { At::Text };
+                at = if c == '"' && !escaped {
+                    At::Value
+                } else {
+                    At::Text
+                };
                 escaped = c == '\\' && !escaped;
                 made.push(c);
             }
             At::Value if c == '/' && matches!(next, Some('/' | '*')) => {
-                at = if next == Some('/') { At::Line } else { At::Block };
+                at = if next == Some('/') {
+                    At::Line
+                } else {
+                    At::Block
+                };
                 characters.next();
                 made += "  ";
             }
@@ -61,7 +82,11 @@ fn without_comments(text: &str) -> String {
                 made += "  ";
             }
             At::Line | At::Block => {
-                at = if c == '\n' && at == At::Line { At::Value } else { at };
+                at = if c == '\n' && at == At::Line {
+                    At::Value
+                } else {
+                    at
+                };
                 made.push(if c == '\n' || c == '\r' { c } else { ' ' });
             }
             At::Value => {
@@ -92,21 +117,33 @@ mod tests {
 
     #[test]
     fn comments_and_last_commas_are_blanks() {
-        let text = "{ // \"one\"\n\t\"a\": \"x//y /*z*/ \\\", }\", /* two\n lines */ \"b\": [1, 2,\n],}";
-        assert_eq!(plain(Path::new("x.json"), text).expect("JSON"), "{         \n \"a\": \"x//y /*z*/ \\\", }\",       \n          \"b\": [1, 2 \n] }");
+        let text =
+            "{ // \"one\"\n\t\"a\": \"x//y /*z*/ \\\", }\", /* two\n lines */ \"b\": [1, 2,\n],}";
+        assert_eq!(
+            plain(Path::new("x.json"), text).expect("JSON"),
+            "{         \n \"a\": \"x//y /*z*/ \\\", }\",       \n          \"b\": [1, 2 \n] }"
+        );
         assert!(
-            is_json(Path::new("x"), " {") && is_json(Path::new("x.json"), "a") && !is_json(Path::new("x.yaml"), "{a: 1}") && !is_json(Path::new("x"), "a: 1")
+            is_json(Path::new("x"), " {")
+                && is_json(Path::new("x.json"), "a")
+                && !is_json(Path::new("x.yaml"), "{a: 1}")
+                && !is_json(Path::new("x"), "a: 1")
         );
     }
 
     #[test]
     fn what_is_wrong_has_its_place() {
         for (text, part) in [
-            ("{\"a\": 1\n \"b\": 2}", "x.json:2:2: not valid JSON: expected `,` or `}`"),
+            (
+                "{\"a\": 1\n \"b\": 2}",
+                "x.json:2:2: not valid JSON: expected `,` or `}`",
+            ),
             ("{\"é\": tru}", "x.json:1:10: not valid JSON"),
             ("{", "x.json:1:1: not valid JSON: EOF"),
         ] {
-            let error = plain(Path::new("x.json"), text).expect_err("refused").to_string();
+            let error = plain(Path::new("x.json"), text)
+                .expect_err("refused")
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }

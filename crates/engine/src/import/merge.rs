@@ -20,25 +20,37 @@ pub(super) fn conflict<'n>(there: &'n Node, new: &'n Node, key: &str) -> Option<
     match (&there.content, &new.content) {
         _ if there.is_null() || new.is_null() => None,
         // A credential is one thing: a key and a SAS together are none.
-        (Content::Mapping(_), Content::Mapping(entries)) if !key.ends_with(".credential") => entries.iter().find_map(|(name, new)| {
-            let name = name.text()?;
-            conflict(there.get(name)?, new, &format!("{key}.{name}"))
-        }),
-        (Content::Scalar { text, .. }, Content::Scalar { text: other, .. }) if text == other => None,
+        (Content::Mapping(_), Content::Mapping(entries)) if !key.ends_with(".credential") => {
+            entries.iter().find_map(|(name, new)| {
+                let name = name.text()?;
+                conflict(there.get(name)?, new, &format!("{key}.{name}"))
+            })
+        }
+        (Content::Scalar { text, .. }, Content::Scalar { text: other, .. }) if text == other => {
+            None
+        }
         _ if value(there) == value(new) => None,
-        _ => Some(Conflict { key: key.to_owned(), there, new }),
+        _ => Some(Conflict {
+            key: key.to_owned(),
+            there,
+            new,
+        }),
     }
 }
 
 /// A value as a message shows it.
 pub(super) fn shown(node: &Node) -> String {
-    node.text().map_or_else(|| yaml::write_inline(&value(node)), str::to_owned)
+    node.text()
+        .map_or_else(|| yaml::write_inline(&value(node)), str::to_owned)
 }
 
 /// The keys of a mapping below a key of the top.
 pub(super) fn names(tree: &Node, key: &str) -> Vec<String> {
     match tree.get(key).map(|node| &node.content) {
-        Some(Content::Mapping(entries)) => entries.iter().filter_map(|(name, _)| name.text().map(str::to_owned)).collect(),
+        Some(Content::Mapping(entries)) => entries
+            .iter()
+            .filter_map(|(name, _)| name.text().map(str::to_owned))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -47,10 +59,14 @@ pub(super) fn names(tree: &Node, key: &str) -> Vec<String> {
 pub(super) fn add(config: &mut Node, converted: &mut Converted) {
     for kind in NAMED {
         for name in names(&converted.config, kind) {
-            let Some(why) = clash(config, &converted.config, kind, &name) else { continue };
+            let Some(why) = clash(config, &converted.config, kind, &name) else {
+                continue;
+            };
             let own = free_name(config, &converted.config, kind, &name);
             rename(converted, kind, &name, &own);
-            converted.report.warn(format!("`{kind}.{name}` of this file is `{kind}.{own}`: {why}"));
+            converted.report.warn(format!(
+                "`{kind}.{name}` of this file is `{kind}.{own}`: {why}"
+            ));
         }
     }
     keep_first(config, converted);
@@ -61,12 +77,20 @@ pub(super) fn add(config: &mut Node, converted: &mut Converted) {
 fn clash(config: &Node, new: &Node, kind: &str, name: &str) -> Option<String> {
     let (there, new) = (config.get(kind)?.get(name)?, new.get(kind)?.get(name)?);
     let found = conflict(there, new, &format!("{kind}.{name}"))?;
-    Some(format!("`{}` is `{}` in {}, and `{}` here", found.key, shown(found.there), found.there.at, shown(found.new)))
+    Some(format!(
+        "`{}` is `{}` in {}, and `{}` here",
+        found.key,
+        shown(found.there),
+        found.there.at,
+        shown(found.new)
+    ))
 }
 
 /// `NAME-2`, `NAME-3`…: the first that is free, or that is the same thing.
 fn free_name(config: &Node, new: &Node, kind: &str, name: &str) -> String {
-    let Some(wanted) = new.get(kind).and_then(|all| all.get(name)) else { return name.to_owned() };
+    let Some(wanted) = new.get(kind).and_then(|all| all.get(name)) else {
+        return name.to_owned();
+    };
     let is_free = |own: &str| {
         let known = new.get(kind).and_then(|all| all.get(own)).is_some();
         let there = config.get(kind).and_then(|all| all.get(own));
@@ -87,12 +111,15 @@ fn free_name(config: &Node, new: &Node, kind: &str, name: &str) -> String {
     }
 }
 
-/// `sync` and a folder are whole: of two, the first file's counts. Folders have their clusters to tell
-/// them apart; a `sync` that is left out is told.
+/// `sync` and a folder are whole: of two, the first file's counts. Folders have their clusters to
+/// tell them apart; a `sync` that is left out is told.
 fn keep_first(config: &Node, converted: &mut Converted) {
     if let (Some(first), Some(other)) = (config.get("sync"), converted.config.get("sync")) {
         if value(first) != value(other) {
-            converted.report.warn(format!("`sync` is that of {}; this file's is left out", first.at.source));
+            converted.report.warn(format!(
+                "`sync` is that of {}; this file's is left out",
+                first.at.source
+            ));
         }
         remove(&mut converted.config, "sync");
     }
@@ -113,15 +140,27 @@ pub(super) fn remove(node: &mut Node, key: &str) {
 
 pub(super) fn child<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     match &mut node.content {
-        Content::Mapping(entries) => entries.iter_mut().find(|(known, _)| known.text() == Some(key)).map(|(_, value)| value),
+        Content::Mapping(entries) => entries
+            .iter_mut()
+            .find(|(known, _)| known.text() == Some(key))
+            .map(|(_, value)| value),
         _ => None,
     }
 }
 
 fn rename(converted: &mut Converted, kind: &str, old: &str, new: &str) {
-    let key = if kind == "datastores" { "datastore" } else { "cluster" };
-    if let Some(Content::Mapping(entries)) = child(&mut converted.config, kind).map(|node| &mut node.content) {
-        for (name, entry) in entries.iter_mut().filter(|(name, _)| name.text() == Some(old)) {
+    let key = if kind == "datastores" {
+        "datastore"
+    } else {
+        "cluster"
+    };
+    if let Some(Content::Mapping(entries)) =
+        child(&mut converted.config, kind).map(|node| &mut node.content)
+    {
+        for (name, entry) in entries
+            .iter_mut()
+            .filter(|(name, _)| name.text() == Some(old))
+        {
             set(name, old, new);
             rename_credential(entry, old, new);
         }
@@ -148,7 +187,9 @@ fn set(node: &mut Node, old: &str, new: &str) {
 
 /// The keyring has a datastore's credential under the datastore's name.
 fn rename_credential(datastore: &mut Node, old: &str, new: &str) {
-    if let Some(Content::Mapping(entries)) = child(datastore, "credential").map(|node| &mut node.content) {
+    if let Some(Content::Mapping(entries)) =
+        child(datastore, "credential").map(|node| &mut node.content)
+    {
         for (_, value) in entries {
             set(value, &format!("keyring:{old}"), &format!("keyring:{new}"));
         }
@@ -157,11 +198,18 @@ fn rename_credential(datastore: &mut Node, old: &str, new: &str) {
 
 /// Every `datastore: OLD` or `cluster: OLD`, wherever it stands but among variables.
 fn rename_values(node: &mut Node, key: &str, old: &str, new: &str) {
-    let Content::Mapping(entries) = &mut node.content else { return };
-    for (name, value) in entries.iter_mut().filter(|(name, _)| !matches!(name.text(), Some("env" | "sweep"))) {
+    let Content::Mapping(entries) = &mut node.content else {
+        return;
+    };
+    for (name, value) in entries
+        .iter_mut()
+        .filter(|(name, _)| !matches!(name.text(), Some("env" | "sweep")))
+    {
         match &mut value.content {
             Content::Scalar { .. } if name.text() == Some(key) => set(value, old, new),
-            Content::Sequence(items) if name.text() == Some(key) => items.iter_mut().for_each(|item| set(item, old, new)),
+            Content::Sequence(items) if name.text() == Some(key) => {
+                items.iter_mut().for_each(|item| set(item, old, new))
+            }
             _ => rename_values(value, key, old, new),
         }
     }
@@ -169,7 +217,15 @@ fn rename_values(node: &mut Node, key: &str, old: &str, new: &str) {
 
 fn rename_in_report(report: &mut Report, kind: &str, old: &str, new: &str) {
     let (from, to) = (format!("{kind}.{old}"), format!("{kind}.{new}"));
-    for line in [&mut report.mapped, &mut report.assumed, &mut report.not_needed, &mut report.not_mapped].into_iter().flatten() {
+    for line in [
+        &mut report.mapped,
+        &mut report.assumed,
+        &mut report.not_needed,
+        &mut report.not_mapped,
+    ]
+    .into_iter()
+    .flatten()
+    {
         line.says = replace_name(&line.says, &from, &to);
     }
     for warning in &mut report.warnings {
@@ -177,7 +233,10 @@ fn rename_in_report(report: &mut Report, kind: &str, old: &str, new: &str) {
     }
     if kind == "datastores" {
         let (from, to) = (Report::store_words(old), Report::store_words(new));
-        report.commands.iter_mut().for_each(|command| *command = command.replacen(&from, &to, 1));
+        report
+            .commands
+            .iter_mut()
+            .for_each(|command| *command = command.replacen(&from, &to, 1));
     }
 }
 
@@ -187,7 +246,8 @@ fn replace_name(text: &str, from: &str, to: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(from) {
         let (before, after) = (&rest[..at], &rest[at + from.len()..]);
-        let is_whole = !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let is_whole =
+            !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         made += before;
         made += if is_whole { to } else { from };
         rest = after;

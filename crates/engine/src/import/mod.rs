@@ -1,6 +1,7 @@
-//! Files of other tools as ours. Text in, files and a report out: nothing is written here, and files
-//! are read through a function, so that every conversion can be tried on texts alone. No secret is
-//! ever copied: it becomes a reference, and the report says where its value is to be stored.
+//! Files of other tools as ours. Text in, files and a report out: nothing is written here, and
+//! files are read through a function, so that every conversion can be tried on texts alone. No
+//! secret is ever copied: it becomes a reference, and the report says where its value is to be
+//! stored.
 
 pub(crate) mod act;
 mod act_accounts;
@@ -104,7 +105,12 @@ pub(crate) struct Converted {
 
 impl Converted {
     fn new(source: &str) -> Self {
-        Self { config: Node::empty_mapping(source), jobs: Vec::new(), report: Report::new(source), philly: philly::Part::default() }
+        Self {
+            config: Node::empty_mapping(source),
+            jobs: Vec::new(),
+            report: Report::new(source),
+            philly: philly::Part::default(),
+        }
     }
 }
 
@@ -121,11 +127,23 @@ pub struct There<'t> {
 
 /// Converts all files. Relative paths, theirs and those in them, are the reader's to complete. What
 /// they give is added to what there is.
-pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, there: &There<'_>) -> Result<Imported> {
+pub fn import(
+    kind: Kind,
+    files: &[PathBuf],
+    read: Reader<'_>,
+    there: &There<'_>,
+) -> Result<Imported> {
     let mut config = Node::empty_mapping(kind.word());
     let mut imported = Imported::default();
-    let words: Vec<String> = files.iter().map(|file| file.display().to_string().replace(char::is_control, " ")).collect();
-    let title = format!("Written by `tow import {} {}`; its report says what did not map.", kind.word(), words.join(" "));
+    let words: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string().replace(char::is_control, " "))
+        .collect();
+    let title = format!(
+        "Written by `tow import {} {}`; its report says what did not map.",
+        kind.word(),
+        words.join(" ")
+    );
     let mut all = convert(kind, files, read)?;
     philly::share(&mut all);
     let mut jobs: Vec<(String, String)> = Vec::new();
@@ -134,10 +152,17 @@ pub fn import(kind: Kind, files: &[PathBuf], read: Reader<'_>, there: &There<'_>
         for (name, job) in &converted.jobs {
             let name = format!("{}.tow.yaml", file_name(name));
             if let Some((_, other)) = jobs.iter().find(|(known, _)| *known == name) {
-                return Err(Error::config(format!("{}: its job would be {name}, as that of {other}", file.display()))
-                    .hint("import them one by one, in different folders"));
+                return Err(Error::config(format!(
+                    "{}: its job would be {name}, as that of {other}",
+                    file.display()
+                ))
+                .hint("import them one by one, in different folders"));
             }
-            imported.files.push(Made { name: name.clone(), text: yaml_text::file(&title, job), placing: Placing::New });
+            imported.files.push(Made {
+                name: name.clone(),
+                text: yaml_text::file(&title, job),
+                placing: Placing::New,
+            });
             jobs.push((name, file.display().to_string()));
         }
     }
@@ -174,21 +199,40 @@ fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Impor
     }
     let name = crate::layers::PROJECT_FILE.to_owned();
     let made = match there.existing {
-        None => Some(Made { name, text: yaml_text::file(title, &config), placing: Placing::New }),
-        Some(existing) => addition::onto(existing, config, title, there.force, &mut imported.reports)?,
+        None => Some(Made {
+            name,
+            text: yaml_text::file(title, &config),
+            placing: Placing::New,
+        }),
+        Some(existing) => {
+            addition::onto(existing, config, title, there.force, &mut imported.reports)?
+        }
     };
     match made {
         Some(made) => imported.files.insert(0, made),
-        None => imported.notes.push(format!("nothing is to be added to {}: it stays as it is", crate::layers::PROJECT_FILE)),
+        None => imported.notes.push(format!(
+            "nothing is to be added to {}: it stays as it is",
+            crate::layers::PROJECT_FILE
+        )),
     }
     Ok(())
 }
 
 /// The cluster that ACT uses unasked: `aml`, or the only one.
 fn put_default(config: &mut Node, files: &[PathBuf]) {
-    let names: Vec<String> = files.iter().filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect();
-    let default = names.iter().find(|name| *name == "aml").or(names.first().filter(|_| names.len() == 1));
-    if let Some(default) = default.filter(|name| config.get("clusters").is_some_and(|clusters| clusters.get(name).is_some())) {
+    let names: Vec<String> = files
+        .iter()
+        .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    let default = names
+        .iter()
+        .find(|name| *name == "aml")
+        .or(names.first().filter(|_| names.len() == 1));
+    if let Some(default) = default.filter(|name| {
+        config
+            .get("clusters")
+            .is_some_and(|clusters| clusters.get(name).is_some())
+    }) {
         let at = config.at.clone();
         config.put(&["default_cluster"], Node::scalar(default, at));
     }
@@ -197,7 +241,8 @@ fn put_default(config: &mut Node, files: &[PathBuf]) {
 /// What is written is read again before anybody sees it.
 fn check(imported: &Imported) -> Result<()> {
     for made in &imported.files {
-        let unreadable = |error: Error| Error::config(format!("{} would not be readable: {error}", made.name));
+        let unreadable =
+            |error: Error| Error::config(format!("{} would not be readable: {error}", made.name));
         let tree = yaml::parse(&made.name, &made.text).map_err(|error| unreadable(error.into()))?;
         let read = if made.name == crate::layers::PROJECT_FILE {
             yaml::decode_leniently::<towline_core::config::Config>(&tree).map(drop)
@@ -212,11 +257,15 @@ fn check(imported: &Imported) -> Result<()> {
 fn read_text(file: &Path, read: Reader<'_>) -> Result<String> {
     let text = read(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
-        io::ErrorKind::InvalidData => Error::config(format!("{}:1:1: not UTF-8 text", file.display())),
+        io::ErrorKind::InvalidData => {
+            Error::config(format!("{}:1:1: not UTF-8 text", file.display()))
+        }
         io::ErrorKind::InvalidInput => Error::config(format!("{} {error}", file.display())),
         _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
     })?;
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map_or_else(|| text.clone(), str::to_owned))
 }
 
 /// YAML or JSON.
@@ -230,18 +279,38 @@ fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     }
     let node = yaml::parse(&file.display().to_string(), &text)?;
     match &node.content {
-        Content::Mapping(entries) if entries.is_empty() => Err(Error::config(format!("{}:1:1: it is empty", file.display()))),
+        Content::Mapping(entries) if entries.is_empty() => Err(Error::config(format!(
+            "{}:1:1: it is empty",
+            file.display()
+        ))),
         Content::Mapping(_) => Ok(node),
-        _ => Err(Error::config(format!("{}:1:1: expected a mapping of keys to values", file.display()))),
+        _ => Err(Error::config(format!(
+            "{}:1:1: expected a mapping of keys to values",
+            file.display()
+        ))),
     }
 }
 
 /// A name as a file may have it.
 fn file_name(name: &str) -> String {
-    let plain: String =
-        name.replace("${{", "").replace("}}", "").chars().map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '-' }).collect();
+    let plain: String = name
+        .replace("${{", "")
+        .replace("}}", "")
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "_-.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
     let plain = plain.trim_matches(['-', '.']);
-    if plain.is_empty() { "job".to_owned() } else { plain.chars().take(60).collect() }
+    if plain.is_empty() {
+        "job".to_owned()
+    } else {
+        plain.chars().take(60).collect()
+    }
 }
 
 /// Lines of a script with their numbers where they come from, which is called `whence`.
@@ -253,45 +322,100 @@ struct Lines<'l> {
 impl<'l> Lines<'l> {
     /// Numbered as they stand.
     fn of(lines: Vec<String>, whence: &'l str) -> Self {
-        Self { lines: lines.into_iter().enumerate().map(|(index, line)| (index + 1, line)).collect(), whence }
+        Self {
+            lines: lines
+                .into_iter()
+                .enumerate()
+                .map(|(index, line)| (index + 1, line))
+                .collect(),
+            whence,
+        }
     }
 }
 
 /// Brings a script's lines into a job, its secrets left behind.
-fn put_script(converted: &mut Converted, job: &mut Node, path: &[&str], lines: &Lines<'_>, at: &yaml::Position) {
-    let (text, found) = scrub::scrub(&lines.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n"));
+fn put_script(
+    converted: &mut Converted,
+    job: &mut Node,
+    path: &[&str],
+    lines: &Lines<'_>,
+    at: &yaml::Position,
+) {
+    let (text, found) = scrub::scrub(
+        &lines
+            .lines
+            .iter()
+            .map(|(_, line)| line.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     leave_behind(converted, job, &found, lines, at);
     let node = match path {
-        ["script"] => Node { content: Content::Scalar { text: format!("{}\n", text.trim_end_matches('\n')), plain: false }, at: at.clone() },
-        _ => Node::sequence(text.split('\n').map(|line| quoted(line, at)).collect(), at.clone()),
+        ["script"] => Node {
+            content: Content::Scalar {
+                text: format!("{}\n", text.trim_end_matches('\n')),
+                plain: false,
+            },
+            at: at.clone(),
+        },
+        _ => Node::sequence(
+            text.split('\n').map(|line| quoted(line, at)).collect(),
+            at.clone(),
+        ),
     };
     job.put(path, node);
 }
 
 fn quoted(text: &str, at: &yaml::Position) -> Node {
-    Node { content: Content::Scalar { text: text.to_owned(), plain: false }, at: at.clone() }
+    Node {
+        content: Content::Scalar {
+            text: text.to_owned(),
+            plain: false,
+        },
+        at: at.clone(),
+    }
 }
 
 /// Names under `environment.secrets`, and what to do for each.
-fn leave_behind(converted: &mut Converted, job: &mut Node, found: &[scrub::Found], lines: &Lines<'_>, at: &yaml::Position) {
+fn leave_behind(
+    converted: &mut Converted,
+    job: &mut Node,
+    found: &[scrub::Found],
+    lines: &Lines<'_>,
+    at: &yaml::Position,
+) {
     for scrub::Found { name, line } in found {
-        let number = lines.lines.get(line - 1).map_or(*line, |(number, _)| *number);
+        let number = lines
+            .lines
+            .get(line - 1)
+            .map_or(*line, |(number, _)| *number);
         let place = format!("line {number} of {}", lines.whence);
         converted.report.warn(format!(
-            "{place} held a secret: it was not copied. `{name}` is under `environment.secrets` and used in its place (look at the quotes there); export {name}=… before submitting, or store it once"
+            "{place} held a secret: it was not copied. `{name}` is under `environment.secrets` and \
+                used in its place (look at the quotes there); export {name}=… before submitting, \
+                    or store it once"
         ));
-        converted.report.store(name, &format!("the value from {place}"));
+        converted
+            .report
+            .store(name, &format!("the value from {place}"));
         add_secret(job, name, at);
     }
 }
 
 fn add_secret(job: &mut Node, name: &str, at: &yaml::Position) {
-    let mut names: Vec<Node> = match job.get("environment").and_then(|environment| environment.get("secrets")).map(|node| &node.content) {
+    let mut names: Vec<Node> = match job
+        .get("environment")
+        .and_then(|environment| environment.get("secrets"))
+        .map(|node| &node.content)
+    {
         Some(Content::Sequence(names)) => names.clone(),
         _ => Vec::new(),
     };
     if !names.iter().any(|known| known.text() == Some(name)) {
         names.push(quoted(name, at));
-        job.put(&["environment", "secrets"], Node::sequence(names, at.clone()));
+        job.put(
+            &["environment", "secrets"],
+            Node::sequence(names, at.clone()),
+        );
     }
 }

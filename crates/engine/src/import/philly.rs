@@ -17,21 +17,34 @@ pub(super) struct Part {
     whole: Option<String>,
 }
 
-/// `philly_vc.yaml` says what clusters have, `multi_philly_vc.yaml` which there are: its names count in
-/// the place of the other's `cluster`.
+/// `philly_vc.yaml` says what clusters have, `multi_philly_vc.yaml` which there are: its names
+/// count in the place of the other's `cluster`.
 pub(super) fn share(all: &mut [Converted]) {
     let whole = all.iter().find_map(|converted| {
         let name = converted.philly.whole.clone()?;
         let keys = converted.config.get("clusters")?.get(&name)?.clone();
         Some((converted.report.source.clone(), name, keys))
     });
-    let Some((source, name, keys)) = whole else { return };
-    for Converted { config, report, philly, .. } in all.iter_mut().filter(|converted| converted.philly.whole.is_none()) {
+    let Some((source, name, keys)) = whole else {
+        return;
+    };
+    for Converted {
+        config,
+        report,
+        philly,
+        ..
+    } in all
+        .iter_mut()
+        .filter(|converted| converted.philly.whole.is_none())
+    {
         for listed in &philly.listed {
             config.put(&["clusters", listed], keys.clone());
         }
         if !philly.listed.is_empty() {
-            report.warn(format!("the clusters listed here have what {source} says of `{name}`: virtual cluster, image, launch and folders"));
+            report.warn(format!(
+                "the clusters listed here have what {source} says of `{name}`: \
+                virtual cluster, image, launch and folders"
+            ));
         }
     }
 }
@@ -39,45 +52,90 @@ pub(super) fn share(all: &mut [Converted]) {
 /// By its keys: Philly has a `vc`, or a list of clusters and nothing else.
 pub(super) fn is_philly(tree: &Node) -> bool {
     let only_clusters = matches!(&tree.content, Content::Mapping(entries) if entries.len() == 1);
-    tree.get("vc").is_some() || tree.get("blob_mount_point").is_some() || only_clusters && tree.get("clusters").is_some()
+    tree.get("vc").is_some()
+        || tree.get("blob_mount_point").is_some()
+        || only_clusters && tree.get("clusters").is_some()
 }
 
-pub(super) fn convert(tree: &Node, root: &Path, read: Reader<'_>, accounts: &mut Accounts, converted: &mut Converted) -> Result<()> {
+pub(super) fn convert(
+    tree: &Node,
+    root: &Path,
+    read: Reader<'_>,
+    accounts: &mut Accounts,
+    converted: &mut Converted,
+) -> Result<()> {
     let keys = Section::new(tree, "")?;
-    converted.report.warn("a cluster of kind `philly` is written down, and cannot be used yet");
+    converted
+        .report
+        .warn("a cluster of kind `philly` is written down, and cannot be used yet");
     if let Some(list) = keys.get("clusters") {
-        let Content::Sequence(names) = &list.content else { return Err(wrong(&list.at, "`clusters` must be a list of names")) };
+        let Content::Sequence(names) = &list.content else {
+            return Err(wrong(&list.at, "`clusters` must be a list of names"));
+        };
         for name in names {
             let word = text(name, "clusters")?;
-            converted.config.put(&["clusters", word, "kind"], Node::scalar("philly", name.at.clone()));
-            converted.report.mapped("clusters", &name.at, format!("clusters.{word}"));
+            converted.config.put(
+                &["clusters", word, "kind"],
+                Node::scalar("philly", name.at.clone()),
+            );
+            converted
+                .report
+                .mapped("clusters", &name.at, format!("clusters.{word}"));
             converted.philly.listed.push(word.to_owned());
         }
     }
     let Some(cluster) = keys.text("cluster")? else {
-        keys.tell_rest(&mut converted.report, "there is no `cluster` it could belong to");
+        keys.tell_rest(
+            &mut converted.report,
+            "there is no `cluster` it could belong to",
+        );
         return Ok(());
     };
     converted.philly.whole = Some(cluster.to_owned());
-    let mut work = Work { root, read, name: cluster, config: &mut converted.config, report: &mut converted.report };
+    let mut work = Work {
+        root,
+        read,
+        name: cluster,
+        config: &mut converted.config,
+        report: &mut converted.report,
+    };
     let at = keys.place("cluster");
     work.put("cluster", at, &["kind"], Node::scalar("philly", at.clone()));
     if let Some(vc) = keys.text("vc")? {
-        work.put("vc", keys.place("vc"), &["virtual_cluster"], Node::scalar(vc, keys.place("vc").clone()));
+        work.put(
+            "vc",
+            keys.place("vc"),
+            &["virtual_cluster"],
+            Node::scalar(vc, keys.place("vc").clone()),
+        );
     }
-    let word = if keys.flag("multi_process")?.unwrap_or(true) { "per_gpu" } else { "per_node" };
+    let word = if keys.flag("multi_process")?.unwrap_or(true) {
+        "per_gpu"
+    } else {
+        "per_node"
+    };
     work.put_or_assume(&keys, "multi_process", &["job", "launch"], word);
     if let Some(docker) = keys.section("docker")? {
         if let Some(image) = docker.text("image")? {
             let at = docker.place("image");
-            let whole = docker.text("tag")?.map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
-            work.put("docker.image", at, &["job", "environment", "image"], Node::scalar(whole, at.clone()));
+            let whole = docker
+                .text("tag")?
+                .map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
+            work.put(
+                "docker.image",
+                at,
+                &["job", "environment", "image"],
+                Node::scalar(whole, at.clone()),
+            );
             work.mapped_too(&docker, "tag", &["job", "environment", "image"]);
         }
         docker.tell_rest(work.report, "neither qd nor Towline knows this key");
     }
     folders(&keys, accounts, &mut work)?;
-    for (key, why) in [("user_name", "you are who you are signed in as"), ("password", "a secret: it was not copied")] {
+    for (key, why) in [
+        ("user_name", "you are who you are signed in as"),
+        ("password", "a secret: it was not copied"),
+    ] {
         if keys.get(key).is_some() {
             work.report.not_mapped(key, keys.place(key), why);
         }
@@ -90,16 +148,27 @@ pub(super) fn convert(tree: &Node, root: &Path, read: Reader<'_>, accounts: &mut
 /// Folders are paths below a mount point; which one, says whose account it is.
 fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
     let mut mounts: Vec<(&str, &Node)> = Vec::new();
-    if let (Some(point), Some(account)) = (keys.text("blob_mount_point")?, keys.get("azure_blob_config_file")) {
+    if let (Some(point), Some(account)) = (
+        keys.text("blob_mount_point")?,
+        keys.get("azure_blob_config_file"),
+    ) {
         mounts.push((point, account));
         tell_mount(keys, point, work);
     }
     if let Some(list) = keys.get("blob_mount_info") {
-        let Content::Sequence(items) = &list.content else { return Err(wrong(&list.at, "`blob_mount_info` must be a list")) };
+        let Content::Sequence(items) = &list.content else {
+            return Err(wrong(&list.at, "`blob_mount_info` must be a list"));
+        };
         for item in items {
             let entry = Section::new(item, "blob_mount_info")?;
-            let (Some(point), Some(account)) = (entry.text("blob_mount_point")?, entry.get("azure_blob_config_file")) else {
-                return Err(wrong(&item.at, "`blob_mount_info` needs `blob_mount_point` and `azure_blob_config_file`"));
+            let (Some(point), Some(account)) = (
+                entry.text("blob_mount_point")?,
+                entry.get("azure_blob_config_file"),
+            ) else {
+                return Err(wrong(
+                    &item.at,
+                    "`blob_mount_info` needs `blob_mount_point` and `azure_blob_config_file`",
+                ));
             };
             if entry.get("blob_fuse_options").is_some() {
                 work.report.not_mapped(
@@ -113,28 +182,60 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
             entry.tell_rest(work.report, "neither qd nor Towline knows this key");
         }
     }
-    let Some(section) = keys.section("config_param")? else { return Ok(()) };
+    let Some(section) = keys.section("config_param")? else {
+        return Ok(());
+    };
     for (key, value) in section.entries() {
         if value.is_null() {
             work.report.empty(section.key(key), section.key_place(key));
             continue;
         }
         if key == "code_path" {
-            work.report.not_needed(section.key(key), &value.at, "a submission takes a snapshot of the code by itself");
+            work.report.not_needed(
+                section.key(key),
+                &value.at,
+                "a submission takes a snapshot of the code by itself",
+            );
             continue;
         }
         let path = text(value, &section.key(key))?;
-        let below = |point: &str| path.strip_prefix(point.trim_end_matches('/')).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let found = mounts.iter().filter_map(|(point, account)| Some((below(point)?, *account))).min_by_key(|(rest, _)| rest.len());
+        let below = |point: &str| {
+            path.strip_prefix(point.trim_end_matches('/'))
+                .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let found = mounts
+            .iter()
+            .filter_map(|(point, account)| Some((below(point)?, *account)))
+            .min_by_key(|(rest, _)| rest.len());
         match (key.strip_suffix("_folder"), found) {
-            (Some(folder), Some((rest, account))) => put_folder(folder, account, "azure_blob_config_file", rest, value, accounts, work)?,
-            (Some(_), None) => work.report.not_mapped(section.key(key), &value.at, "it lies below no mount point of a blob container"),
-            (None, _) => work.report.not_mapped(section.key(key), &value.at, "only `code_path` and `NAME_folder` have a meaning"),
+            (Some(folder), Some((rest, account))) => put_folder(
+                folder,
+                account,
+                "azure_blob_config_file",
+                rest,
+                value,
+                accounts,
+                work,
+            )?,
+            (Some(_), None) => work.report.not_mapped(
+                section.key(key),
+                &value.at,
+                "it lies below no mount point of a blob container",
+            ),
+            (None, _) => work.report.not_mapped(
+                section.key(key),
+                &value.at,
+                "only `code_path` and `NAME_folder` have a meaning",
+            ),
         }
     }
     Ok(())
 }
 
 fn tell_mount(keys: &Section<'_>, point: &str, work: &mut Work<'_>) {
-    work.report.mapped(keys.key("blob_mount_point"), keys.place("blob_mount_point"), format!("paths below {point} are paths in the container"));
+    work.report.mapped(
+        keys.key("blob_mount_point"),
+        keys.place("blob_mount_point"),
+        format!("paths below {point} are paths in the container"),
+    );
 }

@@ -14,7 +14,9 @@ pub fn read_plain(file: &Path) -> io::Result<String> {
         return refused("is not a plain file".to_owned());
     }
     let mut bytes = Vec::new();
-    File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    File::open(file)?
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
         return refused(format!("is larger than {} MiB", LARGEST >> 20));
     }
@@ -33,10 +35,25 @@ mod tests {
         assert_eq!(read_plain(&file).expect("read"), "text");
         for odd in [Path::new("/dev/zero"), folder.path()] {
             let error = read_plain(odd).expect_err("refused");
-            assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::InvalidInput, "is not a plain file"));
+            assert_eq!(
+                (error.kind(), error.to_string().as_str()),
+                (io::ErrorKind::InvalidInput, "is not a plain file")
+            );
         }
-        File::create(&file).and_then(|file| file.set_len(LARGEST + 1)).expect("written");
-        assert!(read_plain(&file).expect_err("refused").to_string().contains("larger than 16 MiB"));
-        assert_eq!(read_plain(&folder.path().join("none")).expect_err("refused").kind(), io::ErrorKind::NotFound);
+        File::create(&file)
+            .and_then(|file| file.set_len(LARGEST + 1))
+            .expect("written");
+        assert!(
+            read_plain(&file)
+                .expect_err("refused")
+                .to_string()
+                .contains("larger than 16 MiB")
+        );
+        assert_eq!(
+            read_plain(&folder.path().join("none"))
+                .expect_err("refused")
+                .kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

@@ -28,14 +28,18 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Commands to run once; none holds a secret.
     pub commands: Vec<String>,
-    /// Keys that nobody knows and values without effect, for those who use the other tool's files in place.
+    /// Keys that nobody knows and values without effect, for those who use the other tool's files
+    /// in place.
     #[serde(skip)]
     pub strangers: Vec<Warning>,
 }
 
 impl Report {
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), ..Self::default() }
+        Self {
+            source: source.into(),
+            ..Self::default()
+        }
     }
 
     pub fn mapped(&mut self, key: impl Into<String>, at: &Position, to: impl Into<String>) {
@@ -55,7 +59,11 @@ impl Report {
 
     /// A value that nobody wrote: the key that would change it, and where it went.
     pub fn assumed(&mut self, key: impl Into<String>, to: impl std::fmt::Display) {
-        let line = Line { key: key.into(), at: String::new(), says: format!("{to}; not in the file, the other tool's default") };
+        let line = Line {
+            key: key.into(),
+            at: String::new(),
+            says: format!("{to}; not in the file, the other tool's default"),
+        };
         push(&mut self.assumed, line);
     }
 
@@ -65,17 +73,35 @@ impl Report {
     }
 
     /// A key that is not among the known ones.
-    pub fn stranger<'k>(&mut self, key: &str, at: &Position, why: &str, known: impl IntoIterator<Item = &'k str>) {
+    pub fn stranger<'k>(
+        &mut self,
+        key: &str,
+        at: &Position,
+        why: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) {
         let name = key.rsplit('.').next().unwrap_or(key);
         let guess = did_you_mean(name, known);
-        self.not_mapped(key, at, guess.as_ref().map_or_else(|| why.to_owned(), |guess| format!("{why}: {guess}")));
-        let message = format!("unknown key `{key}`: {}", guess.unwrap_or_else(|| why.to_owned()));
+        self.not_mapped(
+            key,
+            at,
+            guess
+                .as_ref()
+                .map_or_else(|| why.to_owned(), |guess| format!("{why}: {guess}")),
+        );
+        let message = format!(
+            "unknown key `{key}`: {}",
+            guess.unwrap_or_else(|| why.to_owned())
+        );
         self.in_place(at, message);
     }
 
     /// What is told to those who use the other tool's file in place.
     pub fn in_place(&mut self, at: &Position, message: String) {
-        self.strangers.push(Warning { at: at.clone(), message });
+        self.strangers.push(Warning {
+            at: at.clone(),
+            message,
+        });
     }
 
     pub fn warn(&mut self, words: impl Into<String>) {
@@ -99,21 +125,38 @@ impl Report {
     }
 
     fn line(&self, key: impl Into<String>, at: &Position, says: impl Into<String>) -> Line {
-        let at = if *at.source == *self.source { format!("{}:{}", at.line, at.column) } else { at.to_string() };
-        Line { key: key.into(), at, says: says.into() }
+        let at = if *at.source == *self.source {
+            format!("{}:{}", at.line, at.column)
+        } else {
+            at.to_string()
+        };
+        Line {
+            key: key.into(),
+            at,
+            says: says.into(),
+        }
     }
 
     /// For people.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.source);
-        for (title, lines, arrow) in
-            [("mapped", &self.mapped, "→ "), ("assumed", &self.assumed, "→ "), ("not needed", &self.not_needed, ""), ("not mapped", &self.not_mapped, "")]
-        {
+        for (title, lines, arrow) in [
+            ("mapped", &self.mapped, "→ "),
+            ("assumed", &self.assumed, "→ "),
+            ("not needed", &self.not_needed, ""),
+            ("not mapped", &self.not_mapped, ""),
+        ] {
             if lines.is_empty() {
                 continue;
             }
             text += &format!("  {title}\n");
-            let width = |of: fn(&Line) -> &String| lines.iter().map(|line| of(line).chars().count()).max().unwrap_or(0);
+            let width = |of: fn(&Line) -> &String| {
+                lines
+                    .iter()
+                    .map(|line| of(line).chars().count())
+                    .max()
+                    .unwrap_or(0)
+            };
             let (keys, places) = (width(|line| &line.key), width(|line| &line.at));
             for Line { key, at, says } in lines {
                 text += &format!("    {key:<keys$}  {at:<places$}  {arrow}{says}\n");

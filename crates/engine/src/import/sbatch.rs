@@ -12,8 +12,8 @@ use towline_core::quantity::Span;
 use towline_core::yaml::{Node, Position};
 
 /// Ours would be replaced by another: the runner waits for it.
-const SIGNAL: &str =
-    "Towline asks for a signal of its own: before the time limit the ranks get SIGTERM and a grace of ten seconds; `trap … TERM` in the script hears it";
+const SIGNAL: &str = "Towline asks for a signal of its own: before the time limit the ranks get \
+    SIGTERM and a grace of ten seconds; `trap … TERM` in the script hears it";
 
 pub(super) struct Work<'w> {
     pub(super) job: Node,
@@ -26,13 +26,26 @@ pub(super) struct Work<'w> {
 
 pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
     let source = file.display().to_string();
-    let top = Position { source: source.as_str().into(), line: 1, column: 1 };
+    let top = Position {
+        source: source.as_str().into(),
+        line: 1,
+        column: 1,
+    };
     if !text.starts_with("#!") {
-        return Err(wrong(&top, "this is no batch script: its first line is not `#!` with a shell"));
+        return Err(wrong(
+            &top,
+            "this is no batch script: its first line is not `#!` with a shell",
+        ));
     }
     let given = options(&source, text)?;
     let mut converted = Converted::new(&source);
-    let mut work = Work { job: Node::mapping(top.clone()), converted: &mut converted, native: Vec::new(), size: Size::default(), begin: None };
+    let mut work = Work {
+        job: Node::mapping(top.clone()),
+        converted: &mut converted,
+        native: Vec::new(),
+        size: Size::default(),
+        begin: None,
+    };
     // The batch script itself runs once, on the first node.
     for option in &given {
         work.option(option)?;
@@ -44,8 +57,14 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
     }
     let Work { mut job, begin, .. } = work;
     body(text, begin, &mut job, &mut converted, &top)?;
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = job.get("name").and_then(Node::text).map_or(stem, str::to_owned);
+    let stem = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let name = job
+        .get("name")
+        .and_then(Node::text)
+        .map_or(stem, str::to_owned);
     converted.jobs.push((name, job));
     Ok(converted)
 }
@@ -53,7 +72,9 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
 impl Work<'_> {
     fn put(&mut self, given: &Given, path: &[&str], node: Node) {
         self.job.put(path, node);
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, path.join("."));
+        self.converted
+            .report
+            .mapped(format!("--{}", given.name), &given.at, path.join("."));
     }
 
     pub(super) fn scalar(&mut self, given: &Given, path: &[&str], text: &str) {
@@ -64,10 +85,18 @@ impl Work<'_> {
     fn pass(&mut self, given: &Given) {
         let has_secret = |text: &str| !scrub::scrub(text).1.is_empty();
         if has_secret(&given.word()) || given.value.as_deref().is_some_and(has_secret) {
-            return self.converted.report.not_mapped(format!("--{}", given.name), &given.at, "its value holds a secret: it was not copied");
+            return self.converted.report.not_mapped(
+                format!("--{}", given.name),
+                &given.at,
+                "its value holds a secret: it was not copied",
+            );
         }
         self.native.push(quoted(&given.word(), &given.at));
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, "resources.native, as it is");
+        self.converted.report.mapped(
+            format!("--{}", given.name),
+            &given.at,
+            "resources.native, as it is",
+        );
     }
 
     fn option(&mut self, given: &Given) -> Result<()> {
@@ -75,43 +104,88 @@ impl Work<'_> {
         match given.name.as_str() {
             "job-name" => self.scalar(given, &["name"], given.text()?),
             "account" => self.scalar(given, &["resources", "account"], given.text()?),
-            "qos" if ["premium", "standard", "basic"].contains(&given.text()?) => self.scalar(given, &["resources", "tier"], given.text()?),
+            "qos" if ["premium", "standard", "basic"].contains(&given.text()?) => {
+                self.scalar(given, &["resources", "tier"], given.text()?)
+            }
             "partition" => {
                 self.pass(given);
                 self.converted.report.warn(format!(
-                    "the partition `{}` is the job's own now; as `partition` of a cluster in the configuration it would count for all",
+                    "the partition `{}` is the job's own now; as `partition` of a cluster in the \
+                        configuration it would count for all",
                     given.text()?
                 ));
             }
             "time" => match seconds(given)? {
-                Some(seconds) => self.scalar(given, &["resources", "time"], &Span(seconds).to_string()),
-                None => self.converted.report.not_needed("--time", at, "without a time there is no limit but the cluster's"),
+                Some(seconds) => {
+                    self.scalar(given, &["resources", "time"], &Span(seconds).to_string())
+                }
+                None => self.converted.report.not_needed(
+                    "--time",
+                    at,
+                    "without a time there is no limit but the cluster's",
+                ),
             },
             "output" | "error" | "open-mode" | "parsable" | "quiet" | "verbose" => {
-                self.converted.report.not_needed(format!("--{}", given.name), at, "every rank's output is kept: `tow logs`");
+                self.converted.report.not_needed(
+                    format!("--{}", given.name),
+                    at,
+                    "every rank's output is kept: `tow logs`",
+                );
             }
-            "wait" => self.converted.report.not_needed("--wait", at, "`tow run` and `tow wait` do so"),
-            "requeue" => self.converted.report.not_needed("--requeue", at, "a run that is evicted is queued again by itself"),
-            "no-requeue" => self.converted.report.not_mapped("--no-requeue", at, "a run that is evicted is always queued again"),
+            "wait" => {
+                self.converted
+                    .report
+                    .not_needed("--wait", at, "`tow run` and `tow wait` do so")
+            }
+            "requeue" => self.converted.report.not_needed(
+                "--requeue",
+                at,
+                "a run that is evicted is queued again by itself",
+            ),
+            "no-requeue" => self.converted.report.not_mapped(
+                "--no-requeue",
+                at,
+                "a run that is evicted is always queued again",
+            ),
             "chdir" => self.folder(given)?,
             "export" => self.export(given)?,
             "array" => self.array(given)?,
-            "help" | "usage" | "version" | "test-only" => self.converted.report.not_needed(format!("--{}", given.name), at, "it submits nothing"),
+            "help" | "usage" | "version" | "test-only" => self.converted.report.not_needed(
+                format!("--{}", given.name),
+                at,
+                "it submits nothing",
+            ),
             "signal" => self.converted.report.not_mapped("--signal", at, SIGNAL),
-            "input" => self.converted.report.not_mapped("--input", at, "a run reads no input: write `< FILE` behind the command"),
+            "input" => self.converted.report.not_mapped(
+                "--input",
+                at,
+                "a run reads no input: write `< FILE` behind the command",
+            ),
             "ntasks-per-core" | "ntasks-per-gpu" | "ntasks-per-socket" => {
                 self.converted.report.not_mapped(
                     format!("--{}", given.name),
                     at,
-                    "Towline starts its own task on each node: write it behind `srun` in the script",
+                    "Towline starts its own task on each node: write it behind `srun` in the \
+                        script",
                 );
             }
-            "clusters" => self.converted.report.not_mapped("--clusters", at, "name the cluster with `cluster:` or `-c`"),
+            "clusters" => self.converted.report.not_mapped(
+                "--clusters",
+                at,
+                "name the cluster with `cluster:` or `-c`",
+            ),
             "hetjob" | "packjob" => {
-                self.converted.report.not_mapped(given.name.clone(), at, "a run has one kind of node: the parts of the job behind this line are left out");
-                self.converted
-                    .report
-                    .warn(format!("{at}: the job has several parts with machines of their own (`{}`); only the first was imported", given.name));
+                self.converted.report.not_mapped(
+                    given.name.clone(),
+                    at,
+                    "a run has one kind of \
+                    node: the parts of the job behind this line are left out",
+                );
+                self.converted.report.warn(format!(
+                    "{at}: the job has several parts with machines of their own \
+                        (`{}`); only the first was imported",
+                    given.name
+                ));
             }
             name if names::takes(name) == Takes::Unknown => self.unknown(given),
             _ if self.count(given)? => {}
@@ -122,19 +196,32 @@ impl Work<'_> {
 
     /// An option that `sbatch` itself does not have. A plugin of the cluster may.
     fn unknown(&mut self, given: &Given) {
-        let guess = names::meant(&given.name).map_or(".".to_owned(), |near| format!(": did you mean `--{near}`?"));
-        self.converted.report.not_mapped(format!("--{}", given.name), &given.at, format!("`sbatch` does not know it{}", guess.trim_end_matches('.')));
+        let guess = names::meant(&given.name)
+            .map_or(".".to_owned(), |near| format!(": did you mean `--{near}`?"));
+        self.converted.report.not_mapped(
+            format!("--{}", given.name),
+            &given.at,
+            format!("`sbatch` does not know it{}", guess.trim_end_matches('.')),
+        );
         self.converted.report.warn(format!(
-            "{}: `sbatch` does not know `--{}`{guess} It was not passed on; where a plugin of the cluster knows it, write it under `resources.native`",
+            "{}: `sbatch` does not know `--{}`{guess} It was not passed on; where a plugin of the \
+                cluster knows it, write it under `resources.native`",
             given.at, given.name
         ));
     }
 
     fn folder(&mut self, given: &Given) -> Result<()> {
         let path = given.text()?;
-        if path.starts_with('/') || path.starts_with('~') || path.split('/').any(|part| part == "..") {
+        if path.starts_with('/')
+            || path.starts_with('~')
+            || path.split('/').any(|part| part == "..")
+        {
             self.begin = Some(path.to_owned());
-            self.converted.report.mapped("--chdir", &given.at, "the script's first line, `cd`: the folder lies outside the code");
+            self.converted.report.mapped(
+                "--chdir",
+                &given.at,
+                "the script's first line, `cd`: the folder lies outside the code",
+            );
         } else {
             self.scalar(given, &["code", "workdir"], path);
         }
@@ -145,7 +232,13 @@ impl Work<'_> {
         for part in given.text()?.split(',') {
             match part.split_once('=') {
                 Some((name, _)) if !is_variable(name) => {
-                    return Err(wrong(&given.at, format!("`--export`: `{name}` is no name of a variable: letters, digits and `_`, no digit first")));
+                    return Err(wrong(
+                        &given.at,
+                        format!(
+                            "`--export`: `{name}` is no name of a \
+                        variable: letters, digits and `_`, no digit first"
+                        ),
+                    ));
                 }
                 Some((name, value)) if scrub::is_secret(name, value) => {
                     add_secret(&mut self.job, name, &given.at);
@@ -154,16 +247,28 @@ impl Work<'_> {
                         &given.at,
                         "a secret: its value was not copied, only its name to environment.secrets",
                     );
-                    self.converted.report.store(name, &format!("the value of {name} in `--export`"));
+                    self.converted.report.store(
+                        name,
+                        &format!(
+                            "the value of {name} in \
+                        `--export`"
+                        ),
+                    );
                 }
                 Some((name, value)) => self.scalar(given, &["environment", "env", name], value),
                 None if part == "NONE" || part == "NIL" => {
-                    self.converted.report.not_needed("--export: NONE", &given.at, "a far run gets what the job file names");
+                    self.converted.report.not_needed(
+                        "--export: \
+                        NONE",
+                        &given.at,
+                        "a far run gets what the job file names",
+                    );
                 }
                 None => self.converted.report.not_mapped(
                     format!("--export: {part}"),
                     &given.at,
-                    "a far run gets what the job file names: write variables under `environment.env`",
+                    "a far run gets what the job file names: write variables under \
+                        `environment.env`",
                 ),
             }
         }
@@ -172,39 +277,96 @@ impl Work<'_> {
 
     fn array(&mut self, given: &Given) -> Result<()> {
         let (numbers, at_once) = array(given)?;
-        let values = numbers.iter().map(|number| quoted(number, &given.at)).collect();
-        self.put(given, &["sweep", "task"], Node::sequence(values, given.at.clone()));
-        self.job.put(&["environment", "env", "SLURM_ARRAY_TASK_ID"], quoted("${{task}}", &given.at));
+        let values = numbers
+            .iter()
+            .map(|number| quoted(number, &given.at))
+            .collect();
+        self.put(
+            given,
+            &["sweep", "task"],
+            Node::sequence(values, given.at.clone()),
+        );
+        self.job.put(
+            &["environment", "env", "SLURM_ARRAY_TASK_ID"],
+            quoted("${{task}}", &given.at),
+        );
         if let Some(at_once) = at_once {
-            self.converted.report.not_mapped(format!("--array: %{at_once}"), &given.at, "how many run at once is the cluster's choice");
+            self.converted.report.not_mapped(
+                format!("--array: %{at_once}"),
+                &given.at,
+                "how many run at once is the cluster's choice",
+            );
         }
         Ok(())
     }
 }
 
-/// The script without its `#SBATCH` lines. Its `#!` line stays, and with it the shell's own manners.
-fn body(text: &str, begin: Option<String>, job: &mut Node, converted: &mut Converted, top: &Position) -> Result<()> {
-    let mut lines: Vec<(usize, String)> =
-        text.lines().enumerate().filter(|(_, line)| !line.starts_with("#SBATCH")).map(|(index, line)| (index + 1, line.to_owned())).collect();
-    if lines.iter().skip(1).all(|(_, line)| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+/// The script without its `#SBATCH` lines. Its `#!` line stays, and with it the shell's own
+/// manners.
+fn body(
+    text: &str,
+    begin: Option<String>,
+    job: &mut Node,
+    converted: &mut Converted,
+    top: &Position,
+) -> Result<()> {
+    let mut lines: Vec<(usize, String)> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.starts_with("#SBATCH"))
+        .map(|(index, line)| (index + 1, line.to_owned()))
+        .collect();
+    if lines
+        .iter()
+        .skip(1)
+        .all(|(_, line)| line.trim().is_empty() || line.trim_start().starts_with('#'))
+    {
         return Err(wrong(top, "the script has no command"));
     }
-    let nodes = job.get("resources").and_then(|resources| resources.get("nodes")).and_then(Node::text);
-    if nodes.is_some_and(|nodes| nodes != "1") && lines.iter().any(|(_, line)| line.split_whitespace().any(|word| word == "srun")) {
+    let nodes = job
+        .get("resources")
+        .and_then(|resources| resources.get("nodes"))
+        .and_then(Node::text);
+    if nodes.is_some_and(|nodes| nodes != "1")
+        && lines
+            .iter()
+            .any(|(_, line)| line.split_whitespace().any(|word| word == "srun"))
+    {
         converted.report.warn(
-            "on several nodes Towline's runner is a step of the job and has all of it: `srun` in the script waits for that for ever, `srun --overlap` does not",
+            "on several nodes Towline's runner is a step of the job and has all of it: `srun` in \
+                the script waits for that for ever, `srun --overlap` does not",
         );
     }
     if let Some(folder) = begin {
         lines.insert(1, (1, format!("cd {}", words::quoted(&folder))));
     }
-    for variable in ["SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_MIN", "SLURM_SUBMIT_DIR"] {
+    for variable in [
+        "SLURM_ARRAY_JOB_ID",
+        "SLURM_ARRAY_TASK_COUNT",
+        "SLURM_ARRAY_TASK_MAX",
+        "SLURM_ARRAY_TASK_MIN",
+        "SLURM_SUBMIT_DIR",
+    ] {
         if lines.iter().any(|(_, line)| line.contains(variable)) {
-            converted.report.warn(format!("the script uses ${variable}, which is another one here, or none"));
+            converted.report.warn(format!(
+                "the script uses ${variable}, which is another one here, or none"
+            ));
         }
     }
     // What looks like a value of a sweep is meant as it stands.
-    let lines = lines.into_iter().map(|(number, line)| (number, line.replace("${{", "$${{"))).collect();
-    put_script(converted, job, &["script"], &Lines { lines, whence: &top.source }, top);
+    let lines = lines
+        .into_iter()
+        .map(|(number, line)| (number, line.replace("${{", "$${{")))
+        .collect();
+    put_script(
+        converted,
+        job,
+        &["script"],
+        &Lines {
+            lines,
+            whence: &top.source,
+        },
+        top,
+    );
     Ok(())
 }

@@ -25,11 +25,19 @@ impl Given {
         }
     }
     pub(super) fn text(&self) -> Result<&str> {
-        self.value.as_deref().filter(|value| !value.is_empty()).ok_or_else(|| wrong(&self.at, format!("`--{}` has no value", self.name)))
+        self.value
+            .as_deref()
+            .filter(|value| !value.is_empty())
+            .ok_or_else(|| wrong(&self.at, format!("`--{}` has no value", self.name)))
     }
     pub(super) fn number(&self) -> Result<u32> {
         let text = self.text()?;
-        text.parse().map_err(|_| wrong(&self.at, format!("`--{}`: `{text}` is not a whole number", self.name)))
+        text.parse().map_err(|_| {
+            wrong(
+                &self.at,
+                format!("`--{}`: `{text}` is not a whole number", self.name),
+            )
+        })
     }
 }
 
@@ -44,29 +52,56 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
             }
             break;
         };
-        let place = |column: usize| Position { source: source.clone(), line: index + 1, column: column + 1 };
+        let place = |column: usize| Position {
+            source: source.clone(),
+            line: index + 1,
+            column: column + 1,
+        };
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
             // `#SBATCHx` is a comment, and surely a mistake.
             return Err(wrong(&place(0), "`#SBATCH` is followed by a blank"));
         }
-        let words = words::split(rest, true).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
-        let mut words = words.into_iter().map(|(column, word)| (column + 7, word)).peekable();
+        let words =
+            words::split(rest, true).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
+        let mut words = words
+            .into_iter()
+            .map(|(column, word)| (column + 7, word))
+            .peekable();
         while let Some((column, word)) = words.next() {
             if matches!(word.as_str(), "hetjob" | "packjob") {
                 // What follows is of another part of the job, with other machines.
-                found.push(Given { name: word, value: None, at: place(column) });
+                found.push(Given {
+                    name: word,
+                    value: None,
+                    at: place(column),
+                });
                 return Ok(found);
             }
-            let not_one = || wrong(&place(column), format!("`{}` is not an option of `sbatch`", super::scrub::scrub(&word).0));
+            let not_one = || {
+                wrong(
+                    &place(column),
+                    format!(
+                        "`{}` is not an option of `sbatch`",
+                        super::scrub::scrub(&word).0
+                    ),
+                )
+            };
             for (name, mut value) in split(&word).ok_or_else(not_one)? {
                 let takes = names::takes(&name);
-                if value.is_none() && takes != Takes::Nothing && words.peek().is_some_and(|(_, next)| !next.starts_with('-')) {
+                if value.is_none()
+                    && takes != Takes::Nothing
+                    && words.peek().is_some_and(|(_, next)| !next.starts_with('-'))
+                {
                     value = words.next().map(|(_, value)| value);
                 }
                 if value.is_none() && takes == Takes::Value {
                     return Err(wrong(&place(column), format!("`--{name}` has no value")));
                 }
-                found.push(Given { name, value, at: place(column) });
+                found.push(Given {
+                    name,
+                    value,
+                    at: place(column),
+                });
             }
         }
     }
@@ -76,11 +111,19 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
 /// Long names and values of `--nodes=2`, `-N2`, `-N`, `-vQ`.
 fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
     if let Some(long) = word.strip_prefix("--") {
-        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        let (name, value) = long
+            .split_once('=')
+            .map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
+        let is_name = !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
         return is_name.then(|| vec![(names::whole(&name.replace('_', "-")), value)]);
     }
-    let mut letters = word.strip_prefix('-').filter(|letters| !letters.is_empty())?.chars();
+    let mut letters = word
+        .strip_prefix('-')
+        .filter(|letters| !letters.is_empty())?
+        .chars();
     let mut found = Vec::new();
     while let Some(letter) = letters.next() {
         let name = names::of_letter(letter)?;
@@ -90,7 +133,10 @@ fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
         }
         let value = letters.as_str();
         let value = value.strip_prefix('=').unwrap_or(value);
-        found.push((name.to_owned(), (!value.is_empty()).then(|| value.to_owned())));
+        found.push((
+            name.to_owned(),
+            (!value.is_empty()).then(|| value.to_owned()),
+        ));
         break;
     }
     Some(found)
@@ -99,12 +145,22 @@ fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
 /// Slurm's times: `90` minutes, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`. `None` is no limit.
 pub(super) fn seconds(given: &Given) -> Result<Option<u64>> {
     let text = given.text()?;
-    let bad = || wrong(&given.at, format!("`--time`: `{text}` is not a time of Slurm's"));
+    let bad = || {
+        wrong(
+            &given.at,
+            format!("`--time`: `{text}` is not a time of Slurm's"),
+        )
+    };
     if ["unlimited", "infinite", "0"].contains(&text.to_ascii_lowercase().as_str()) {
         return Ok(None);
     }
-    let (days, clock) = text.split_once('-').map_or((None, text), |(days, clock)| (Some(days), clock));
-    let parts = clock.split(':').map(|part| part.parse::<u32>().map(u64::from).map_err(|_| bad())).collect::<Result<Vec<_>>>()?;
+    let (days, clock) = text
+        .split_once('-')
+        .map_or((None, text), |(days, clock)| (Some(days), clock));
+    let parts = clock
+        .split(':')
+        .map(|part| part.parse::<u32>().map(u64::from).map_err(|_| bad()))
+        .collect::<Result<Vec<_>>>()?;
     let clock = match (days, parts.as_slice()) {
         (None, [minutes]) => minutes * 60,
         (None, [minutes, seconds]) => minutes * 60 + seconds,
@@ -114,40 +170,68 @@ pub(super) fn seconds(given: &Given) -> Result<Option<u64>> {
         _ => return Err(bad()),
     };
     let days: u64 = days.map_or(Ok(0), |days| days.parse().map_err(|_| bad()))?;
-    days.checked_mul(86_400).and_then(|days| days.checked_add(clock)).filter(|total| *total > 0 && *total < 100 * 365 * 86_400).map(Some).ok_or_else(bad)
+    days.checked_mul(86_400)
+        .and_then(|days| days.checked_add(clock))
+        .filter(|total| *total > 0 && *total < 100 * 365 * 86_400)
+        .map(Some)
+        .ok_or_else(bad)
 }
 
 /// Slurm's sizes, in mebibytes: `16G`, `4000`.
 pub(super) fn mebibytes(given: &Given) -> Result<u64> {
     let text = given.text()?;
-    let bad = || wrong(&given.at, format!("`--{}`: `{text}` is not a size", given.name));
+    let bad = || {
+        wrong(
+            &given.at,
+            format!("`--{}`: `{text}` is not a size", given.name),
+        )
+    };
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| bad())?;
-    let factor = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B') {
+    let factor = match text[digits.len()..]
+        .to_ascii_uppercase()
+        .trim_end_matches('B')
+    {
         "K" => return Ok(number.div_ceil(1024)),
         "" | "M" => 1,
         "G" => 1024,
         "T" => 1024 * 1024,
         _ => return Err(bad()),
     };
-    number.checked_mul(factor).filter(|size| *size < 1 << 40).ok_or_else(bad)
+    number
+        .checked_mul(factor)
+        .filter(|size| *size < 1 << 40)
+        .ok_or_else(bad)
 }
 
 /// `0-9`, `1,3,5-7`, `1-9:2`, `0-99%4`: the numbers, and how many at once.
 pub(super) fn array(given: &Given) -> Result<(Vec<String>, Option<&str>)> {
     let text = given.text()?;
-    let bad = || wrong(&given.at, format!("`--array`: `{text}` is not a list of numbers"));
-    let (list, at_once) = text.split_once('%').map_or((text, None), |(list, at_once)| (list, Some(at_once)));
+    let bad = || {
+        wrong(
+            &given.at,
+            format!("`--array`: `{text}` is not a list of numbers"),
+        )
+    };
+    let (list, at_once) = text
+        .split_once('%')
+        .map_or((text, None), |(list, at_once)| (list, Some(at_once)));
     let mut numbers = Vec::new();
     for part in list.split(',') {
-        let (range, step) = part.split_once(':').map_or((part, "1"), |(range, step)| (range, step));
+        let (range, step) = part
+            .split_once(':')
+            .map_or((part, "1"), |(range, step)| (range, step));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let number = |text: &str| text.trim().parse::<u64>().map_err(|_| bad());
         let (first, last, step) = (number(first)?, number(last)?, number(step)?);
         if step == 0 || last < first || last - first > 100_000 {
             return Err(bad());
         }
-        numbers.extend((first..=last).step_by(usize::try_from(step).map_err(|_| bad())?).map(|number| number.to_string()));
+        numbers.extend(
+            (first..=last)
+                .step_by(usize::try_from(step).map_err(|_| bad())?)
+                .map(|number| number.to_string()),
+        );
     }
     Ok((numbers, at_once))
 }
@@ -158,12 +242,23 @@ mod tests {
 
     #[test]
     fn options_are_read_in_every_spelling() {
-        let text = "#!/bin/bash\n#SBATCH -N2 --time 1-2:30 # two\n# a word\n#SBATCH --comment=\"a b\"  --exclusive -p gpu -vvQ --part \"#x\"\necho\n#SBATCH --late=1\n";
+        let text = "#!/bin/bash\n#SBATCH -N2 --time 1-2:30 # two\n# a word\n#SBATCH --comment=\"a \
+            b\"  --exclusive -p gpu -vvQ --part \"#x\"\necho\n#SBATCH --late=1\n";
         let given = options("x", text).expect("reads");
         let words: Vec<String> = given.iter().map(Given::word).collect();
         assert_eq!(
             words,
-            ["--nodes=2", "--time=1-2:30", "--comment='a b'", "--exclusive", "--partition=gpu", "--verbose", "--verbose", "--quiet", "--partition='#x'"]
+            [
+                "--nodes=2",
+                "--time=1-2:30",
+                "--comment='a b'",
+                "--exclusive",
+                "--partition=gpu",
+                "--verbose",
+                "--verbose",
+                "--quiet",
+                "--partition='#x'"
+            ]
         );
         assert_eq!(given[1].at.to_string(), "x:2:13");
         assert_eq!(seconds(&given[1]).expect("a time"), Some(95_400));
@@ -171,11 +266,32 @@ mod tests {
 
     #[test]
     fn arrays_and_sizes() {
-        let given = |name: &str, value: &str| Given { name: name.into(), value: Some(value.into()), at: Position { source: "x".into(), line: 1, column: 1 } };
-        assert_eq!(array(&given("array", "1-7:3,9%2")).expect("reads"), (vec!["1".into(), "4".into(), "7".into(), "9".into()], Some("2")));
-        for (text, size) in [("16G", 16_384), ("4000", 4_000), ("1T", 1 << 20), ("512K", 1)] {
+        let given = |name: &str, value: &str| Given {
+            name: name.into(),
+            value: Some(value.into()),
+            at: Position {
+                source: "x".into(),
+                line: 1,
+                column: 1,
+            },
+        };
+        assert_eq!(
+            array(&given("array", "1-7:3,9%2")).expect("reads"),
+            (
+                vec!["1".into(), "4".into(), "7".into(), "9".into()],
+                Some("2")
+            )
+        );
+        for (text, size) in [
+            ("16G", 16_384),
+            ("4000", 4_000),
+            ("1T", 1 << 20),
+            ("512K", 1),
+        ] {
             assert_eq!(mebibytes(&given("mem", text)).expect("a size"), size);
         }
-        assert!(array(&given("array", "5-1")).is_err() && mebibytes(&given("mem", "much")).is_err());
+        assert!(
+            array(&given("array", "5-1")).is_err() && mebibytes(&given("mem", "much")).is_err()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! How large a batch script's job is: nodes, tasks, CPUs, GPUs and memory, counted together once all
-//! its lines are read.
+//! How large a batch script's job is: nodes, tasks, CPUs, GPUs and memory, counted together once
+//! all its lines are read.
 
 use super::quoted;
 use super::sbatch::Work;
@@ -30,17 +30,30 @@ impl Work<'_> {
             "nodes" => {
                 let text = given.text()?;
                 let (least, most) = text.split_once('-').unwrap_or((text, text));
-                let nodes =
-                    least.parse().ok().filter(|nodes| *nodes > 0).ok_or_else(|| wrong(&given.at, format!("`--nodes`: `{text}` is not a number of nodes")))?;
+                let nodes = least
+                    .parse()
+                    .ok()
+                    .filter(|nodes| *nodes > 0)
+                    .ok_or_else(|| {
+                        wrong(
+                            &given.at,
+                            format!("`--nodes`: `{text}` is not a number of nodes"),
+                        )
+                    })?;
                 size.nodes = Some(nodes);
                 if least != most {
-                    self.converted.report.warn(format!("`--nodes={text}`: the smaller number is taken"));
+                    self.converted
+                        .report
+                        .warn(format!("`--nodes={text}`: the smaller number is taken"));
                 }
             }
             "ntasks" | "ntasks-per-node" | "cpus-per-task" => {
                 let number = Some(given.number()?).filter(|number| *number > 0);
                 if number.is_none() {
-                    return Err(wrong(&given.at, format!("`--{}` is at least 1", given.name)));
+                    return Err(wrong(
+                        &given.at,
+                        format!("`--{}` is at least 1", given.name),
+                    ));
                 }
                 match given.name.as_str() {
                     "ntasks" => size.tasks = number,
@@ -57,8 +70,14 @@ impl Work<'_> {
             "mem-per-gpu" => drop(size.memory.insert("gpu", mebibytes(given)?)),
             _ => return Ok(false),
         }
-        let to = if given.name == "nodes" { "resources.nodes" } else { "resources.memory" };
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, to);
+        let to = if given.name == "nodes" {
+            "resources.nodes"
+        } else {
+            "resources.memory"
+        };
+        self.converted
+            .report
+            .mapped(format!("--{}", given.name), &given.at, to);
         Ok(true)
     }
 
@@ -76,11 +95,27 @@ impl Work<'_> {
             "gpus-per-task" => (text, "task"),
             _ => (text, "node"),
         };
-        let (make, count) = text.rsplit_once(':').map_or((None, text), |(make, count)| (Some(make), count));
-        let (make, count) = if count.parse::<u32>().is_err() && make.is_none() && given.name == "gres" { (Some(count), "1") } else { (make, count) };
-        let count = count.parse().map_err(|_| wrong(&given.at, format!("`--{}`: `{text}` is not a number of GPUs", given.name)))?;
+        let (make, count) = text
+            .rsplit_once(':')
+            .map_or((None, text), |(make, count)| (Some(make), count));
+        let (make, count) =
+            if count.parse::<u32>().is_err() && make.is_none() && given.name == "gres" {
+                (Some(count), "1")
+            } else {
+                (make, count)
+            };
+        let count = count.parse().map_err(|_| {
+            wrong(
+                &given.at,
+                format!("`--{}`: `{text}` is not a number of GPUs", given.name),
+            )
+        })?;
         self.size.gpus.insert(kind, count);
-        self.converted.report.mapped(format!("--{}", given.name), &given.at, "resources.gpus_per_node");
+        self.converted.report.mapped(
+            format!("--{}", given.name),
+            &given.at,
+            "resources.gpus_per_node",
+        );
         if let Some(make) = make {
             self.scalar(given, &["resources", "instance_type"], make);
         }
@@ -89,17 +124,38 @@ impl Work<'_> {
 
     /// Per node, as the job file has it.
     pub(super) fn sizes(&mut self, at: &Position) -> Result<()> {
-        let Size { nodes, tasks, tasks_per_node, cpus_per_task, gpus, memory, shares } = std::mem::take(&mut self.size);
+        let Size {
+            nodes,
+            tasks,
+            tasks_per_node,
+            cpus_per_task,
+            gpus,
+            memory,
+            shares,
+        } = std::mem::take(&mut self.size);
         let count = nodes.unwrap_or(1);
         // As many tasks as the GPUs of all are shares of one task's.
-        let tasks = tasks.or_else(|| match (gpus.get("all"), gpus.get("task"), tasks_per_node) {
-            (Some(all), Some(each), None) if *each > 0 => Some(all.div_ceil(*each)),
-            _ => None,
-        });
-        let ranks = tasks_per_node.or_else(|| tasks.map(|tasks| tasks.div_ceil(count))).unwrap_or(1);
-        let cpus = cpus_per_task.map(|cpus| cpus.saturating_mul(ranks)).or((ranks > 1).then_some(ranks));
+        let tasks = tasks.or_else(
+            || match (gpus.get("all"), gpus.get("task"), tasks_per_node) {
+                (Some(all), Some(each), None) if *each > 0 => Some(all.div_ceil(*each)),
+                _ => None,
+            },
+        );
+        let ranks = tasks_per_node
+            .or_else(|| tasks.map(|tasks| tasks.div_ceil(count)))
+            .unwrap_or(1);
+        let cpus = cpus_per_task
+            .map(|cpus| cpus.saturating_mul(ranks))
+            .or((ranks > 1).then_some(ranks));
         let whole = |total: u32| {
-            if total.is_multiple_of(count) { Ok(total / count) } else { Err(wrong(at, format!("{total} GPUs cannot be shared out among {count} nodes"))) }
+            if total.is_multiple_of(count) {
+                Ok(total / count)
+            } else {
+                Err(wrong(
+                    at,
+                    format!("{total} GPUs cannot be shared out among {count} nodes"),
+                ))
+            }
         };
         let total = gpus.get("all").copied();
         let gpus = match (gpus.get("node"), gpus.get("task"), total) {
@@ -110,10 +166,13 @@ impl Work<'_> {
         };
         if let Some(total) = total.filter(|total| nodes.is_none() && *total > 1) {
             self.converted.report.warn(format!(
-                "`--gpus={total}` without `--nodes`: all of them are asked for on one node. Slurm would choose the nodes; write `resources.nodes` and `resources.gpus_per_node` where one node has fewer"
+                "`--gpus={total}` without `--nodes`: all of them are asked for on one node. Slurm \
+                    would choose the nodes; write `resources.nodes` and `resources.gpus_per_node` \
+                        where one node has fewer"
             ));
         }
-        let times = |size: u64, count: Option<u32>| size.saturating_mul(u64::from(count.unwrap_or(1)));
+        let times =
+            |size: u64, count: Option<u32>| size.saturating_mul(u64::from(count.unwrap_or(1)));
         let memory = match (memory.get("node"), memory.get("cpu"), memory.get("gpu")) {
             (Some(size), ..) => Some(*size),
             (_, Some(size), _) => Some(times(*size, cpus)),
@@ -122,24 +181,37 @@ impl Work<'_> {
         };
         let mut put = |key: &str, value: Option<String>| {
             if let Some(value) = value {
-                self.job.put(&["resources", key], Node::scalar(value, at.clone()));
+                self.job
+                    .put(&["resources", key], Node::scalar(value, at.clone()));
             }
         };
         put("nodes", nodes.map(|nodes| nodes.to_string()));
         put("gpus_per_node", gpus.map(|gpus| gpus.to_string()));
         put("cpus_per_node", cpus.map(|cpus| cpus.to_string()));
-        put("memory", memory.map(|size| if size.is_multiple_of(1024) { format!("{}G", size / 1024) } else { format!("{size}M") }));
+        put(
+            "memory",
+            memory.map(|size| {
+                if size.is_multiple_of(1024) {
+                    format!("{}G", size / 1024)
+                } else {
+                    format!("{size}M")
+                }
+            }),
+        );
         self.job.put(&["launch"], Node::scalar("once", at.clone()));
         if nodes.is_none() && ranks > 1 && tasks_per_node.is_none() {
-            self.converted.report.warn(format!("`--ntasks={ranks}` without `--nodes`: all of it is asked for on one node"));
+            self.converted.report.warn(format!(
+                "`--ntasks={ranks}` without `--nodes`: all of it is asked for on one node"
+            ));
         }
         self.share(&shares, count, ranks, cpus_per_task);
         Ok(())
     }
 
-    /// What became of the numbers of tasks. On one node they are passed on for the script's own `srun`:
-    /// Towline starts nothing by `srun` there. On several its runner is the one task of each node and has
-    /// all of it; with other numbers it would have a part only, so they stay behind.
+    /// What became of the numbers of tasks. On one node they are passed on for the script's own
+    /// `srun`: Towline starts nothing by `srun` there. On several its runner is the one task of
+    /// each node and has all of it; with other numbers it would have a part only, so they stay
+    /// behind.
     fn share(&mut self, shares: &[Given], nodes: u32, ranks: u32, cpus_per_task: Option<u32>) {
         let cpus = cpus_per_task.map_or(String::new(), |cpus| format!(" --cpus-per-task={cpus}"));
         for given in shares {
@@ -147,12 +219,20 @@ impl Work<'_> {
             match (ranks, given.name.as_str()) {
                 (1, "cpus-per-task") => report.mapped(key, &given.at, "resources.cpus_per_node"),
                 (1, _) => report.not_needed(key, &given.at, "one task per node is what there is"),
-                _ if nodes == 1 => report.mapped(key, &given.at, "resources.native, for `srun` in the script, and resources.cpus_per_node"),
+                _ if nodes == 1 => report.mapped(
+                    key,
+                    &given.at,
+                    "resources.native, for `srun` in \
+                    the script, and resources.cpus_per_node",
+                ),
                 _ => report.not_mapped(
                     key,
                     &given.at,
                     format!(
-                        "it counts for resources.cpus_per_node alone; `srun` in the script starts one task per node: write `srun --overlap --ntasks={} --ntasks-per-node={ranks}{cpus} …`, or `launch: {ranks}` and the command without `srun`",
+                        "it counts for resources.cpus_per_node alone; `srun` in the script starts \
+                            one task per node: write `srun --overlap --ntasks={} \
+                                --ntasks-per-node={ranks}{cpus} …`, or `launch: {ranks}` and the \
+                                    command without `srun`",
                         ranks.saturating_mul(nodes)
                     ),
                 ),
@@ -160,10 +240,17 @@ impl Work<'_> {
         }
         if let Some(first) = shares.first().filter(|_| nodes == 1 && ranks > 1) {
             // Both, since Towline's own line gives all CPUs of the node to one task.
-            for line in [format!("--ntasks-per-node={ranks}"), format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1))] {
+            for line in [
+                format!("--ntasks-per-node={ranks}"),
+                format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1)),
+            ] {
                 self.native.push(quoted(&line, &first.at));
             }
-            self.converted.report.warn(format!("the script runs once, and its `srun` starts {ranks} tasks. To have Towline start them: `launch: {ranks}`, the command without `srun`, and both numbers taken out of `resources.native`"));
+            self.converted.report.warn(format!(
+                "the script runs once, and its `srun` starts \
+                {ranks} tasks. To have Towline start them: `launch: {ranks}`, the command without \
+                    `srun`, and both numbers taken out of `resources.native`"
+            ));
         }
     }
 }

@@ -17,14 +17,20 @@ pub(super) fn scrub(text: &str) -> (String, Vec<Found>) {
     let mut found = Vec::new();
     let mut lines = Vec::new();
     for (index, line) in text.split('\n').enumerate() {
-        let mut note = |name: &str| found.push(Found { name: name.to_owned(), line: index + 1 });
+        let mut note = |name: &str| {
+            found.push(Found {
+                name: name.to_owned(),
+                line: index + 1,
+            })
+        };
         let line = assignments(line, &mut note);
         lines.push(tokens(&line, &mut note));
     }
     (lines.join("\n"), found)
 }
 
-/// `NAME=VALUE` at the beginning of a word becomes `NAME="$NAME"`, wherever the shell allows an assignment.
+/// `NAME=VALUE` at the beginning of a word becomes `NAME="$NAME"`, wherever the shell allows an
+/// assignment.
 fn assignments(line: &str, note: &mut dyn FnMut(&str)) -> String {
     let mut made = String::new();
     let mut rest = line;
@@ -58,9 +64,14 @@ fn tokens(line: &str, note: &mut dyn FnMut(&str)) -> String {
             && before != '_'
             && let Some(name) = begins_like_secret(rest)
         {
-            let kept = LABELS.into_iter().find(|kept| rest.starts_with(kept)).unwrap_or_default();
+            let kept = LABELS
+                .into_iter()
+                .find(|kept| rest.starts_with(kept))
+                .unwrap_or_default();
             let value = &rest[kept.len()..];
-            let length = value.find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c)).unwrap_or(value.len());
+            let length = value
+                .find(|c: char| !c.is_ascii_alphanumeric() && !TOKEN_CHARACTERS.contains(c))
+                .unwrap_or(value.len());
             note(name);
             made += &format!("{kept}${{{name}}}");
             rest = &value[length..];
@@ -82,20 +93,59 @@ mod tests {
     fn secrets_are_left_behind_and_the_rest_is_kept() {
         for (line, made, names) in [
             ("PAT=github_pat_....", "PAT=\"$PAT\"", vec!["PAT"]),
-            ("export WANDB_API_KEY='0123456789abcdef'; x", "export WANDB_API_KEY=\"$WANDB_API_KEY\"; x", vec!["WANDB_API_KEY"]),
-            ("HF_TOKEN=hf_abc python x.py --lr=0.1", "HF_TOKEN=\"$HF_TOKEN\" python x.py --lr=0.1", vec!["HF_TOKEN"]),
-            ("git clone https://ghp_0123456789abcdefABCD@github.com/x", "git clone https://${GITHUB_PAT}@github.com/x", vec!["GITHUB_PAT"]),
-            ("azcopy cp 'https://a/b?sv=1&sig=abcdefghijklm0p%3D' .", "azcopy cp 'https://a/b?sv=1&sig=${SAS_SIGNATURE}' .", vec!["SAS_SIGNATURE"]),
+            (
+                "export WANDB_API_KEY='0123456789abcdef'; x",
+                "export WANDB_API_KEY=\"$WANDB_API_KEY\"; x",
+                vec!["WANDB_API_KEY"],
+            ),
+            (
+                "HF_TOKEN=hf_abc python x.py --lr=0.1",
+                "HF_TOKEN=\"$HF_TOKEN\" python x.py --lr=0.1",
+                vec!["HF_TOKEN"],
+            ),
+            (
+                "git clone https://ghp_0123456789abcdefABCD@github.com/x",
+                "git clone https://${GITHUB_PAT}@github.com/x",
+                vec!["GITHUB_PAT"],
+            ),
+            (
+                "azcopy cp 'https://a/b?sv=1&sig=abcdefghijklm0p%3D' .",
+                "azcopy cp 'https://a/b?sv=1&sig=${SAS_SIGNATURE}' .",
+                vec!["SAS_SIGNATURE"],
+            ),
             ("X=ghp_0123456789abcdefABCD", "X=\"$X\"", vec!["X"]),
-            ("git clone https://$PAT@github.com/x", "git clone https://$PAT@github.com/x", vec![]),
-            ("export TOKEN=$OTHER KEY=\"${K}\"", "export TOKEN=$OTHER KEY=\"${K}\"", vec![]),
-            ("TOKENIZER=meta/llama-7b MAX_TOKENS=4096 USE_AUTH=true", "TOKENIZER=meta/llama-7b MAX_TOKENS=4096 USE_AUTH=true", vec![]),
-            ("CONFIG=configs/x.json NUM=32", "CONFIG=configs/x.json NUM=32", vec![]),
+            (
+                "git clone https://$PAT@github.com/x",
+                "git clone https://$PAT@github.com/x",
+                vec![],
+            ),
+            (
+                "export TOKEN=$OTHER KEY=\"${K}\"",
+                "export TOKEN=$OTHER KEY=\"${K}\"",
+                vec![],
+            ),
+            (
+                "TOKENIZER=meta/llama-7b MAX_TOKENS=4096 USE_AUTH=true",
+                "TOKENIZER=meta/llama-7b MAX_TOKENS=4096 USE_AUTH=true",
+                vec![],
+            ),
+            (
+                "CONFIG=configs/x.json NUM=32",
+                "CONFIG=configs/x.json NUM=32",
+                vec![],
+            ),
             ("echo sk-ip hf_ eyJ", "echo sk-ip hf_ eyJ", vec![]),
         ] {
             let (text, found) = scrub(line);
             assert_eq!(text, made);
-            assert_eq!(found.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), names, "{line}");
+            assert_eq!(
+                found
+                    .iter()
+                    .map(|found| found.name.as_str())
+                    .collect::<Vec<_>>(),
+                names,
+                "{line}"
+            );
         }
     }
 }

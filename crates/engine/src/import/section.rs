@@ -22,10 +22,21 @@ pub(super) struct Section<'n> {
 impl<'n> Section<'n> {
     pub(super) fn new(node: &'n Node, path: &str) -> Result<Self> {
         if !matches!(node.content, Content::Mapping(_)) {
-            let what = if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-            return Err(wrong(&node.at, format!("{what} must be a mapping of keys to values")));
+            let what = if path.is_empty() {
+                "the file".to_owned()
+            } else {
+                format!("`{path}`")
+            };
+            return Err(wrong(
+                &node.at,
+                format!("{what} must be a mapping of keys to values"),
+            ));
         }
-        Ok(Self { node, path: path.to_owned(), asked: RefCell::default() })
+        Ok(Self {
+            node,
+            path: path.to_owned(),
+            asked: RefCell::default(),
+        })
     }
 
     pub(super) fn at(&self) -> &'n Position {
@@ -34,7 +45,11 @@ impl<'n> Section<'n> {
 
     /// The key with the path before it.
     pub(super) fn key(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     /// The value, unless it is missing or null.
@@ -44,38 +59,64 @@ impl<'n> Section<'n> {
     }
 
     pub(super) fn section(&self, key: &str) -> Result<Option<Section<'n>>> {
-        self.get(key).map(|node| Section::new(node, &self.key(key))).transpose()
+        self.get(key)
+            .map(|node| Section::new(node, &self.key(key)))
+            .transpose()
     }
 
     /// A text that is not empty.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'n str>> {
-        let Some(node) = self.get(key) else { return Ok(None) };
+        let Some(node) = self.get(key) else {
+            return Ok(None);
+        };
         text(node, &self.key(key)).map(|text| Some(text).filter(|text| !text.is_empty()))
     }
 
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>> {
-        let Some(node) = self.get(key) else { return Ok(None) };
+        let Some(node) = self.get(key) else {
+            return Ok(None);
+        };
         // As YAML 1.1 had it, which the other tools read.
         match node.text().map(str::to_ascii_lowercase).as_deref() {
             Some("true" | "yes" | "on" | "y") => Ok(Some(true)),
             Some("false" | "no" | "off" | "n") => Ok(Some(false)),
-            _ => Err(wrong(&node.at, format!("`{}` must be true or false", self.key(key)))),
+            _ => Err(wrong(
+                &node.at,
+                format!("`{}` must be true or false", self.key(key)),
+            )),
         }
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<u32>> {
-        let Some(node) = self.get(key) else { return Ok(None) };
-        let number = node.text().and_then(|text| text.replace('_', "").parse().ok());
-        number.map(Some).ok_or_else(|| wrong(&node.at, format!("`{}` must be a whole number", self.key(key))))
+        let Some(node) = self.get(key) else {
+            return Ok(None);
+        };
+        let number = node
+            .text()
+            .and_then(|text| text.replace('_', "").parse().ok());
+        number.map(Some).ok_or_else(|| {
+            wrong(
+                &node.at,
+                format!("`{}` must be a whole number", self.key(key)),
+            )
+        })
     }
 
     /// A list, or one text of several lines.
     pub(super) fn lines(&self, key: &str) -> Result<Vec<&'n str>> {
-        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        let Some(node) = self.get(key) else {
+            return Ok(Vec::new());
+        };
         match &node.content {
-            Content::Sequence(items) => items.iter().map(|item| whole(item, &self.key(key))).collect(),
+            Content::Sequence(items) => items
+                .iter()
+                .map(|item| whole(item, &self.key(key)))
+                .collect(),
             Content::Scalar { text, .. } => Ok(text.lines().collect()),
-            Content::Mapping(_) => Err(wrong(&node.at, format!("`{}` must be a list of lines", self.key(key)))),
+            Content::Mapping(_) => Err(wrong(
+                &node.at,
+                format!("`{}` must be a list of lines", self.key(key)),
+            )),
         }
     }
 
@@ -90,13 +131,17 @@ impl<'n> Section<'n> {
             Content::Mapping(entries) => entries,
             _ => &[],
         };
-        entries.iter().filter_map(|(key, value)| Some((key.text()?, value)))
+        entries
+            .iter()
+            .filter_map(|(key, value)| Some((key.text()?, value)))
     }
 
     /// Keys with a value that nobody asked for.
     pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
         let asked = self.asked.borrow();
-        self.entries().filter(|(key, value)| !asked.contains(*key) && !value.is_null()).collect()
+        self.entries()
+            .filter(|(key, value)| !asked.contains(*key) && !value.is_null())
+            .collect()
     }
 
     /// Whether any key of the mapping was asked for.
@@ -111,17 +156,26 @@ impl<'n> Section<'n> {
             Content::Mapping(entries) => entries,
             _ => &[],
         };
-        entries.iter().find(|(known, _)| known.text() == Some(key)).map_or(&self.node.at, |(key, _)| &key.at)
+        entries
+            .iter()
+            .find(|(known, _)| known.text() == Some(key))
+            .map_or(&self.node.at, |(key, _)| &key.at)
     }
 
-    /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the finger.
+    /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the
+    /// finger.
     pub(super) fn tell_rest(&self, report: &mut Report, why: &str) {
         let asked = self.asked.borrow();
         for (key, value) in self.entries() {
             if value.is_null() {
                 report.empty(self.key(key), self.key_place(key));
             } else if !asked.contains(key) {
-                report.stranger(&self.key(key), self.key_place(key), why, asked.iter().map(String::as_str));
+                report.stranger(
+                    &self.key(key),
+                    self.key_place(key),
+                    why,
+                    asked.iter().map(String::as_str),
+                );
             }
         }
     }
@@ -132,7 +186,10 @@ impl Section<'_> {
     pub(super) fn tell_silent(&self, report: &mut Report) {
         for (key, value) in self.entries() {
             let key = self.key(key);
-            let is_told = |told: &str| told.strip_prefix(&key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '[']));
+            let is_told = |told: &str| {
+                told.strip_prefix(&key)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '[']))
+            };
             let lines = [&report.mapped, &report.not_needed, &report.not_mapped];
             if !lines.into_iter().flatten().any(|line| is_told(&line.key)) {
                 report.not_needed(key, &value.at, "it changes nothing here");
@@ -147,5 +204,7 @@ pub(super) fn text<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
 
 /// With the blanks at its end.
 fn whole<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
-    node.text().filter(|_| !node.is_null()).ok_or_else(|| wrong(&node.at, format!("`{key}` must be a text")))
+    node.text()
+        .filter(|_| !node.is_null())
+        .ok_or_else(|| wrong(&node.at, format!("`{key}` must be a text")))
 }

@@ -38,7 +38,9 @@ pub(super) fn split(text: &str, comments: bool) -> Option<Vec<(usize, String)>> 
 pub(super) fn quoted(word: &str) -> String {
     let has = |characters: &[char]| word.contains(characters);
     match word {
-        _ if !word.contains(char::is_whitespace) && !has(&['"', '\'', '#', '\\']) => word.to_owned(),
+        _ if !word.contains(char::is_whitespace) && !has(&['"', '\'', '#', '\\']) => {
+            word.to_owned()
+        }
         _ if !has(&['\'', '\\']) => format!("'{word}'"),
         _ => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
     }
@@ -54,8 +56,14 @@ mod tests {
 
     #[test]
     fn lines_are_taken_apart() {
-        assert_eq!(words(r#"-a "b c"'d' e\ f '#g' h#i"#).expect("words"), ["-a", "b cd", "e f", "#g", "h"]);
-        assert_eq!(split("  x  ''", false).expect("words"), [(2, "x".to_owned()), (5, String::new())]);
+        assert_eq!(
+            words(r#"-a "b c"'d' e\ f '#g' h#i"#).expect("words"),
+            ["-a", "b cd", "e f", "#g", "h"]
+        );
+        assert_eq!(
+            split("  x  ''", false).expect("words"),
+            [(2, "x".to_owned()), (5, String::new())]
+        );
         assert_eq!((words("'open"), words("end\\")), (None, None));
     }
 

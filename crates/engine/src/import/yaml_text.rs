@@ -11,10 +11,15 @@ pub(super) fn file(title: &str, tree: &Node) -> String {
 pub(super) fn value(node: &Node) -> Value {
     match &node.content {
         Content::Scalar { .. } if node.is_null() => Value::Null,
-        Content::Scalar { text, plain: true } if matches!(text.as_str(), "true" | "false") => Value::Bool(text == "true"),
+        Content::Scalar { text, plain: true } if matches!(text.as_str(), "true" | "false") => {
+            Value::Bool(text == "true")
+        }
         Content::Scalar { text, .. } => Value::from(text.as_str()),
         Content::Sequence(items) => items.iter().map(value).collect(),
-        Content::Mapping(entries) => entries.iter().map(|(key, node)| (key.text().unwrap_or_default().to_owned(), value(node))).collect(),
+        Content::Mapping(entries) => entries
+            .iter()
+            .map(|(key, node)| (key.text().unwrap_or_default().to_owned(), value(node)))
+            .collect(),
     }
 }
 
@@ -24,7 +29,8 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let text = "a: {b: 'x: y', c: [1, '- two', \"th\\tree\"], d: true, e: '007'}\nscript: |\n  one\n    two\n\n  three\n";
+        let text = "a: {b: 'x: y', c: [1, '- two', \"th\\tree\"], d: true, e: '007'}\nscript: \
+            |\n  one\n    two\n\n  three\n";
         let tree = yaml::parse("x", text).expect("parses");
         let again = yaml::parse("x", &file("made", &tree)).expect("parses again");
         assert_eq!(value(&tree), value(&again));

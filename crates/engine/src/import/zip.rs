@@ -7,7 +7,9 @@ pub(super) fn split(options: &[&str]) -> (Vec<String>, Vec<String>) {
     for word in options {
         match *word {
             "-x" | "--exclude" => excluding = true,
-            word if word.starts_with("-x") && word.len() > 2 && !word.starts_with("--") => patterns.push(word[2..].to_owned()),
+            word if word.starts_with("-x") && word.len() > 2 && !word.starts_with("--") => {
+                patterns.push(word[2..].to_owned())
+            }
             word if word.starts_with('-') => {
                 excluding = false;
                 others.push(word.to_owned());
@@ -25,7 +27,10 @@ pub(super) fn ignore_rule(pattern: &str) -> String {
     // The backslash kept the shell away from it.
     let pattern = pattern.trim_matches(['"', '\'']).replace('\\', "");
     let pattern = pattern.strip_prefix("./").unwrap_or(&pattern);
-    let (body, is_folder) = match pattern.strip_suffix("/*").or_else(|| pattern.strip_suffix('/')) {
+    let (body, is_folder) = match pattern
+        .strip_suffix("/*")
+        .or_else(|| pattern.strip_suffix('/'))
+    {
         Some(body) if !body.is_empty() => (body, true),
         _ => (pattern, false),
     };
@@ -57,6 +62,12 @@ mod tests {
             assert_eq!(ignore_rule(zip), rule, "{zip}");
         }
         let (patterns, others) = split(&["-x", "a", "b", "-9", "-xc"]);
-        assert_eq!((patterns.as_slice(), others.as_slice()), (["a".into(), "b".into(), "c".into()].as_slice(), ["-9".to_owned()].as_slice()));
+        assert_eq!(
+            (patterns.as_slice(), others.as_slice()),
+            (
+                ["a".into(), "b".into(), "c".into()].as_slice(),
+                ["-9".to_owned()].as_slice()
+            )
+        );
     }
 }

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use object_store::CredentialProvider;
-use object_store::azure::{AzureAuthorizer, AzureCredential, AzureCredentialProvider, MicrosoftAzure};
+use object_store::azure::{
+    AzureAuthorizer, AzureCredential, AzureCredentialProvider, MicrosoftAzure,
+};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use std::sync::Arc;
 use towline_core::cloud::Audience;
@@ -49,8 +51,13 @@ impl CredentialProvider for SignedIn {
     type Credential = AzureCredential;
     async fn get_credential(&self) -> object_store::Result<Arc<AzureCredential>> {
         let token = self.0.token(Audience::Storage).await;
-        let token = token.map_err(|error| object_store::Error::Generic { store: "azure_blob", source: Box::new(error) })?;
-        Ok(Arc::new(AzureCredential::BearerToken(token.expose().to_owned())))
+        let token = token.map_err(|error| object_store::Error::Generic {
+            store: "azure_blob",
+            source: Box::new(error),
+        })?;
+        Ok(Arc::new(AzureCredential::BearerToken(
+            token.expose().to_owned(),
+        )))
     }
 }
 
@@ -67,7 +74,14 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(method: Method, key: Option<&str>, letter: char) -> Self {
-        Self { method, key: key.map(str::to_owned), query: String::new(), headers: Vec::new(), body: Bytes::new(), letter }
+        Self {
+            method,
+            key: key.map(str::to_owned),
+            query: String::new(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            letter,
+        }
     }
     pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
         self.query = query(pairs);
@@ -86,23 +100,45 @@ impl Call {
 impl Service {
     /// The answer, whatever its status; only what no try could mend is an error.
     pub(super) async fn ask(&self, call: &Call) -> Result<Answer> {
-        let credential = self.provider.get_credential().await.map_err(|error| self.no_token(&error))?;
-        let url = format!("{}{}", self.endpoint.url(&self.container, call.key.as_deref()), call.query);
+        let credential = self
+            .provider
+            .get_credential()
+            .await
+            .map_err(|error| self.no_token(&error))?;
+        let url = format!(
+            "{}{}",
+            self.endpoint.url(&self.container, call.key.as_deref()),
+            call.query
+        );
         let make = || -> Result<Request<Bytes>> {
             let mut request: HttpRequest = Request::new(HttpRequestBody::empty());
             *request.method_mut() = call.method.clone();
-            *request.uri_mut() = url.parse().map_err(|error: http::uri::InvalidUri| Error::bug("an address cannot be made").source_error(error))?;
+            *request.uri_mut() = url.parse().map_err(|error: http::uri::InvalidUri| {
+                Error::bug("an address cannot be made").source_error(error)
+            })?;
             for (name, value) in &call.headers {
-                let value = HeaderValue::from_str(value).map_err(|_| Error::refused(format!("`{name}` holds what a header cannot")))?;
-                request.headers_mut().insert(HeaderName::from_static(name), value);
+                let value = HeaderValue::from_str(value)
+                    .map_err(|_| Error::refused(format!("`{name}` holds what a header cannot")))?;
+                request
+                    .headers_mut()
+                    .insert(HeaderName::from_static(name), value);
             }
             // Also when it is nothing: without the header the service refuses an empty body.
             if call.method == Method::PUT {
-                request.headers_mut().insert(CONTENT_LENGTH, call.body.len().into());
+                request
+                    .headers_mut()
+                    .insert(CONTENT_LENGTH, call.body.len().into());
             }
-            let signed = AzureAuthorizer::new(&credential, &self.account).try_authorize(&mut request);
-            signed.map_err(|_| Error::config(format!("a request to {} cannot be signed", self.place)).hint("is the account key whole?"))?;
-            Ok(Request::from_parts(request.into_parts().0, call.body.clone()))
+            let signed =
+                AzureAuthorizer::new(&credential, &self.account).try_authorize(&mut request);
+            signed.map_err(|_| {
+                Error::config(format!("a request to {} cannot be signed", self.place))
+                    .hint("is the account key whole?")
+            })?;
+            Ok(Request::from_parts(
+                request.into_parts().0,
+                call.body.clone(),
+            ))
         };
         self.web.ask(make).await.map_err(|error| match error {
             AskError::Unmade(error) => error,
@@ -113,13 +149,24 @@ impl Service {
     /// The answer if its status is one of `good`, else what the refusal means.
     pub(super) async fn demand(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
         let answer = self.ask(call).await?;
-        if good.contains(&answer.status) { Ok(answer) } else { Err(self.explain(call, &answer)) }
+        if good.contains(&answer.status) {
+            Ok(answer)
+        } else {
+            Err(self.explain(call, &answer))
+        }
     }
 
-    /// What the refusal of a question without a body means: another question is asked, whose answer has the service's words.
+    /// What the refusal of a question without a body means: another question is asked, whose answer
+    /// has the service's words.
     pub(super) async fn explain_silent(&self, call: &Call, answer: &Answer) -> Error {
-        if answer.status == StatusCode::FORBIDDEN && answer.header("x-ms-error-code") == Some(FIREWALL_OR_KEY) {
-            let list = Call::new(Method::GET, None, 'l').query(&[("restype", "container"), ("comp", "list"), ("maxresults", "1")]);
+        if answer.status == StatusCode::FORBIDDEN
+            && answer.header("x-ms-error-code") == Some(FIREWALL_OR_KEY)
+        {
+            let list = Call::new(Method::GET, None, 'l').query(&[
+                ("restype", "container"),
+                ("comp", "list"),
+                ("maxresults", "1"),
+            ]);
             if let Ok(told) = self.ask(&list).await
                 && told.status == StatusCode::FORBIDDEN
             {
@@ -145,25 +192,48 @@ impl Service {
         let first = text.lines().next().unwrap_or_default();
         let error = Error::unreachable(format!("{}: no token from {word}: {first}", self.place));
         match word {
-            "azure_cli" => error.hint("sign in with `az login`, and see that `az account get-access-token` works"),
-            "managed_identity" => error.hint("only an Azure machine with an identity has one; elsewhere use `azure_cli` or a SAS"),
+            "azure_cli" => error.hint(
+                "sign in with `az login`, and see that `az account \
+                get-access-token` works",
+            ),
+            "managed_identity" => error.hint(
+                "only an Azure machine with an identity has one; \
+                elsewhere use `azure_cli` or a SAS",
+            ),
             _ => error.hint("look at tenant_id, client_id and client_secret"),
         }
     }
 
     /// What a refusal means, and what to do.
     pub(super) fn explain(&self, call: &Call, answer: &Answer) -> Error {
-        let what = call.key.as_ref().map_or_else(|| self.place.clone(), |key| format!("{} in {}", crate::data::shown(key), self.place));
-        let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| crate::web::element(&answer.body, "Code")).unwrap_or_default();
+        let what = call.key.as_ref().map_or_else(
+            || self.place.clone(),
+            |key| format!("{} in {}", crate::data::shown(key), self.place),
+        );
+        let code = answer
+            .header("x-ms-error-code")
+            .map(str::to_owned)
+            .or_else(|| crate::web::element(&answer.body, "Code"))
+            .unwrap_or_default();
         match answer.status {
             StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => self.denied(call, answer),
             StatusCode::NOT_FOUND if code == "ContainerNotFound" || call.key.is_none() => {
-                Error::not_found(format!("there is no container `{}` in account `{}`", self.container, self.account)).hint("create it, or correct `container`")
+                Error::not_found(format!(
+                    "there is no container `{}` in account `{}`",
+                    self.container, self.account
+                ))
+                .hint("create it, or correct `container`")
             }
             StatusCode::NOT_FOUND => Error::not_found(format!("there is no {what}")),
-            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::refused(format!("{what} was changed meanwhile ({})", said(answer))),
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => {
+                Error::refused(format!("{what} was changed meanwhile ({})", said(answer)))
+            }
             StatusCode::BAD_REQUEST if matches!(code.as_str(), "Md5Mismatch" | "InvalidMd5") => {
-                Error::unreachable(format!("{what}: the bytes arrived damaged ({})", said(answer))).hint("try again")
+                Error::unreachable(format!(
+                    "{what}: the bytes arrived damaged ({})",
+                    said(answer)
+                ))
+                .hint("try again")
             }
             _ => Error::refused(format!("{what}: the service answers {}", said(answer))),
         }
@@ -172,14 +242,25 @@ impl Service {
     fn denied(&self, call: &Call, answer: &Answer) -> Error {
         let now = towline_host::clock::now();
         let error = |why: &str| Error::refused(format!("{} refuses: {why}", self.place));
-        let skew = answer.header("date").and_then(super::listing::millis).map(|theirs| now.0 - theirs).filter(|skew| skew.abs() > 300_000);
+        let skew = answer
+            .header("date")
+            .and_then(super::listing::millis)
+            .map(|theirs| now.0 - theirs)
+            .filter(|skew| skew.abs() > 300_000);
         // The service's clock is the one that counts.
         let theirs = Moment(now.0 - skew.unwrap_or(0));
         let clock = skew.map(|skew| {
             let way = if skew > 0 { "ahead" } else { "behind" };
-            format!("the clock here is {} {way} of the service's", towline_core::time::human_millis(skew.unsigned_abs()))
+            format!(
+                "the clock here is {} {way} of the service's",
+                towline_core::time::human_millis(skew.unsigned_abs())
+            )
         });
-        let code = answer.header("x-ms-error-code").map(str::to_owned).or_else(|| crate::web::element(&answer.body, "Code")).unwrap_or_default();
+        let code = answer
+            .header("x-ms-error-code")
+            .map(str::to_owned)
+            .or_else(|| crate::web::element(&answer.body, "Code"))
+            .unwrap_or_default();
         let message = crate::web::element(&answer.body, "Message").unwrap_or_default();
         let seen = match &self.means {
             Means::Sas(sas, _) => sas.diagnose(call.letter, theirs),
@@ -189,44 +270,75 @@ impl Service {
             return error(&why).hint(hint).maybe_hint(clock);
         }
         if code == FIREWALL_OR_KEY && message.contains("not authorized to perform") {
-            // Whoever turns the VPN on gets in with the same credential: nothing is wrong with what was asked.
-            return Error::unreachable(format!("{} lets nobody in from here: its firewall, or a rule of its account ({})", self.place, said(answer)))
-                .hint("is the VPN on? the account's owner sees under Networking who may come from where");
+            // Whoever turns the VPN on gets in with the same credential: nothing is wrong with what
+            // was asked.
+            return Error::unreachable(format!(
+                "{} lets nobody in from here: its firewall, or a rule of its account ({})",
+                self.place,
+                said(answer)
+            ))
+            .hint(
+                "is the VPN on? the account's owner sees under Networking who may come from where",
+            );
         }
         if let Some((why, hint)) = cause_of(&code) {
-            return error(&format!("{why} ({})", said(answer))).hint(hint).maybe_hint(clock);
+            return error(&format!("{why} ({})", said(answer)))
+                .hint(hint)
+                .maybe_hint(clock);
         }
         let refused = match &self.means {
-            Means::Sas(..) => {
-                error(&format!("the SAS is not accepted ({})", said(answer))).hint("was it made for this container, or was its key renewed since?")
-            }
-            Means::Key(_) => error(&format!("the account key is not accepted ({})", said(answer)))
-                .hint(format!("is it the key of `{}`, and whole? it may have been renewed", self.account)),
+            Means::Sas(..) => error(&format!("the SAS is not accepted ({})", said(answer))).hint(
+                "was it made \
+                    for this container, or was its key renewed since?",
+            ),
+            Means::Key(_) => error(&format!(
+                "the account key is not accepted ({})",
+                said(answer)
+            ))
+            .hint(format!(
+                "is it the key of `{}`, and whole? it may have been \
+                    renewed",
+                self.account
+            )),
             Means::Token(word) => error(&format!("{word} may not do this ({})", said(answer)))
-                .hint("it needs the role Storage Blob Data Contributor (or Reader, to read) on the account or container"),
+                .hint(
+                    "it needs the role Storage Blob Data Contributor (or Reader, to read) on the \
+                    account or container",
+                ),
         };
         refused.maybe_hint(clock)
     }
 }
 
-/// What an account's firewall says. Emulators use the code for a wrong signature too, with another message.
+/// What an account's firewall says. Emulators use the code for a wrong signature too, with another
+/// message.
 const FIREWALL_OR_KEY: &str = "AuthorizationFailure";
 
-/// A cause that is neither the credential's value nor its rights, and what to do, by the service's own words.
+/// A cause that is neither the credential's value nor its rights, and what to do, by the service's
+/// own words.
 fn cause_of(code: &str) -> Option<(&'static str, &'static str)> {
     Some(match code {
         "KeyBasedAuthenticationNotPermitted" => (
             "the account takes no keys, nor what is signed with one",
-            "use `credential: azure_cli` or `managed_identity`, with the role Storage Blob Data Contributor",
+            "use `credential: azure_cli` or `managed_identity`, with the role Storage Blob Data \
+                Contributor",
         ),
-        "AuthorizationSourceIPMismatch" => {
-            ("the SAS is for other addresses than this machine's", "make a SAS without a range of addresses, or work from one of them")
-        }
-        "AuthorizationProtocolMismatch" => ("the SAS is for https alone", "begin `endpoint` with https://"),
-        "AuthorizationServiceMismatch" | "AuthorizationResourceTypeMismatch" => {
-            ("the SAS is for another service or another kind of thing", "make a SAS of the container, or an account SAS for blobs, containers and objects")
-        }
-        "PublicAccessNotPermitted" | "NoAuthenticationInformation" => ("nobody gets in without a credential", "write `credential` for this datastore"),
+        "AuthorizationSourceIPMismatch" => (
+            "the SAS is for other addresses than this machine's",
+            "make a SAS without a range of addresses, or work from one of them",
+        ),
+        "AuthorizationProtocolMismatch" => (
+            "the SAS is for https alone",
+            "begin `endpoint` with https://",
+        ),
+        "AuthorizationServiceMismatch" | "AuthorizationResourceTypeMismatch" => (
+            "the SAS is for another service or another kind of thing",
+            "make a SAS of the container, or an account SAS for blobs, containers and objects",
+        ),
+        "PublicAccessNotPermitted" | "NoAuthenticationInformation" => (
+            "nobody gets in without a credential",
+            "write `credential` for this datastore",
+        ),
         "AccountIsDisabled" => ("the account is disabled", "ask the subscription's owner"),
         _ => return None,
     })
@@ -238,12 +350,21 @@ mod tests {
 
     #[test]
     fn a_refusal_is_explained_by_its_code() {
-        for (code, part) in
-            [("KeyBasedAuthenticationNotPermitted", "takes no keys"), ("AuthorizationSourceIPMismatch", "other addresses"), ("AccountIsDisabled", "disabled")]
-        {
-            assert!(cause_of(code).is_some_and(|(why, hint)| why.contains(part) && !hint.is_empty()), "{code}");
+        for (code, part) in [
+            ("KeyBasedAuthenticationNotPermitted", "takes no keys"),
+            ("AuthorizationSourceIPMismatch", "other addresses"),
+            ("AccountIsDisabled", "disabled"),
+        ] {
+            assert!(
+                cause_of(code).is_some_and(|(why, hint)| why.contains(part) && !hint.is_empty()),
+                "{code}"
+            );
         }
-        for code in ["AuthenticationFailed", super::FIREWALL_OR_KEY, "AuthorizationPermissionMismatch"] {
+        for code in [
+            "AuthenticationFailed",
+            super::FIREWALL_OR_KEY,
+            "AuthorizationPermissionMismatch",
+        ] {
             assert_eq!(cause_of(code), None, "{code}");
         }
     }

@@ -1,7 +1,8 @@
 //! Calls to a cloud's services, as whoever is signed in.
 //!
-//! Throttling is waited out, for the service says that it did nothing. What failed otherwise is sent again
-//! only where that is harmless. A token that is refused is replaced once. No redirect is followed.
+//! Throttling is waited out, for the service says that it did nothing. What failed otherwise is
+//! sent again only where that is harmless. A token that is refused is replaced once. No redirect is
+//! followed.
 
 use super::endpoints::{Endpoints, PUBLIC};
 use super::identity::SignIn;
@@ -25,7 +26,11 @@ use towline_core::{Error, Result};
 const AT_ONCE: usize = 8;
 
 fn host(call: &Call) -> &str {
-    call.path().split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
+    call.path()
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_default()
 }
 
 fn method(call: &Call) -> Method {
@@ -39,9 +44,18 @@ fn method(call: &Call) -> Method {
 }
 
 fn request(call: &Call, token: Option<&Secret>) -> Result<Request<Bytes>> {
-    let wrong = |what: &str| Error::bug(format!("{what} of a call to {} cannot be sent", host(call)));
-    let body = call.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-    let mut request = Request::builder().method(method(call)).uri(&call.url).body(body).map_err(|_| wrong("the address"))?;
+    let wrong =
+        |what: &str| Error::bug(format!("{what} of a call to {} cannot be sent", host(call)));
+    let body = call
+        .body
+        .as_ref()
+        .map(|body| Bytes::from(body.to_string()))
+        .unwrap_or_default();
+    let mut request = Request::builder()
+        .method(method(call))
+        .uri(&call.url)
+        .body(body)
+        .map_err(|_| wrong("the address"))?;
     let length = request.body().len();
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -57,10 +71,16 @@ fn request(call: &Call, token: Option<&Secret>) -> Result<Request<Bytes>> {
         Ok::<_, Error>(value)
     };
     for (name, value) in &call.headers {
-        headers.insert(HeaderName::try_from(name).map_err(|_| wrong("a header"))?, secret(value.expose())?);
+        headers.insert(
+            HeaderName::try_from(name).map_err(|_| wrong("a header"))?,
+            secret(value.expose())?,
+        );
     }
     if let Some(token) = token {
-        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", token.expose()))?);
+        headers.insert(
+            AUTHORIZATION,
+            secret(&format!("Bearer {}", token.expose()))?,
+        );
     }
     Ok(request)
 }
@@ -79,24 +99,42 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// `at` names it in messages; `endpoint` is the resource manager, the public cloud's unless told.
-    /// What is learnt is kept in the folder `cache`.
+    /// `at` names it in messages; `endpoint` is the resource manager, the public cloud's unless
+    /// told. What is learnt is kept in the folder `cache`.
     pub fn new(at: &str, endpoint: Option<&str>, sign_in: SignIn, cache: &Path) -> Result<Self> {
-        let endpoint = endpoint.map(|text| text.trim().trim_end_matches('/')).filter(|text| !text.is_empty()).unwrap_or(PUBLIC);
-        let is_good = url::Url::parse(endpoint).is_ok_and(|url| url.has_host() && url.query().is_none() && url.username().is_empty());
+        let endpoint = endpoint
+            .map(|text| text.trim().trim_end_matches('/'))
+            .filter(|text| !text.is_empty())
+            .unwrap_or(PUBLIC);
+        let is_good = url::Url::parse(endpoint)
+            .is_ok_and(|url| url.has_host() && url.query().is_none() && url.username().is_empty());
         if !is_good {
-            return Err(Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")));
+            return Err(Error::config(format!(
+                "{at}: `endpoint` is not an address such as {PUBLIC}"
+            )));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
         let web = WebWhenNeeded::over(sign_in.network().clone());
         let (endpoints, quiet, sent) = (OnceCell::new(), Quiet::default(), AtomicU64::new(0));
-        Ok(Self { at: at.to_owned(), endpoint, sign_in, cache, web, endpoints, quiet, sent })
+        Ok(Self {
+            at: at.to_owned(),
+            endpoint,
+            sign_in,
+            cache,
+            web,
+            endpoints,
+            quiet,
+            sent,
+        })
     }
 
     /// With a client that is there already.
     #[must_use]
     pub fn with_web(self, web: Web) -> Self {
-        Self { web: web.into(), ..self }
+        Self {
+            web: web.into(),
+            ..self
+        }
     }
 
     /// The resource manager, without a slash at its end.
@@ -119,13 +157,22 @@ impl Cloud {
     }
 
     pub async fn endpoints(&self) -> Result<&Endpoints> {
-        self.endpoints.get_or_try_init(|| Endpoints::of(&self.at, &self.endpoint, &self.web, &self.cache)).await
+        self.endpoints
+            .get_or_try_init(|| Endpoints::of(&self.at, &self.endpoint, &self.web, &self.cache))
+            .await
     }
 
     /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
     pub async fn sign_in(&self, may_ask: bool) -> Result<()> {
         let endpoints = self.endpoints().await?;
-        self.sign_in.sign_in(&self.web, &endpoints.authority, &endpoints.management, may_ask).await
+        self.sign_in
+            .sign_in(
+                &self.web,
+                &endpoints.authority,
+                &endpoints.management,
+                may_ask,
+            )
+            .await
     }
 
     pub async fn token(&self, audience: Audience) -> Result<Secret> {
@@ -134,7 +181,11 @@ impl Cloud {
     }
 
     /// A token, and not the one that was refused.
-    async fn token_instead(&self, audience: Audience, refused: Option<&Secret>) -> Result<Option<Secret>> {
+    async fn token_instead(
+        &self,
+        audience: Audience,
+        refused: Option<&Secret>,
+    ) -> Result<Option<Secret>> {
         if audience == Audience::Nobody {
             return Ok(None);
         }
@@ -147,13 +198,22 @@ impl Cloud {
         };
         let web = &self.web;
         let token = match refused {
-            None => self.sign_in.token(web, &endpoints.authority, resource).await,
-            Some(refused) => self.sign_in.another(web, &endpoints.authority, resource, refused).await,
+            None => {
+                self.sign_in
+                    .token(web, &endpoints.authority, resource)
+                    .await
+            }
+            Some(refused) => {
+                self.sign_in
+                    .another(web, &endpoints.authority, resource, refused)
+                    .await
+            }
         };
         token.map(Some)
     }
 
-    /// The answer, whatever its status. An error: nobody is signed in, or there is no answer at all.
+    /// The answer, whatever its status. An error: nobody is signed in, or there is no answer at
+    /// all.
     pub async fn call(&self, call: &Call) -> Result<Answer> {
         if call.audience != Audience::Nobody {
             secure(&call.url)?;
@@ -166,7 +226,10 @@ impl Cloud {
                 let second = self.send(call, another.as_ref()).await?;
                 // Whoever is not let in has changed nothing: that try does not count.
                 let before = first.tries - 1;
-                Ok(Answer { tries: before + second.tries, ..second })
+                Ok(Answer {
+                    tries: before + second.tries,
+                    ..second
+                })
             }
             _ => Ok(first),
         }
@@ -183,8 +246,15 @@ impl Cloud {
             self.sent.fetch_add(1, Ordering::Relaxed);
             request(call, token)
         };
-        let (patience, writes) = (Patience::of_a_call(call.repeatable), call.method != cloud::Method::Get);
-        tokio::time::sleep(self.quiet.before(&self.at, host(call), writes, patience.throttling)?).await;
+        let (patience, writes) = (
+            Patience::of_a_call(call.repeatable),
+            call.method != cloud::Method::Get,
+        );
+        tokio::time::sleep(
+            self.quiet
+                .before(&self.at, host(call), writes, patience.throttling)?,
+        )
+        .await;
         let asked = self.web()?.ask_with(patience, make).await;
         asked.map_err(|error| match error {
             AskError::Unmade(error) => error,
@@ -205,11 +275,18 @@ mod tests {
 
     #[test]
     fn neither_a_request_nor_an_error_shows_a_secret() {
-        let call = Call::post("https://host:1/a/b?sig=canary", json!({"value": "canary"})).header("x-azureml-token", Secret::new("canary"));
+        let call = Call::post("https://host:1/a/b?sig=canary", json!({"value": "canary"}))
+            .header("x-azureml-token", Secret::new("canary"));
         let sent = request(&call, Some(&Secret::new("canary"))).expect("a request");
         assert!(!format!("{:?}", sent.headers()).contains("canary"));
-        assert_eq!((host(&call), sent.headers()[AUTHORIZATION].to_str().ok()), ("host:1", Some("Bearer canary")));
-        let bad = Call { url: "https://host:1/ canary".to_owned(), ..call };
+        assert_eq!(
+            (host(&call), sent.headers()[AUTHORIZATION].to_str().ok()),
+            ("host:1", Some("Bearer canary"))
+        );
+        let bad = Call {
+            url: "https://host:1/ canary".to_owned(),
+            ..call
+        };
         assert!(!format!("{:?}", request(&bad, None).expect_err("no address")).contains("canary"));
     }
 }

@@ -12,12 +12,28 @@ const AT_ONCE: u64 = 256 << 20;
 /// How long another service may read the source.
 const READABLE: Duration = Duration::from_secs(12 * 3600);
 
-pub(super) async fn copy(target: &Azure, source: &Azure, from: &Key, to: &Key, size: u64) -> Result<bool> {
-    let same_account = target.service.endpoint == source.service.endpoint && target.service.account == source.service.account;
-    let own_key = same_account && matches!((&target.service.means, &source.service.means), (Means::Key(_), Means::Key(_)));
+pub(super) async fn copy(
+    target: &Azure,
+    source: &Azure,
+    from: &Key,
+    to: &Key,
+    size: u64,
+) -> Result<bool> {
+    let same_account = target.service.endpoint == source.service.endpoint
+        && target.service.account == source.service.account;
+    let own_key = same_account
+        && matches!(
+            (&target.service.means, &source.service.means),
+            (Means::Key(_), Means::Key(_))
+        );
     // With its own key the service reads its own account without a signature.
-    let address = if own_key { source.bare_url(from) } else { source.source_url(from, READABLE).await? };
-    let mut call = Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
+    let address = if own_key {
+        source.bare_url(from)
+    } else {
+        source.source_url(from, READABLE).await?
+    };
+    let mut call =
+        Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
     if !own_key && size <= AT_ONCE {
         call = call.header("x-ms-requires-sync", "true");
     }
@@ -44,8 +60,12 @@ pub(super) async fn copy(target: &Azure, source: &Azure, from: &Key, to: &Key, s
         let seen = target.service.demand(&look, &[StatusCode::OK]).await?;
         status = seen.header("x-ms-copy-status").map(str::to_owned);
         if matches!(status.as_deref(), Some("failed" | "aborted")) {
-            let why = seen.header("x-ms-copy-status-description").unwrap_or("no reason given");
-            return Err(Error::unreachable(format!("{to}: the copy inside the service failed: {why}")));
+            let why = seen
+                .header("x-ms-copy-status-description")
+                .unwrap_or("no reason given");
+            return Err(Error::unreachable(format!(
+                "{to}: the copy inside the service failed: {why}"
+            )));
         }
     }
     Ok(true)

@@ -1,5 +1,5 @@
-//! Where a cloud's services are, and what tokens for them are called. The public cloud is known; another
-//! tells it at its resource manager.
+//! Where a cloud's services are, and what tokens for them are called. The public cloud is known;
+//! another tells it at its resource manager.
 
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
@@ -20,7 +20,8 @@ const BELIEVED: u64 = 24 * 3600 * 1000;
 pub struct Endpoints {
     /// The login service.
     pub authority: String,
-    /// Whom tokens are for: the resource manager, the workspace's own services, Key Vault, blob storage.
+    /// Whom tokens are for: the resource manager, the workspace's own services, Key Vault, blob
+    /// storage.
     pub management: String,
     pub workspace: String,
     pub vault: String,
@@ -45,27 +46,53 @@ impl Endpoints {
     }
 
     /// Those of the cloud whose resource manager is at `endpoint`, asked for once a day.
-    pub(super) async fn of(at: &str, endpoint: &str, web: &WebWhenNeeded, cache: &Cache) -> Result<Self> {
+    pub(super) async fn of(
+        at: &str,
+        endpoint: &str,
+        web: &WebWhenNeeded,
+        cache: &Cache,
+    ) -> Result<Self> {
         if endpoint == PUBLIC {
             return Ok(Self::public());
         }
         secure(endpoint)?;
         let name = ["endpoints", endpoint];
         let now = towline_host::clock::now();
-        let known = cache.get(&name).filter(|known| known["at"].as_i64().is_some_and(|then| now.since(towline_core::time::Moment(then)) < BELIEVED));
+        let known = cache.get(&name).filter(|known| {
+            known["at"]
+                .as_i64()
+                .is_some_and(|then| now.since(towline_core::time::Moment(then)) < BELIEVED)
+        });
         if let Some(found) = known.and_then(|known| Self::read(endpoint, known.get("told")?)) {
             return Ok(found);
         }
         let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
-        let answer = web.get()?.ask_with(Patience::of_a_call(true), || Request::get(&url).body(Bytes::new())).await.map_err(|error| match error {
-            AskError::Unmade(_) => Error::config(format!("{at}: `endpoint` is not an address such as {PUBLIC}")),
-            AskError::Unanswered(problem) => problem.explain(&format!("{at}: {endpoint}"), endpoint),
-        })?;
+        let answer = web
+            .get()?
+            .ask_with(Patience::of_a_call(true), || {
+                Request::get(&url).body(Bytes::new())
+            })
+            .await
+            .map_err(|error| match error {
+                AskError::Unmade(_) => Error::config(format!(
+                    "{at}: `endpoint` is not an address such as {PUBLIC}"
+                )),
+                AskError::Unanswered(problem) => {
+                    problem.explain(&format!("{at}: {endpoint}"), endpoint)
+                }
+            })?;
         let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let found = Self::read(endpoint, &told).filter(|_| answer.status.is_success()).ok_or_else(|| {
-            let error = Error::config(format!("{at}: {endpoint} does not tell what cloud it is ({})", said(&answer)));
-            error.hint(format!("`endpoint` is the address of a resource manager, such as {PUBLIC}"))
-        })?;
+        let found = Self::read(endpoint, &told)
+            .filter(|_| answer.status.is_success())
+            .ok_or_else(|| {
+                let error = Error::config(format!(
+                    "{at}: {endpoint} does not tell what cloud it is ({})",
+                    said(&answer)
+                ));
+                error.hint(format!(
+                    "`endpoint` is the address of a resource manager, such as {PUBLIC}"
+                ))
+            })?;
         cache.put(&name, &json!({"version": 1, "at": now, "told": told}));
         Ok(found)
     }
@@ -73,16 +100,30 @@ impl Endpoints {
     /// From what a resource manager tells; `None` if it names no login service.
     fn read(endpoint: &str, told: &Value) -> Option<Self> {
         let told = told.get(0).unwrap_or(told);
-        let text = |path: &str| told.pointer(path).and_then(Value::as_str).map(|text| text.trim_end_matches('/').to_owned()).filter(|text| !text.is_empty());
+        let text = |path: &str| {
+            told.pointer(path)
+                .and_then(Value::as_str)
+                .map(|text| text.trim_end_matches('/').to_owned())
+                .filter(|text| !text.is_empty())
+        };
         let public = Self::public();
-        // No cloud tells where its Azure ML is: it is beside the portal. Tokens for vaults are called after the end of vaults' names.
-        let beside_portal = text("/portal").and_then(|portal| portal.strip_prefix("https://portal.").map(|domain| format!("https://ml.{domain}")));
-        let vault_suffix = text("/suffixes/keyVaultDns").map(|suffix| suffix.trim_start_matches('.').to_owned());
+        // No cloud tells where its Azure ML is: it is beside the portal. Tokens for vaults are
+        // called after the end of vaults' names.
+        let beside_portal = text("/portal").and_then(|portal| {
+            portal
+                .strip_prefix("https://portal.")
+                .map(|domain| format!("https://ml.{domain}"))
+        });
+        let vault_suffix =
+            text("/suffixes/keyVaultDns").map(|suffix| suffix.trim_start_matches('.').to_owned());
         Some(Self {
             authority: text("/authentication/loginEndpoint")?,
             management: text("/authentication/audiences/0").unwrap_or_else(|| endpoint.to_owned()),
             workspace: beside_portal.unwrap_or(public.workspace),
-            vault: vault_suffix.as_ref().filter(|suffix| suffix.starts_with("vault.")).map_or(public.vault, |suffix| format!("https://{suffix}")),
+            vault: vault_suffix
+                .as_ref()
+                .filter(|suffix| suffix.starts_with("vault."))
+                .map_or(public.vault, |suffix| format!("https://{suffix}")),
             storage: public.storage,
             storage_suffix: text("/suffixes/storage").unwrap_or(public.storage_suffix),
             vault_suffix: vault_suffix.unwrap_or(public.vault_suffix),
@@ -104,23 +145,46 @@ mod tests {
         });
         let found = Endpoints::read(endpoint, &told).expect("a cloud");
         assert_eq!(found.authority, "https://login.microsoftonline.us");
-        assert_eq!(found.management, "https://management.core.usgovcloudapi.net");
-        assert_eq!((found.workspace.as_str(), found.vault_suffix.as_str()), ("https://ml.azure.us", "vault.usgovcloudapi.net"));
+        assert_eq!(
+            found.management,
+            "https://management.core.usgovcloudapi.net"
+        );
+        assert_eq!(
+            (found.workspace.as_str(), found.vault_suffix.as_str()),
+            ("https://ml.azure.us", "vault.usgovcloudapi.net")
+        );
         assert_eq!(found.vault, "https://vault.usgovcloudapi.net");
-        assert_eq!(Endpoints::read(endpoint, &json!([told])), Some(found), "older forms are lists");
+        assert_eq!(
+            Endpoints::read(endpoint, &json!([told])),
+            Some(found),
+            "older forms are lists"
+        );
         let another = json!({
             "portal": "https://portal.cloud.example/", "authentication": {"loginEndpoint": "https://login.cloud.example"},
             "suffixes": {"keyVaultDns": ".vault.cloud.example"},
         });
-        let another = Endpoints::read("https://management.cloud.example", &another).expect("a cloud");
+        let another =
+            Endpoints::read("https://management.cloud.example", &another).expect("a cloud");
         assert_eq!(
             (another.workspace.as_str(), another.vault.as_str()),
             ("https://ml.cloud.example", "https://vault.cloud.example"),
             "a cloud that nobody knew"
         );
-        let bare = Endpoints::read("https://stack", &json!({"authentication": {"loginEndpoint": "https://login"}})).expect("a cloud");
-        assert_eq!((bare.management.as_str(), bare.storage_suffix.as_str()), ("https://stack", "core.windows.net"));
-        for nothing in [json!({}), json!([]), json!("x"), json!({"authentication": {"loginEndpoint": ""}})] {
+        let bare = Endpoints::read(
+            "https://stack",
+            &json!({"authentication": {"loginEndpoint": "https://login"}}),
+        )
+        .expect("a cloud");
+        assert_eq!(
+            (bare.management.as_str(), bare.storage_suffix.as_str()),
+            ("https://stack", "core.windows.net")
+        );
+        for nothing in [
+            json!({}),
+            json!([]),
+            json!("x"),
+            json!({"authentication": {"loginEndpoint": ""}}),
+        ] {
             assert_eq!(Endpoints::read(endpoint, &nothing), None);
         }
     }

@@ -14,16 +14,26 @@ pub(super) const MODIFIED: &str = "tow_modified";
 
 /// Calls `leaf` with the path and text of every element without children, and `closed` with the
 /// name of every element that ends.
-fn walk(xml: &[u8], mut leaf: impl FnMut(&[String], &str, bool), mut closed: impl FnMut(&str)) -> Result<()> {
+fn walk(
+    xml: &[u8],
+    mut leaf: impl FnMut(&[String], &str, bool),
+    mut closed: impl FnMut(&str),
+) -> Result<()> {
     let mut reader = Reader::from_reader(xml);
     let mut path: Vec<String> = Vec::new();
     let (mut text, mut is_leaf, mut encoded) = (String::new(), false, false);
-    let wrong = |error: &dyn std::fmt::Display| Error::unreachable(format!("the service sent XML that cannot be read: {error}"));
+    let wrong = |error: &dyn std::fmt::Display| {
+        Error::unreachable(format!("the service sent XML that cannot be read: {error}"))
+    };
     loop {
         match reader.read_event().map_err(|error| wrong(&error))? {
             Event::Start(start) => {
                 path.push(String::from_utf8_lossy(start.name().as_ref()).into_owned());
-                encoded = start.try_get_attribute("Encoded").ok().flatten().is_some_and(|value| value.value.as_ref() == b"true");
+                encoded = start
+                    .try_get_attribute("Encoded")
+                    .ok()
+                    .flatten()
+                    .is_some_and(|value| value.value.as_ref() == b"true");
                 text.clear();
                 is_leaf = true;
             }
@@ -35,7 +45,10 @@ fn walk(xml: &[u8], mut leaf: impl FnMut(&[String], &str, bool), mut closed: imp
             Event::Text(part) => text += &part.decode().map_err(|error| wrong(&error))?,
             Event::CData(part) => text += &String::from_utf8_lossy(&part),
             Event::GeneralRef(reference) => {
-                let resolved = match reference.resolve_char_ref().map_err(|error| wrong(&error))? {
+                let resolved = match reference
+                    .resolve_char_ref()
+                    .map_err(|error| wrong(&error))?
+                {
                     Some(character) => Some(character),
                     None => match reference.as_ref() {
                         b"amp" => Some('&'),
@@ -61,7 +74,11 @@ fn walk(xml: &[u8], mut leaf: impl FnMut(&[String], &str, bool), mut closed: imp
             _ => {}
         }
     }
-    if path.is_empty() { Ok(()) } else { Err(wrong(&"it breaks off")) }
+    if path.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong(&"it breaks off"))
+    }
 }
 
 #[derive(Default)]
@@ -84,7 +101,13 @@ pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
         let parent = path.len().checked_sub(2).map_or("", |at| path[at].as_str());
         match (parent, path.last().map_or("", String::as_str)) {
             ("Blob" | "BlobPrefix", "Name") => {
-                blob.name = if encoded { percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned() } else { text.to_owned() };
+                blob.name = if encoded {
+                    percent_encoding::percent_decode_str(text)
+                        .decode_utf8_lossy()
+                        .into_owned()
+                } else {
+                    text.to_owned()
+                };
             }
             ("Properties", "Content-Length") => blob.size = text.parse().ok(),
             ("Properties", "Last-Modified") => blob.changed = millis(text),
@@ -105,8 +128,13 @@ pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
         "Blob" => add(&mut page.borrow_mut(), blob.take(), root),
         "BlobPrefix" => {
             let name = blob.take().name;
-            let below = name.strip_prefix(root).unwrap_or(&name).trim_end_matches('/');
-            page.borrow_mut().folders.push(below.rsplit('/').next().unwrap_or(below).to_owned());
+            let below = name
+                .strip_prefix(root)
+                .unwrap_or(&name)
+                .trim_end_matches('/');
+            page.borrow_mut()
+                .folders
+                .push(below.rsplit('/').next().unwrap_or(below).to_owned());
         }
         _ => {}
     };
@@ -119,15 +147,34 @@ fn add(page: &mut Page, blob: Blob, root: &str) {
     let has_slash = (below.is_empty() || below.ends_with('/')) && blob.size == Some(0);
     if blob.is_folder || has_slash {
         // The root itself has no name below it.
-        page.marks.extend(Key::new(below.trim_end_matches('/')).ok().map(|folder| FolderMark { folder, has_slash }));
+        page.marks.extend(
+            Key::new(below.trim_end_matches('/'))
+                .ok()
+                .map(|folder| FolderMark { folder, has_slash }),
+        );
         return;
     }
     match (Key::new(below), blob.size) {
         (Ok(key), Some(size)) => {
-            page.objects.push(Object { key, size, changed: blob.changed, version: blob.version, marks: blob.marks, marks_are_whole: true });
+            page.objects.push(Object {
+                key,
+                size,
+                changed: blob.changed,
+                version: blob.version,
+                marks: blob.marks,
+                marks_are_whole: true,
+            });
         }
-        (Err(why), _) => page.oddities.push(Oddity { name: crate::data::shown(below), why, grave: true }),
-        (_, None) => page.oddities.push(Oddity { name: crate::data::shown(below), why: "the service does not tell its size".to_owned(), grave: true }),
+        (Err(why), _) => page.oddities.push(Oddity {
+            name: crate::data::shown(below),
+            why,
+            grave: true,
+        }),
+        (_, None) => page.oddities.push(Oddity {
+            name: crate::data::shown(below),
+            why: "the service does not tell its size".to_owned(),
+            grave: true,
+        }),
     }
 }
 
@@ -158,7 +205,11 @@ pub(super) fn blocks(xml: &[u8]) -> Result<Vec<(String, u64)>> {
 
 /// Listings give the tag bare, headers and conditions want it in quotes.
 fn quoted(tag: &str) -> String {
-    if tag.starts_with('"') || tag.starts_with("W/") { tag.to_owned() } else { format!("\"{tag}\"") }
+    if tag.starts_with('"') || tag.starts_with("W/") {
+        tag.to_owned()
+    } else {
+        format!("\"{tag}\"")
+    }
 }
 
 pub(crate) fn millis(text: &str) -> Option<i64> {
@@ -171,7 +222,9 @@ pub(crate) fn decode_md5(text: &str) -> Option<[u8; 16]> {
 }
 
 pub(crate) fn decode_hex(text: &str) -> Option<[u8; 32]> {
-    blake3::Hash::from_hex(text.trim()).ok().map(|hash| *hash.as_bytes())
+    blake3::Hash::from_hex(text.trim())
+        .ok()
+        .map(|hash| *hash.as_bytes())
 }
 
 pub(crate) fn encode_modified((seconds, nanos): (i64, u32)) -> String {
@@ -204,13 +257,25 @@ mod tests {
         assert_eq!(page.objects.len(), 1);
         let object = &page.objects[0];
         assert_eq!(object.key.as_str(), "a & b/ü.txt");
-        assert_eq!((object.size, object.version.as_deref()), (12, Some("\"0x8D\"")));
+        assert_eq!(
+            (object.size, object.version.as_deref()),
+            (12, Some("\"0x8D\""))
+        );
         assert_eq!(object.changed, Some(1_794_736_620_000));
         assert_eq!(object.marks.modified, Some((1_700_000_000, 7)));
         assert_eq!(object.marks.md5, Some(crate::transfer::hash::md5(b"")));
-        assert_eq!(object.marks.blake3, Some(crate::transfer::hash::blake3(b"")));
+        assert_eq!(
+            object.marks.blake3,
+            Some(crate::transfer::hash::blake3(b""))
+        );
         assert_eq!(page.folders, ["deeper"]);
-        assert_eq!(page.marks.iter().map(|mark| (mark.folder.as_str(), mark.has_slash)).collect::<Vec<_>>(), [("folder", false), ("deeper", true)]);
+        assert_eq!(
+            page.marks
+                .iter()
+                .map(|mark| (mark.folder.as_str(), mark.has_slash))
+                .collect::<Vec<_>>(),
+            [("folder", false), ("deeper", true)]
+        );
         assert_eq!(page.next.as_deref(), Some("2!ab&c"));
         let odd: Vec<&str> = page.oddities.iter().map(|odd| odd.name.as_str()).collect();
         assert_eq!(odd, ["../evil", "x\\u{1}y"]);
@@ -221,7 +286,10 @@ mod tests {
         let whole = PAGE.trim_end();
         for cut in 1..whole.len() {
             if whole.is_char_boundary(cut) && cut > whole.find("<Blobs>").expect("there") {
-                assert!(page(&whole.as_bytes()[..cut], "r/").is_err(), "cut at {cut}");
+                assert!(
+                    page(&whole.as_bytes()[..cut], "r/").is_err(),
+                    "cut at {cut}"
+                );
             }
         }
     }
@@ -229,8 +297,15 @@ mod tests {
     #[test]
     fn uncommitted_blocks_are_read() {
         let xml = "<BlockList><CommittedBlocks><Block><Name>b2xk</Name><Size>9</Size></Block></CommittedBlocks><UncommittedBlocks><Block><Name>YQ==</Name><Size>4</Size></Block></UncommittedBlocks></BlockList>";
-        assert_eq!(blocks(xml.as_bytes()).expect("reads"), [("YQ==".to_owned(), 4)]);
-        assert_eq!(blocks(b"<BlockList><CommittedBlocks /><UncommittedBlocks /></BlockList>").expect("reads"), []);
+        assert_eq!(
+            blocks(xml.as_bytes()).expect("reads"),
+            [("YQ==".to_owned(), 4)]
+        );
+        assert_eq!(
+            blocks(b"<BlockList><CommittedBlocks /><UncommittedBlocks /></BlockList>")
+                .expect("reads"),
+            []
+        );
     }
 
     #[test]

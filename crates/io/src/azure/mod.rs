@@ -68,7 +68,10 @@ pub struct Azure {
 impl Azure {
     pub fn new(place: Place, web: Web) -> Result<Self> {
         let endpoint = Endpoint::new(place.endpoint.as_deref(), &place.account)?;
-        let shown = format!("{} (azure_blob {}/{})", place.name, place.account, place.container);
+        let shown = format!(
+            "{} (azure_blob {}/{})",
+            place.name, place.account, place.container
+        );
         let mut builder = MicrosoftAzureBuilder::new()
             .with_account(&place.account)
             .with_container_name(&place.container)
@@ -100,8 +103,16 @@ impl Azure {
                 }
                 Means::Token("managed_identity")
             }
-            Access::Credential(AzureCredential::Principal { tenant_id, client_id, client_secret }) => {
-                builder = builder.with_client_secret_authorization(client_id, client_secret.expose().trim(), tenant_id);
+            Access::Credential(AzureCredential::Principal {
+                tenant_id,
+                client_id,
+                client_secret,
+            }) => {
+                builder = builder.with_client_secret_authorization(
+                    client_id,
+                    client_secret.expose().trim(),
+                    tenant_id,
+                );
                 Means::Token("the service principal")
             }
             Access::SignedIn(cloud) => {
@@ -111,11 +122,26 @@ impl Azure {
         };
         let signer = builder.build().map_err(|error| match means {
             Means::Key(_) => Error::config(format!("{shown}: the account key is not base64")),
-            _ => Error::config(format!("{shown}: {}", error.to_string().lines().next().unwrap_or_default())),
+            _ => Error::config(format!(
+                "{shown}: {}",
+                error.to_string().lines().next().unwrap_or_default()
+            )),
         })?;
         let provider = signer.credentials().clone();
-        let service = Service { web, endpoint, account: place.account, container: place.container, place: shown, means, provider, signer };
-        Ok(Self { service, root: place.root })
+        let service = Service {
+            web,
+            endpoint,
+            account: place.account,
+            container: place.container,
+            place: shown,
+            means,
+            provider,
+            signer,
+        };
+        Ok(Self {
+            service,
+            root: place.root,
+        })
     }
 
     fn full(&self, key: &Key) -> String {
@@ -123,10 +149,13 @@ impl Azure {
     }
 
     fn bare_url(&self, key: &Key) -> String {
-        self.service.endpoint.url(&self.service.container, Some(&self.full(key)))
+        self.service
+            .endpoint
+            .url(&self.service.container, Some(&self.full(key)))
     }
 
-    /// An address for another service to read from: with the store's own SAS, where that is the credential.
+    /// An address for another service to read from: with the store's own SAS, where that is the
+    /// credential.
     async fn source_url(&self, key: &Key, valid: Duration) -> Result<String> {
         match &self.service.means {
             Means::Sas(sas, _) => Ok(self.url_with(key, &sas.pairs())),
@@ -135,7 +164,10 @@ impl Azure {
     }
 
     fn url_with(&self, key: &Key, pairs: &[(String, String)]) -> String {
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         format!("{}{}", self.bare_url(key), query(&pairs))
     }
 
@@ -144,14 +176,33 @@ impl Azure {
         let full = self.full(key);
         let pairs = match &self.service.means {
             Means::Sas(_, None) => {
-                let error = Error::refused(format!("{} is reached by a SAS, and a SAS cannot sign an address for one file", self.service.place));
-                return Err(error.hint("give the account's key as well: `credential: {sas: …, account_key: …}`"));
+                let error = Error::refused(format!(
+                    "{} is reached by a SAS, and a SAS cannot sign an address for one file",
+                    self.service.place
+                ));
+                return Err(error.hint(
+                    "give the account's key as well: `credential: {sas: …, account_key: …}`",
+                ));
             }
-            Means::Sas(_, Some(secret)) | Means::Key(secret) => sas::sign_read(secret, &self.service.account, &self.service.container, &full, valid)?,
+            Means::Sas(_, Some(secret)) | Means::Key(secret) => sas::sign_read(
+                secret,
+                &self.service.account,
+                &self.service.container,
+                &full,
+                valid,
+            )?,
             Means::Token(_) => {
-                let path = object_store::path::Path::parse(&full).map_err(|error| Error::refused(error.to_string()))?;
-                let signed = self.service.signer.signed_url(Method::GET, &path, valid).await;
-                let url = signed.map_err(|error| Error::refused(format!("no address can be signed: {error}")).hint("a credential by account key can"))?;
+                let path = object_store::path::Path::parse(&full)
+                    .map_err(|error| Error::refused(error.to_string()))?;
+                let signed = self
+                    .service
+                    .signer
+                    .signed_url(Method::GET, &path, valid)
+                    .await;
+                let url = signed.map_err(|error| {
+                    Error::refused(format!("no address can be signed: {error}"))
+                        .hint("a credential by account key can")
+                })?;
                 return Ok(url.to_string());
             }
         };
@@ -159,18 +210,30 @@ impl Azure {
     }
 
     async fn delete_one(&self, name: String) -> Result<()> {
-        let call = Call::new(Method::DELETE, Some(&name), 'd').header("x-ms-delete-snapshots", "include");
+        let call =
+            Call::new(Method::DELETE, Some(&name), 'd').header("x-ms-delete-snapshots", "include");
         let answer = self.service.ask(&call).await?;
         match answer.status {
             StatusCode::ACCEPTED => Ok(()),
-            StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(()),
+            StatusCode::NOT_FOUND
+                if answer.header("x-ms-error-code") != Some("ContainerNotFound") =>
+            {
+                Ok(())
+            }
             _ => Err(self.service.explain(&call, &answer)),
         }
     }
 
     fn object(&self, key: &Key, answer: &Answer) -> Result<Object> {
-        let size = answer.header("content-length").and_then(|length| length.parse().ok());
-        let size = size.ok_or_else(|| Error::unreachable(format!("{}: the size of {key} is not told", self.service.place)))?;
+        let size = answer
+            .header("content-length")
+            .and_then(|length| length.parse().ok());
+        let size = size.ok_or_else(|| {
+            Error::unreachable(format!(
+                "{}: the size of {key} is not told",
+                self.service.place
+            ))
+        })?;
         let meta = |name: &str| answer.header(&format!("x-ms-meta-{name}"));
         let marks = Marks {
             md5: answer.header("content-md5").and_then(listing::decode_md5),
@@ -178,26 +241,41 @@ impl Azure {
             modified: meta(listing::MODIFIED).and_then(listing::decode_modified),
         };
         let changed = answer.header("last-modified").and_then(listing::millis);
-        Ok(Object { key: key.clone(), size, changed, version: answer.header("etag").map(str::to_owned), marks, marks_are_whole: true })
+        Ok(Object {
+            key: key.clone(),
+            size,
+            changed,
+            version: answer.header("etag").map(str::to_owned),
+            marks,
+            marks_are_whole: true,
+        })
     }
 }
 
 /// The service takes a backslash for a slash, so that the file would come to lie elsewhere.
 fn can_be_a_name(key: &Key) -> Result<()> {
     if key.as_str().contains('\\') {
-        return Err(Error::refused(format!("{key} cannot be a name in Azure: it makes a `/` of the backslash")).hint("rename it"));
+        return Err(Error::refused(format!(
+            "{key} cannot be a name in Azure: it makes a `/` of the backslash"
+        ))
+        .hint("rename it"));
     }
     Ok(())
 }
 
-/// A blob that stands for a folder: blobfuse and Hadoop say so beside it, an account with real folders in a header.
+/// A blob that stands for a folder: blobfuse and Hadoop say so beside it, an account with real
+/// folders in a header.
 fn is_folder(answer: &Answer) -> bool {
-    answer.header("x-ms-meta-hdi_isfolder") == Some("true") || answer.header("x-ms-resource-type") == Some("directory")
+    answer.header("x-ms-meta-hdi_isfolder") == Some("true")
+        || answer.header("x-ms-resource-type") == Some("directory")
 }
 
 fn with_marks(mut call: Call, marks: &Marks) -> Call {
     if let Some(hash) = marks.blake3 {
-        call = call.header("x-ms-meta-tow_blake3", blake3::Hash::from_bytes(hash).to_hex().as_str());
+        call = call.header(
+            "x-ms-meta-tow_blake3",
+            blake3::Hash::from_bytes(hash).to_hex().as_str(),
+        );
     }
     if let Some(modified) = marks.modified {
         call = call.header("x-ms-meta-tow_modified", listing::encode_modified(modified));
@@ -214,7 +292,10 @@ fn block_id(index: u32, digest: [u8; 16]) -> String {
 fn read_block_id(id: &str) -> Option<(u32, [u8; 16])> {
     let bytes: [u8; 20] = BASE64_STANDARD.decode(id).ok()?.try_into().ok()?;
     let (index, digest) = bytes.split_at(4);
-    Some((u32::from_be_bytes(index.try_into().ok()?), digest.try_into().ok()?))
+    Some((
+        u32::from_be_bytes(index.try_into().ok()?),
+        digest.try_into().ok()?,
+    ))
 }
 
 #[async_trait]
@@ -223,7 +304,13 @@ impl Data for Azure {
         self.service.place.clone()
     }
     fn habits(&self) -> Habits {
-        Habits { blocks: 50_000, block: BLOCK, near: false, marks_first: false, remembers: true }
+        Habits {
+            blocks: 50_000,
+            block: BLOCK,
+            near: false,
+            marks_first: false,
+            remembers: true,
+        }
     }
     fn throttled(&self) -> u64 {
         self.service.web.throttled()
@@ -234,7 +321,13 @@ impl Data for Azure {
 
     async fn list(&self, prefix: &str, deep: bool, from: Option<&str>) -> Result<Page> {
         let whole = format!("{}{prefix}", self.root);
-        let mut pairs = vec![("restype", "container"), ("comp", "list"), ("include", "metadata"), ("maxresults", "5000"), ("prefix", whole.as_str())];
+        let mut pairs = vec![
+            ("restype", "container"),
+            ("comp", "list"),
+            ("include", "metadata"),
+            ("maxresults", "5000"),
+            ("prefix", whole.as_str()),
+        ];
         if !deep {
             pairs.push(("delimiter", "/"));
         }
@@ -254,7 +347,11 @@ impl Data for Azure {
         match answer.status {
             StatusCode::OK if is_folder(&answer) => Ok(None),
             StatusCode::OK => self.object(key, &answer).map(Some),
-            StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(None),
+            StatusCode::NOT_FOUND
+                if answer.header("x-ms-error-code") != Some("ContainerNotFound") =>
+            {
+                Ok(None)
+            }
             _ => Err(self.service.explain_silent(&call, &answer).await),
         }
     }
@@ -263,13 +360,23 @@ impl Data for Azure {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let mut call = Call::new(Method::GET, Some(&self.full(key)), 'r').header("x-ms-range", format!("bytes={}-{}", range.start, range.end - 1));
+        let mut call = Call::new(Method::GET, Some(&self.full(key)), 'r').header(
+            "x-ms-range",
+            format!("bytes={}-{}", range.start, range.end - 1),
+        );
         if let Some(version) = version {
             call = call.header("if-match", version);
         }
-        let answer = self.service.demand(&call, &[StatusCode::PARTIAL_CONTENT, StatusCode::OK]).await?;
+        let answer = self
+            .service
+            .demand(&call, &[StatusCode::PARTIAL_CONTENT, StatusCode::OK])
+            .await?;
         if answer.body.len() as u64 != range.end - range.start {
-            return Err(Error::unreachable(format!("{key}: {} bytes were asked for and {} came", range.end - range.start, answer.body.len())));
+            return Err(Error::unreachable(format!(
+                "{key}: {} bytes were asked for and {} came",
+                range.end - range.start,
+                answer.body.len()
+            )));
         }
         Ok(answer.body)
     }
@@ -280,10 +387,14 @@ impl Data for Azure {
             Some(md5) => md5,
             None => md5_in_company(bytes.clone()).await,
         };
-        let mut call = Call::new(Method::PUT, Some(&self.full(key)), if create { 'c' } else { 'w' })
-            .header("x-ms-blob-type", "BlockBlob")
-            .header("content-md5", BASE64_STANDARD.encode(md5))
-            .header("content-type", "application/octet-stream");
+        let mut call = Call::new(
+            Method::PUT,
+            Some(&self.full(key)),
+            if create { 'c' } else { 'w' },
+        )
+        .header("x-ms-blob-type", "BlockBlob")
+        .header("content-md5", BASE64_STANDARD.encode(md5))
+        .header("content-type", "application/octet-stream");
         if create {
             call = call.header("if-none-match", "*");
         }
@@ -295,7 +406,10 @@ impl Data for Azure {
             StatusCode::CREATED => Ok(true),
             StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if create => {
                 // An earlier try of this very call may have made it.
-                let ours = answer.tries > 1 && self.head(key).await?.is_some_and(|object| object.marks.md5 == Some(md5) && object.marks.blake3 == marks.blake3);
+                let ours = answer.tries > 1
+                    && self.head(key).await?.is_some_and(|object| {
+                        object.marks.md5 == Some(md5) && object.marks.blake3 == marks.blake3
+                    });
                 Ok(ours)
             }
             _ => Err(self.service.explain(&call, &answer)),
@@ -308,7 +422,8 @@ impl Data for Azure {
     }
 
     async fn blocks(&self, key: &Key, _: &str) -> Result<Option<Vec<Block>>> {
-        let call = Call::new(Method::GET, Some(&self.full(key)), 'r').query(&[("comp", "blocklist"), ("blocklisttype", "uncommitted")]);
+        let call = Call::new(Method::GET, Some(&self.full(key)), 'r')
+            .query(&[("comp", "blocklist"), ("blocklisttype", "uncommitted")]);
         let answer = self.service.ask(&call).await?;
         let listed = match answer.status {
             StatusCode::OK => listing::blocks(&answer.body)?,
@@ -319,12 +434,24 @@ impl Data for Azure {
         };
         let ours = listed.into_iter().filter_map(|(tag, size)| {
             let (index, digest) = read_block_id(&tag)?;
-            Some(Block { index, size, digest: Some(digest), tag })
+            Some(Block {
+                index,
+                size,
+                digest: Some(digest),
+                tag,
+            })
         });
         Ok(Some(ours.collect()))
     }
 
-    async fn put(&self, key: &Key, _: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block> {
+    async fn put(
+        &self,
+        key: &Key,
+        _: &str,
+        index: u32,
+        bytes: Bytes,
+        sums: &Sums,
+    ) -> Result<Block> {
         let (tag, size) = (block_id(index, sums.digest()), bytes.len() as u64);
         let md5 = md5_in_company(bytes.clone()).await;
         let call = Call::new(Method::PUT, Some(&self.full(key)), 'w')
@@ -333,7 +460,12 @@ impl Data for Azure {
             .body(bytes);
         let _on_its_way = OnItsWay::begin();
         self.service.demand(&call, &[StatusCode::CREATED]).await?;
-        Ok(Block { index, size, digest: Some(sums.digest()), tag })
+        Ok(Block {
+            index,
+            size,
+            digest: Some(sums.digest()),
+            tag,
+        })
     }
 
     async fn finish(&self, key: &Key, _: &str, blocks: &[Block], marks: &Marks) -> Result<()> {
@@ -343,12 +475,21 @@ impl Data for Azure {
             body += &format!("<Latest>{}</Latest>", block.tag);
         }
         body += "</BlockList>";
-        let mut call = Call::new(Method::PUT, Some(&self.full(key)), 'w').query(&[("comp", "blocklist")]).header("content-type", "application/xml");
+        let mut call = Call::new(Method::PUT, Some(&self.full(key)), 'w')
+            .query(&[("comp", "blocklist")])
+            .header("content-type", "application/xml");
         if let Some(md5) = marks.md5 {
             call = call.header("x-ms-blob-content-md5", BASE64_STANDARD.encode(md5));
         }
-        let call = with_marks(call.header("x-ms-blob-content-type", "application/octet-stream"), marks).body(body.into());
-        self.service.demand(&call, &[StatusCode::CREATED]).await.map(|_| ())
+        let call = with_marks(
+            call.header("x-ms-blob-content-type", "application/octet-stream"),
+            marks,
+        )
+        .body(body.into());
+        self.service
+            .demand(&call, &[StatusCode::CREATED])
+            .await
+            .map(|_| ())
     }
 
     /// Blocks without a list are forgotten by the service within a week.
@@ -358,22 +499,34 @@ impl Data for Azure {
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
         let names: Vec<String> = keys.iter().map(|key| self.full(key)).collect();
-        stream::iter(names).map(|name| self.delete_one(name)).buffer_unordered(16).try_collect().await
+        stream::iter(names)
+            .map(|name| self.delete_one(name))
+            .buffer_unordered(16)
+            .try_collect()
+            .await
     }
 
     async fn folder_mark(&self, key: &Key) -> Result<Option<FolderMark>> {
-        let answer = self.service.ask(&Call::new(Method::HEAD, Some(&self.full(key)), 'r')).await?;
+        let answer = self
+            .service
+            .ask(&Call::new(Method::HEAD, Some(&self.full(key)), 'r'))
+            .await?;
         let is_mark = answer.status == StatusCode::OK && is_folder(&answer);
-        Ok(is_mark.then(|| FolderMark { folder: key.clone(), has_slash: false }))
+        Ok(is_mark.then(|| FolderMark {
+            folder: key.clone(),
+            has_slash: false,
+        }))
     }
 
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
-        // One after the other, what lies deeper first: an account with real folders removes only empty ones.
+        // One after the other, what lies deeper first: an account with real folders removes only
+        // empty ones.
         let mut marks: Vec<&FolderMark> = marks.iter().collect();
         marks.sort_by(|one, other| other.cmp(one));
         for mark in marks {
             let slash = if mark.has_slash { "/" } else { "" };
-            self.delete_one(format!("{}{slash}", self.full(&mark.folder))).await?;
+            self.delete_one(format!("{}{slash}", self.full(&mark.folder)))
+                .await?;
         }
         Ok(())
     }
@@ -392,7 +545,10 @@ impl Data for Azure {
 
     fn url_with_credential(&self, key: &Key) -> Option<(String, String)> {
         match &self.service.means {
-            Means::Sas(sas, _) => Some((self.url_with(key, &sas.pairs()), sas.allows(&self.service.container))),
+            Means::Sas(sas, _) => Some((
+                self.url_with(key, &sas.pairs()),
+                sas.allows(&self.service.container),
+            )),
             _ => None,
         }
     }
@@ -404,7 +560,11 @@ mod tests {
 
     #[test]
     fn block_ids_have_one_length_and_read_back() {
-        for (index, digest) in [(0, [0; 16]), (49_999, [255; 16]), (u32::MAX, *b"0123456789abcdef")] {
+        for (index, digest) in [
+            (0, [0; 16]),
+            (49_999, [255; 16]),
+            (u32::MAX, *b"0123456789abcdef"),
+        ] {
             let id = block_id(index, digest);
             assert_eq!(id.len(), 28);
             assert_eq!(read_block_id(&id), Some((index, digest)));

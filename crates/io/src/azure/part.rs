@@ -9,15 +9,19 @@ use std::ops::Range;
 use towline_core::Result;
 
 impl Azure {
-    /// The bytes of a range, fewer where the blob ends before it; without a range all of them. `None` if there is
-    /// no such blob.
+    /// The bytes of a range, fewer where the blob ends before it; without a range all of them.
+    /// `None` if there is no such blob.
     pub async fn part(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Bytes>> {
         let mut call = Call::new(Method::GET, Some(&self.full(key)), 'r');
         if let Some(range) = range {
             if range.is_empty() {
                 return Ok(self.head(key).await?.map(|_| Bytes::new()));
             }
-            let end = if range.end == u64::MAX { String::new() } else { (range.end - 1).to_string() };
+            let end = if range.end == u64::MAX {
+                String::new()
+            } else {
+                (range.end - 1).to_string()
+            };
             call = call.header("x-ms-range", format!("bytes={}-{end}", range.start));
         }
         let answer = self.service.ask(&call).await?;
@@ -25,7 +29,11 @@ impl Azure {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(Some(answer.body)),
             // It begins where the blob ends, or after.
             StatusCode::RANGE_NOT_SATISFIABLE => Ok(Some(Bytes::new())),
-            StatusCode::NOT_FOUND if answer.header("x-ms-error-code") != Some("ContainerNotFound") => Ok(None),
+            StatusCode::NOT_FOUND
+                if answer.header("x-ms-error-code") != Some("ContainerNotFound") =>
+            {
+                Ok(None)
+            }
             _ => Err(self.service.explain(&call, &answer)),
         }
     }

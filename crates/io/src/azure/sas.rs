@@ -27,9 +27,15 @@ impl Sas {
         let text = text.rsplit_once('?').map_or(text, |(_, query)| query);
         // A plus sign here is part of a signature that lost its escaping, never a blank.
         let text = text.replace('+', "%2B");
-        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes()).into_owned().collect();
-        if !pairs.iter().any(|(name, value)| name == "sig" && !value.is_empty()) {
-            return Err(Error::config("the SAS holds no signature (`sig=`)").hint("copy the whole token, from `sv=` to the end of `sig=…`"));
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
+            .into_owned()
+            .collect();
+        if !pairs
+            .iter()
+            .any(|(name, value)| name == "sig" && !value.is_empty())
+        {
+            return Err(Error::config("the SAS holds no signature (`sig=`)")
+                .hint("copy the whole token, from `sv=` to the end of `sig=…`"));
         }
         Ok(Self(pairs))
     }
@@ -38,43 +44,76 @@ impl Sas {
     }
     /// As a service takes it: escaped, and nothing before it.
     pub fn text(&self) -> Secret {
-        Secret::new(url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish())
+        Secret::new(
+            url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(&self.0)
+                .finish(),
+        )
     }
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
     fn moment(&self, name: &str) -> Option<Moment> {
         parse_moment(self.get(name)?)
     }
 
-    /// What its holder can do, in words: read, list in the whole container `data` until 2026-02-01….
+    /// What its holder can do, in words: read, list in the whole container `data` until
+    /// 2026-02-01….
     pub(super) fn allows(&self, container: &str) -> String {
-        let letters: Vec<&str> = self.get("sp").unwrap_or_default().chars().map(permission).collect();
+        let letters: Vec<&str> = self
+            .get("sp")
+            .unwrap_or_default()
+            .chars()
+            .map(permission)
+            .collect();
         let where_to = match (self.get("sr"), self.get("ss")) {
             (Some("b"), _) => "one blob".to_owned(),
             (Some("d"), _) => "one folder".to_owned(),
             (_, Some(_)) => "the whole account".to_owned(),
             _ => format!("the whole container `{container}`"),
         };
-        let until = self.moment("se").map(|end| format!(" until {end}")).unwrap_or_default();
-        let letters = if letters.is_empty() { "use".to_owned() } else { letters.join(", ") };
+        let until = self
+            .moment("se")
+            .map(|end| format!(" until {end}"))
+            .unwrap_or_default();
+        let letters = if letters.is_empty() {
+            "use".to_owned()
+        } else {
+            letters.join(", ")
+        };
         format!("{letters} in {where_to}{until}")
     }
 
     /// Why the service refuses it for an operation that needs `letter`, when it is to be seen.
     pub fn diagnose(&self, letter: char, now: Moment) -> Option<(String, String)> {
         if let Some(end) = self.moment("se").filter(|end| *end <= now) {
-            return Some((format!("its SAS expired at {end}"), "make a new SAS and put it where `credential` refers to".to_owned()));
+            return Some((
+                format!("its SAS expired at {end}"),
+                "make a new SAS and put it where `credential` refers to".to_owned(),
+            ));
         }
         if let Some(start) = self.moment("st").filter(|start| *start > now) {
-            return Some((format!("its SAS is valid only from {start} on"), "wait, or make one that starts in the past; is the clock here right?".to_owned()));
+            return Some((
+                format!("its SAS is valid only from {start} on"),
+                "wait, or make one that starts in the past; is the clock here right?".to_owned(),
+            ));
         }
         let letters = self.get("sp")?;
         // What may write may also create; the service asks for either.
-        let holds = |letter: char| letters.contains(letter) || (letter == 'c' && letters.contains('w'));
+        let holds =
+            |letter: char| letters.contains(letter) || (letter == 'c' && letters.contains('w'));
         (!holds(letter)).then(|| {
-            let missing = format!("its SAS lacks the permission `{letter}` ({}); it has `sp={letters}`", permission(letter));
-            (missing, format!("make a SAS with `{letter}` among its permissions"))
+            let missing = format!(
+                "its SAS lacks the permission `{letter}` ({}); it has `sp={letters}`",
+                permission(letter)
+            );
+            (
+                missing,
+                format!("make a SAS with `{letter}` among its permissions"),
+            )
         })
     }
 }
@@ -105,39 +144,100 @@ fn parse_moment(text: &str) -> Option<Moment> {
         _ => text.to_owned(),
     };
     let moment = OffsetDateTime::parse(&full, &Rfc3339).ok()?;
-    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok().map(Moment)
+    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000)
+        .ok()
+        .map(Moment)
 }
 
 /// The query of a signature that lets anybody read one blob, made with the account's key.
-pub(super) fn sign_read(key: &Secret, account: &str, container: &str, blob: &str, valid: Duration) -> Result<Vec<(String, String)>> {
-    sign(key, &format!("/blob/{account}/{container}/{blob}"), "b", "r", valid)
+pub(super) fn sign_read(
+    key: &Secret,
+    account: &str,
+    container: &str,
+    blob: &str,
+    valid: Duration,
+) -> Result<Vec<(String, String)>> {
+    sign(
+        key,
+        &format!("/blob/{account}/{container}/{blob}"),
+        "b",
+        "r",
+        valid,
+    )
 }
 
 /// A signature for everything in one container, for a program that takes no other credential.
-pub fn sign_container(key: &Secret, account: &str, container: &str, valid: Duration) -> Result<Secret> {
-    let pairs = sign(key, &format!("/blob/{account}/{container}"), "c", "racwdl", valid)?;
-    Ok(Secret::new(url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()))
+pub fn sign_container(
+    key: &Secret,
+    account: &str,
+    container: &str,
+    valid: Duration,
+) -> Result<Secret> {
+    let pairs = sign(
+        key,
+        &format!("/blob/{account}/{container}"),
+        "c",
+        "racwdl",
+        valid,
+    )?;
+    Ok(Secret::new(
+        url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(pairs)
+            .finish(),
+    ))
 }
 
-fn sign(key: &Secret, resource: &str, kind: &str, letters: &str, valid: Duration) -> Result<Vec<(String, String)>> {
+fn sign(
+    key: &Secret,
+    resource: &str,
+    kind: &str,
+    letters: &str,
+    valid: Duration,
+) -> Result<Vec<(String, String)>> {
     const VERSION: &str = "2020-12-06";
-    let key = BASE64_STANDARD.decode(key.expose().trim()).map_err(|_| Error::config("the account key is not base64"))?;
+    let key = BASE64_STANDARD
+        .decode(key.expose().trim())
+        .map_err(|_| Error::config("the account key is not base64"))?;
     let second = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
-    let at = |seconds: i64| OffsetDateTime::from_unix_timestamp(seconds).ok().and_then(|moment| moment.format(&second).ok()).unwrap_or_default();
+    let at = |seconds: i64| {
+        OffsetDateTime::from_unix_timestamp(seconds)
+            .ok()
+            .and_then(|moment| moment.format(&second).ok())
+            .unwrap_or_default()
+    };
     let now = towline_host::clock::now().seconds();
     // A clock that runs ahead of the service's must not make it invalid at first.
-    let (start, end) = (at(now - 900), at(now.saturating_add_unsigned(valid.as_secs())));
-    let fields = [letters, &start, &end, resource, "", "", "", VERSION, kind, "", "", "", "", "", "", ""];
-    let signature = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key), fields.join("\n").as_bytes());
-    let pairs = [("sv", VERSION), ("sp", letters), ("st", &start), ("se", &end), ("sr", kind), ("sig", &BASE64_STANDARD.encode(signature))];
-    Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    let (start, end) = (
+        at(now - 900),
+        at(now.saturating_add_unsigned(valid.as_secs())),
+    );
+    let fields = [
+        letters, &start, &end, resource, "", "", "", VERSION, kind, "", "", "", "", "", "", "",
+    ];
+    let signature = ring::hmac::sign(
+        &ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key),
+        fields.join("\n").as_bytes(),
+    );
+    let pairs = [
+        ("sv", VERSION),
+        ("sp", letters),
+        ("st", &start),
+        ("se", &end),
+        ("sr", kind),
+        ("sig", &BASE64_STANDARD.encode(signature)),
+    ];
+    Ok(pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TOKEN: &str = "sv=2021-08-06&sp=rl&st=2026-01-01T00:00:00Z&se=2026-02-01T00:00Z&sr=c&sig=ab%2Bc%2F%3D";
+    const TOKEN: &str =
+        "sv=2021-08-06&sp=rl&st=2026-01-01T00:00:00Z&se=2026-02-01T00:00Z&sr=c&sig=ab%2Bc%2F%3D";
 
     fn sas(text: &str) -> Sas {
         Sas::parse(&Secret::new(text)).expect("a SAS")
@@ -145,11 +245,19 @@ mod tests {
 
     #[test]
     fn any_way_of_pasting_gives_the_same() {
-        for text in [format!("?{TOKEN}"), format!("  {TOKEN}\n"), format!("https://a.blob.core.windows.net/c?{TOKEN}"), TOKEN.replace("%2B", "+")] {
+        for text in [
+            format!("?{TOKEN}"),
+            format!("  {TOKEN}\n"),
+            format!("https://a.blob.core.windows.net/c?{TOKEN}"),
+            TOKEN.replace("%2B", "+"),
+        ] {
             assert_eq!(sas(&text), sas(TOKEN), "{text}");
         }
         assert_eq!(sas(TOKEN).get("sig"), Some("ab+c/="));
-        assert!(Sas::parse(&Secret::new("canary")).is_err_and(|error| !error.to_string().contains("canary")));
+        assert!(
+            Sas::parse(&Secret::new("canary"))
+                .is_err_and(|error| !error.to_string().contains("canary"))
+        );
         assert!(!format!("{:?}", sas(TOKEN)).contains("ab+c"));
     }
 
@@ -158,10 +266,34 @@ mod tests {
         let at = |text: &str| parse_moment(text).expect("a moment");
         let inside = at("2026-01-15T12:00:00Z");
         assert_eq!(sas(TOKEN).diagnose('r', inside), None);
-        assert!(sas(TOKEN).diagnose('w', inside).expect("missing").0.contains("`w` (write)"));
-        assert!(sas(TOKEN).diagnose('r', at("2026-03-01")).expect("expired").0.contains("expired at 2026-02-01T00:00:00"));
-        assert!(sas(TOKEN).diagnose('r', at("2025-12-31T23:59:59Z")).expect("early").0.contains("2026-01-01"));
-        assert_eq!(sas(&TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside), None);
-        assert_eq!(sas(TOKEN).allows("data"), "read, list in the whole container `data` until 2026-02-01T00:00:00.000Z");
+        assert!(
+            sas(TOKEN)
+                .diagnose('w', inside)
+                .expect("missing")
+                .0
+                .contains("`w` (write)")
+        );
+        assert!(
+            sas(TOKEN)
+                .diagnose('r', at("2026-03-01"))
+                .expect("expired")
+                .0
+                .contains("expired at 2026-02-01T00:00:00")
+        );
+        assert!(
+            sas(TOKEN)
+                .diagnose('r', at("2025-12-31T23:59:59Z"))
+                .expect("early")
+                .0
+                .contains("2026-01-01")
+        );
+        assert_eq!(
+            sas(&TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside),
+            None
+        );
+        assert_eq!(
+            sas(TOKEN).allows("data"),
+            "read, list in the whole container `data` until 2026-02-01T00:00:00.000Z"
+        );
     }
 }

@@ -90,7 +90,14 @@ pub(super) enum Call {
 
 impl Call {
     pub(super) const fn is_of_an_upload(&self) -> bool {
-        matches!(self, Self::Open { .. } | Self::Blocks { .. } | Self::Put { .. } | Self::Finish { .. } | Self::Abandon { .. })
+        matches!(
+            self,
+            Self::Open { .. }
+                | Self::Blocks { .. }
+                | Self::Put { .. }
+                | Self::Finish { .. }
+                | Self::Abandon { .. }
+        )
     }
 }
 

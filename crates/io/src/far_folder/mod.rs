@@ -52,11 +52,26 @@ struct Inner {
 impl FarFolder {
     pub fn new(name: &str, host: &str, path: &str, way: Way) -> Self {
         let (name, host, path) = (name.to_owned(), host.to_owned(), path.to_owned());
-        Self { inner: Arc::new(Inner { name, host, path, way, idle: Mutex::default(), uploads: Mutex::default(), turns: Semaphore::new(LINES) }) }
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                host,
+                path,
+                way,
+                idle: Mutex::default(),
+                uploads: Mutex::default(),
+                turns: Semaphore::new(LINES),
+            }),
+        }
     }
 
     async fn ask(&self, call: Call, body: Bytes) -> Result<(Answer, Bytes)> {
-        let _turn = self.inner.turns.acquire().await.map_err(|error| Error::bug("the turns are over").source_error(error))?;
+        let _turn = self
+            .inner
+            .turns
+            .acquire()
+            .await
+            .map_err(|error| Error::bug("the turns are over").source_error(error))?;
         let inner = self.inner.clone();
         let asked = tokio::task::spawn_blocking(move || inner.ask(&call, &body)).await;
         asked.map_err(|error| Error::bug("a call broke down").source_error(error))?
@@ -78,7 +93,12 @@ impl Inner {
         }
         self.way.transport.connect(false)?;
         let words = [FOLDER_VERB, &self.name, &self.path];
-        let (line, hello) = Line::open::<FolderHello>(self.way.transport.as_ref(), &self.way.stage, &self.way.program, &words)?;
+        let (line, hello) = Line::open::<FolderHello>(
+            self.way.transport.as_ref(),
+            &self.way.stage,
+            &self.way.program,
+            &words,
+        )?;
         match hello.refused {
             Some(refusal) => Err(refusal.into()),
             None => Ok(line),
@@ -128,17 +148,28 @@ fn converse(line: &mut Line, call: &Call, body: &[u8]) -> Result<(Answer, Bytes)
 }
 
 fn unexpected<T>() -> Result<T> {
-    Err(Error::bug("the far side gave an answer to another question"))
+    Err(Error::bug(
+        "the far side gave an answer to another question",
+    ))
 }
 
 #[async_trait]
 impl Data for FarFolder {
     fn place(&self) -> String {
-        format!("{} (ssh_folder {}:{})", self.inner.name, self.inner.host, self.inner.path)
+        format!(
+            "{} (ssh_folder {}:{})",
+            self.inner.name, self.inner.host, self.inner.path
+        )
     }
 
     fn habits(&self) -> Habits {
-        Habits { blocks: u32::MAX, block: 2 * crate::transfer::BLOCK, near: false, marks_first: false, remembers: true }
+        Habits {
+            blocks: u32::MAX,
+            block: 2 * crate::transfer::BLOCK,
+            near: false,
+            marks_first: false,
+            remembers: true,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -146,7 +177,14 @@ impl Data for FarFolder {
     }
 
     async fn list(&self, prefix: &str, deep: bool, from: Option<&str>) -> Result<Page> {
-        match self.plain(Call::List { prefix: prefix.to_owned(), deep, from: from.map(str::to_owned) }).await? {
+        match self
+            .plain(Call::List {
+                prefix: prefix.to_owned(),
+                deep,
+                from: from.map(str::to_owned),
+            })
+            .await?
+        {
             Answer::Page(page) => Ok(page),
             _ => unexpected(),
         }
@@ -161,7 +199,12 @@ impl Data for FarFolder {
 
     async fn read(&self, key: &Key, range: Range<u64>, version: Option<&str>) -> Result<Bytes> {
         let wanted = range.end.saturating_sub(range.start);
-        let call = Call::Read { key: key.clone(), start: range.start, end: range.end, version: version.map(str::to_owned) };
+        let call = Call::Read {
+            key: key.clone(),
+            start: range.start,
+            end: range.end,
+            version: version.map(str::to_owned),
+        };
         match self.ask(call, Bytes::new()).await? {
             (Answer::Bytes { .. }, bytes) if bytes.len() as u64 == wanted => Ok(bytes),
             _ => unexpected(),
@@ -169,29 +212,67 @@ impl Data for FarFolder {
     }
 
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool> {
-        let call = Call::Write { key: key.clone(), size: bytes.len() as u64, marks: marks.clone(), create };
+        let call = Call::Write {
+            key: key.clone(),
+            size: bytes.len() as u64,
+            marks: marks.clone(),
+            create,
+        };
         match self.ask(call, bytes).await?.0 {
             Answer::Made(made) => Ok(made),
             _ => unexpected(),
         }
     }
 
-    async fn open(&self, key: &Key, shape: Shape, marks: &Marks, id: Option<&str>) -> Result<String> {
-        match self.plain(Call::Open { key: key.clone(), shape, marks: marks.clone(), id: id.map(str::to_owned) }).await? {
+    async fn open(
+        &self,
+        key: &Key,
+        shape: Shape,
+        marks: &Marks,
+        id: Option<&str>,
+    ) -> Result<String> {
+        match self
+            .plain(Call::Open {
+                key: key.clone(),
+                shape,
+                marks: marks.clone(),
+                id: id.map(str::to_owned),
+            })
+            .await?
+        {
             Answer::Upload(id) => Ok(id),
             _ => unexpected(),
         }
     }
 
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>> {
-        match self.plain(Call::Blocks { key: key.clone(), id: id.to_owned() }).await? {
+        match self
+            .plain(Call::Blocks {
+                key: key.clone(),
+                id: id.to_owned(),
+            })
+            .await?
+        {
             Answer::Blocks(blocks) => Ok(blocks),
             _ => unexpected(),
         }
     }
 
-    async fn put(&self, key: &Key, id: &str, index: u32, bytes: Bytes, sums: &Sums) -> Result<Block> {
-        let call = Call::Put { key: key.clone(), id: id.to_owned(), index, size: bytes.len() as u64, sums: *sums };
+    async fn put(
+        &self,
+        key: &Key,
+        id: &str,
+        index: u32,
+        bytes: Bytes,
+        sums: &Sums,
+    ) -> Result<Block> {
+        let call = Call::Put {
+            key: key.clone(),
+            id: id.to_owned(),
+            index,
+            size: bytes.len() as u64,
+            sums: *sums,
+        };
         match self.ask(call, bytes).await?.0 {
             Answer::Block(block) => Ok(block),
             _ => unexpected(),
@@ -199,7 +280,12 @@ impl Data for FarFolder {
     }
 
     async fn finish(&self, key: &Key, id: &str, blocks: &[Block], marks: &Marks) -> Result<()> {
-        let call = Call::Finish { key: key.clone(), id: id.to_owned(), blocks: blocks.to_vec(), marks: marks.clone() };
+        let call = Call::Finish {
+            key: key.clone(),
+            id: id.to_owned(),
+            blocks: blocks.to_vec(),
+            marks: marks.clone(),
+        };
         match self.plain(call).await? {
             Answer::Done => Ok(()),
             _ => unexpected(),
@@ -207,21 +293,37 @@ impl Data for FarFolder {
     }
 
     async fn abandon(&self, key: &Key, id: &str) -> Result<()> {
-        match self.plain(Call::Abandon { key: key.clone(), id: id.to_owned() }).await? {
+        match self
+            .plain(Call::Abandon {
+                key: key.clone(),
+                id: id.to_owned(),
+            })
+            .await?
+        {
             Answer::Done => Ok(()),
             _ => unexpected(),
         }
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
-        match self.plain(Call::Delete { keys: keys.to_vec() }).await? {
+        match self
+            .plain(Call::Delete {
+                keys: keys.to_vec(),
+            })
+            .await?
+        {
             Answer::Done => Ok(()),
             _ => unexpected(),
         }
     }
 
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
-        match self.plain(Call::DeleteMarks { marks: marks.to_vec() }).await? {
+        match self
+            .plain(Call::DeleteMarks {
+                marks: marks.to_vec(),
+            })
+            .await?
+        {
             Answer::Done => Ok(()),
             _ => unexpected(),
         }
@@ -232,7 +334,9 @@ impl Data for FarFolder {
     }
 
     async fn url(&self, key: &Key, _: Duration) -> Result<String> {
-        Err(Error::refused(format!("{key}: a folder behind ssh has no address that others could use"))
-            .hint("copy it to a blob store, or bring it here with `tow down`"))
+        Err(Error::refused(format!(
+            "{key}: a folder behind ssh has no address that others could use"
+        ))
+        .hint("copy it to a blob store, or bring it here with `tow down`"))
     }
 }

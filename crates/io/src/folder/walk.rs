@@ -38,12 +38,21 @@ pub(super) struct Walker {
 impl Walker {
     /// Begins below `prefix`, behind the key `after`.
     pub(super) fn new(root: &Path, prefix: &str, after: Option<&str>) -> Self {
-        let mut walker = Self { root: root.to_owned(), open: Vec::new(), odd: Vec::new(), empty: None };
+        let mut walker = Self {
+            root: root.to_owned(),
+            open: Vec::new(),
+            odd: Vec::new(),
+            empty: None,
+        };
         let mut prefix = prefix.to_owned();
-        let mut after = after.and_then(|after| after.strip_prefix(&prefix)).map(str::to_owned);
+        let mut after = after
+            .and_then(|after| after.strip_prefix(&prefix))
+            .map(str::to_owned);
         loop {
             walker.enter(prefix.clone());
-            let Some(rest) = after.take() else { return walker };
+            let Some(rest) = after.take() else {
+                return walker;
+            };
             let (bound, deeper) = match rest.split_once('/') {
                 Some((folder, rest)) => (format!("{folder}/"), Some(rest.to_owned())),
                 None => (rest, None),
@@ -68,8 +77,16 @@ impl Walker {
                 self.open.push((prefix, entries));
             }
             // A folder that went away holds nothing.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => self.odd.push(Oddity { name: prefix, why: format!("cannot be read: {error}"), grave: true }),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
+            Err(error) => self.odd.push(Oddity {
+                name: prefix,
+                why: format!("cannot be read: {error}"),
+                grave: true,
+            }),
         }
     }
 }
@@ -99,7 +116,13 @@ impl Iterator for Walker {
                 Ok(Some(found)) => return Some(found),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.is_link => {}
-                Err(error) => return Some(Found::Odd(Oddity { name, why: format!("cannot be read: {error}"), grave: !entry.is_link })),
+                Err(error) => {
+                    return Some(Found::Odd(Oddity {
+                        name,
+                        why: format!("cannot be read: {error}"),
+                        grave: !entry.is_link,
+                    }));
+                }
             }
         }
     }
@@ -112,20 +135,38 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<Oddity>) -> io::Result<Vec<Entr
         let entry = entry?;
         let raw = entry.file_name();
         let Some(name) = raw.to_str() else {
-            let name = format!("{prefix}{}", String::from_utf8_lossy(raw.as_bytes()).escape_debug());
-            odd.push(Oddity { name, why: "its name is not UTF-8".to_owned(), grave: true });
+            let name = format!(
+                "{prefix}{}",
+                String::from_utf8_lossy(raw.as_bytes()).escape_debug()
+            );
+            odd.push(Oddity {
+                name,
+                why: "its name is not UTF-8".to_owned(),
+                grave: true,
+            });
             continue;
         };
         if let Err(why) = Key::new(name) {
-            odd.push(Oddity { name: format!("{prefix}{}", crate::data::shown(name)), why, grave: true });
+            odd.push(Oddity {
+                name: format!("{prefix}{}", crate::data::shown(name)),
+                why,
+                grave: true,
+            });
             continue;
         }
         let kind = entry.file_type()?;
         if is_part(name) && kind.is_file() {
             continue;
         }
-        let name = if kind.is_dir() { format!("{name}/") } else { name.to_owned() };
-        entries.push(Entry { name, is_link: kind.is_symlink() });
+        let name = if kind.is_dir() {
+            format!("{name}/")
+        } else {
+            name.to_owned()
+        };
+        entries.push(Entry {
+            name,
+            is_link: kind.is_symlink(),
+        });
     }
     entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
     Ok(entries)
@@ -134,7 +175,13 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<Oddity>) -> io::Result<Vec<Entr
 /// A file, or why it is left out.
 fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let path = root.join(name);
-    let odd = |why: &str| Ok(Some(Found::Odd(Oddity { name: name.to_owned(), why: why.to_owned(), grave: false })));
+    let odd = |why: &str| {
+        Ok(Some(Found::Odd(Oddity {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            grave: false,
+        })))
+    };
     let metadata = fs::metadata(&path)?;
     if is_link {
         if !path.canonicalize()?.starts_with(root.canonicalize()?) {
@@ -147,19 +194,40 @@ fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     if !metadata.is_file() {
         return odd("neither a file nor a folder");
     }
-    Ok(Key::new(name).ok().map(|key| Found::Object(object(key, &metadata))))
+    Ok(Key::new(name)
+        .ok()
+        .map(|key| Found::Object(object(key, &metadata))))
 }
 
 pub(super) fn object(key: Key, metadata: &Metadata) -> Object {
-    let modified = (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0));
+    let modified = (
+        metadata.mtime(),
+        u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+    );
     let changed = Some(modified.0 * 1000 + i64::from(modified.1 / 1_000_000));
-    let marks = Marks { modified: Some(modified), ..Marks::default() };
-    Object { key, size: metadata.len(), changed, version: Some(version(metadata)), marks, marks_are_whole: true }
+    let marks = Marks {
+        modified: Some(modified),
+        ..Marks::default()
+    };
+    Object {
+        key,
+        size: metadata.len(),
+        changed,
+        version: Some(version(metadata)),
+        marks,
+        marks_are_whole: true,
+    }
 }
 
 /// Changes whenever the bytes may have.
 pub(super) fn version(metadata: &Metadata) -> String {
-    format!("{}-{}.{:09}-{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino())
+    format!(
+        "{}-{}.{:09}-{}",
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ino()
+    )
 }
 
 #[cfg(test)]
@@ -190,14 +258,30 @@ mod tests {
         assert_eq!(all, sorted);
         assert_eq!(all.len(), 7);
         for (at, key) in all.iter().enumerate() {
-            assert_eq!(keys(Walker::new(folder.path(), "", Some(key))), all[at + 1..], "behind {key}");
+            assert_eq!(
+                keys(Walker::new(folder.path(), "", Some(key))),
+                all[at + 1..],
+                "behind {key}"
+            );
         }
-        assert_eq!(keys(Walker::new(folder.path(), "a/", None)), ["a/b/c", "a/z"]);
-        assert_eq!(keys(Walker::new(folder.path(), "a/", Some("a/b/c"))), ["a/z"]);
+        assert_eq!(
+            keys(Walker::new(folder.path(), "a/", None)),
+            ["a/b/c", "a/z"]
+        );
+        assert_eq!(
+            keys(Walker::new(folder.path(), "a/", Some("a/b/c"))),
+            ["a/z"]
+        );
         assert!(keys(Walker::new(folder.path(), "none/", None)).is_empty());
         fs::create_dir_all(folder.path().join("a/empty/er")).expect("made");
-        assert_eq!(keys(Walker::new(folder.path(), "a/", None)), ["a/b/c", "a/empty/er/", "a/z"]);
-        assert_eq!(keys(Walker::new(folder.path(), "a/empty/er/", None)), ["a/empty/er/"]);
+        assert_eq!(
+            keys(Walker::new(folder.path(), "a/", None)),
+            ["a/b/c", "a/empty/er/", "a/z"]
+        );
+        assert_eq!(
+            keys(Walker::new(folder.path(), "a/empty/er/", None)),
+            ["a/empty/er/"]
+        );
     }
 
     #[test]
@@ -209,11 +293,27 @@ mod tests {
         fs::write(root.join(".real.tow-part"), "x").expect("written");
         fs::write(root.join(std::ffi::OsStr::from_bytes(b"bad\xff")), "x").expect("written");
         fs::write(root.join("new\nline"), "x").expect("written");
-        for (link, target) in [("inside", "real"), ("outside", "/etc/passwd"), ("loop", "."), ("broken", "nowhere")] {
+        for (link, target) in [
+            ("inside", "real"),
+            ("outside", "/etc/passwd"),
+            ("loop", "."),
+            ("broken", "nowhere"),
+        ] {
             std::os::unix::fs::symlink(target, root.join(link)).expect("linked");
         }
         let mut found = keys(Walker::new(root, "", None));
         found.sort();
-        assert_eq!(found, ["! bad\u{fffd}", "! broken", "! loop", "! new\\nline", "! outside", "inside", "real"]);
+        assert_eq!(
+            found,
+            [
+                "! bad\u{fffd}",
+                "! broken",
+                "! loop",
+                "! new\\nline",
+                "! outside",
+                "inside",
+                "real"
+            ]
+        );
     }
 }

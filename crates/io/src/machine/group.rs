@@ -19,12 +19,22 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { child: command.process_group(0).spawn()?, code: None, is_signalled: false, own: true })
+        Ok(Self {
+            child: command.process_group(0).spawn()?,
+            code: None,
+            is_signalled: false,
+            own: true,
+        })
     }
 
     /// In the group of this process, which may read the terminal.
     pub(super) fn start_at_terminal(command: &mut Command) -> io::Result<Self> {
-        Ok(Self { child: command.spawn()?, code: None, is_signalled: false, own: false })
+        Ok(Self {
+            child: command.spawn()?,
+            code: None,
+            is_signalled: false,
+            own: false,
+        })
     }
 
     pub(super) fn input(&mut self) -> Option<ChildStdin> {
@@ -46,7 +56,8 @@ impl Group {
         self.is_signalled
     }
 
-    /// The leader is not collected before its end is asked for: its number is nobody else's until then.
+    /// The leader is not collected before its end is asked for: its number is nobody else's until
+    /// then.
     pub(super) fn kill(&mut self) {
         if self.code.is_some() {
             return;
@@ -75,19 +86,30 @@ impl Group {
             return Ok(code);
         }
         let status = self.child.wait()?;
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        let code = status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         self.is_signalled = status.code().is_none();
         self.code = Some(code);
         Ok(code)
     }
 
-    /// As [`Self::wait`]; `None` when it still runs at `deadline`. What it started may run on either way.
+    /// As [`Self::wait`]; `None` when it still runs at `deadline`. What it started may run on
+    /// either way.
     pub(super) fn wait_until(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
-        let (Some(deadline), Some(leader), None) = (deadline, self.leader(), self.code) else { return self.wait().map(Some) };
+        let (Some(deadline), Some(leader), None) = (deadline, self.leader(), self.code) else {
+            return self.wait().map(Some);
+        };
         let (sender, ended) = channel();
         std::thread::Builder::new().spawn(move || {
             // Seen, not collected.
-            while matches!(rustix::process::waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(rustix::io::Errno::INTR)) {}
+            while matches!(
+                rustix::process::waitid(
+                    WaitId::Pid(leader),
+                    WaitIdOptions::EXITED | WaitIdOptions::NOWAIT
+                ),
+                Err(rustix::io::Errno::INTR)
+            ) {}
             let _ = sender.send(());
         })?;
         match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

@@ -29,14 +29,36 @@ impl LocalTransport {
 
     fn start(&self, words: &[&str]) -> Result<Result<Running, Ran>> {
         check(words)?;
-        match Running::start(Command::new(words[0]).args(&words[1..]).current_dir(&self.home)) {
+        match Running::start(
+            Command::new(words[0])
+                .args(&words[1..])
+                .current_dir(&self.home),
+        ) {
             Ok(running) => Ok(Ok(running)),
             // As a shell says it, and so every other machine.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) && self.home.is_dir() => {
-                let code = if is_missing(words[0].as_ref(), &error) { 127 } else { 126 };
-                Ok(Err(Ran { code, out: Vec::new(), err: format!("{}: {error}\n", words[0]).into_bytes() }))
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) && self.home.is_dir() =>
+            {
+                let code = if is_missing(words[0].as_ref(), &error) {
+                    127
+                } else {
+                    126
+                };
+                Ok(Err(Ran {
+                    code,
+                    out: Vec::new(),
+                    err: format!("{}: {error}\n", words[0]).into_bytes(),
+                }))
             }
-            Err(error) => Err(Error::refused(format!("`{}` cannot be started in {}", words[0], self.home.display())).source_error(error)),
+            Err(error) => Err(Error::refused(format!(
+                "`{}` cannot be started in {}",
+                words[0],
+                self.home.display()
+            ))
+            .source_error(error)),
         }
     }
 
@@ -61,8 +83,15 @@ impl Transport for LocalTransport {
         };
         match running.finish(input, deadline(limit)) {
             Ok(Some(ran)) => Ok(ran),
-            Ok(None) => Err(Error::unreachable(format!("`{}` did not end within {limit:?}; it was killed", shown(words)))),
-            Err(error) => Err(Error::unreachable(format!("the end of `{}` was not seen", shown(words))).source_error(error)),
+            Ok(None) => Err(Error::unreachable(format!(
+                "`{}` did not end within {limit:?}; it was killed",
+                shown(words)
+            ))),
+            Err(error) => Err(Error::unreachable(format!(
+                "the end of `{}` was not seen",
+                shown(words)
+            ))
+            .source_error(error)),
         }
     }
 
@@ -75,37 +104,69 @@ impl Transport for LocalTransport {
 
     fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
         let path = self.file(path);
-        let failed = |error: io::Error| Error::refused(format!("{} cannot be written", path.display())).source_error(error);
+        let failed = |error: io::Error| {
+            Error::refused(format!("{} cannot be written", path.display())).source_error(error)
+        };
         if path.is_dir() {
-            return Err(Error::refused(format!("{} cannot be written: a folder is in the way", path.display())));
+            return Err(Error::refused(format!(
+                "{} cannot be written: a folder is in the way",
+                path.display()
+            )));
         }
         let folder = path.parent().unwrap_or(Path::new("/"));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
         let part = folder.join(format!(".tow-{}", token()?));
-        write(&part, bytes, mode).and_then(|()| fs::rename(&part, &path)).and_then(|()| File::open(folder)?.sync_all()).map_err(|error| {
-            let _ = fs::remove_file(&part);
-            failed(error)
-        })
+        write(&part, bytes, mode)
+            .and_then(|()| fs::rename(&part, &path))
+            .and_then(|()| File::open(folder)?.sync_all())
+            .map_err(|error| {
+                let _ = fs::remove_file(&part);
+                failed(error)
+            })
     }
 
     fn get(&self, path: &str, range: Range<u64>) -> Result<Option<Vec<u8>>> {
         let path = self.file(path);
         match read(&path, &range) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(Error::refused(format!("{} cannot be read", path.display())).source_error(error)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => {
+                Err(Error::refused(format!("{} cannot be read", path.display()))
+                    .source_error(error))
+            }
         }
     }
 
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
         let host = host.to_owned();
         let dial = move || {
-            let failed = |error: io::Error| Error::unreachable(format!("{host} port {port}")).source_error(error);
+            let failed = |error: io::Error| {
+                Error::unreachable(format!("{host} port {port}")).source_error(error)
+            };
             let far = TcpStream::connect((host.as_str(), port)).map_err(failed)?;
             let _ = far.set_nodelay(true);
-            let (from, end) = (far.try_clone().map_err(failed)?, far.try_clone().map_err(failed)?);
+            let (from, end) = (
+                far.try_clone().map_err(failed)?,
+                far.try_clone().map_err(failed)?,
+            );
             let end = move || drop(end.shutdown(Shutdown::Both));
-            Ok(Far { from: Box::new(from), to: Box::new(ToPeer(far)), is_cut: Box::new(|| false), end: Box::new(end) })
+            Ok(Far {
+                from: Box::new(from),
+                to: Box::new(ToPeer(far)),
+                is_cut: Box::new(|| false),
+                end: Box::new(end),
+            })
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
     }
@@ -127,7 +188,8 @@ fn read(path: &Path, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(range.start.min(i64::MAX.unsigned_abs())))?;
-    file.take(range.end.saturating_sub(range.start)).read_to_end(&mut bytes)?;
+    file.take(range.end.saturating_sub(range.start))
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -162,7 +224,9 @@ impl Session for LocalSession {
         String::from_utf8_lossy(&self.0.said().so_far()).into_owned()
     }
     fn wait(&mut self) -> Result<i32> {
-        let ended = self.0.wait(None).map_err(|error| Error::unreachable("the end of a program was not seen").source_error(error))?;
+        let ended = self.0.wait(None).map_err(|error| {
+            Error::unreachable("the end of a program was not seen").source_error(error)
+        })?;
         Ok(ended.unwrap_or_default())
     }
     fn hang_up(&mut self) {

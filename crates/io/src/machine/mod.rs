@@ -1,7 +1,8 @@
 //! Machines: this one, and those that the system's `ssh` reaches.
 //!
 //! Both keep the contract of [`towline_core::transport::Transport`]. What is sent to a shell is
-//! quoted in [`quote`] and nowhere else; no connection is opened but through one master for each host.
+//! quoted in [`quote`] and nowhere else; no connection is opened but through one master for each
+//! host.
 
 pub(crate) mod group;
 mod local;
@@ -26,8 +27,12 @@ fn check(words: &[&str]) -> Result<()> {
     match words.first() {
         None | Some(&"") => Err(Error::bug("there is no word to run")),
         // Some shells would take it for an option of theirs.
-        Some(program) if program.starts_with('-') => Err(Error::refused(format!("`{program}` cannot be a program: it begins with a dash"))),
-        _ if words.iter().any(|word| word.contains('\0')) => Err(Error::refused("a word holds a NUL byte, which no program can be given")),
+        Some(program) if program.starts_with('-') => Err(Error::refused(format!(
+            "`{program}` cannot be a program: it begins with a dash"
+        ))),
+        _ if words.iter().any(|word| word.contains('\0')) => Err(Error::refused(
+            "a word holds a NUL byte, which no program can be given",
+        )),
         _ => Ok(()),
     }
 }
@@ -48,13 +53,15 @@ pub(crate) fn is_missing(program: &OsStr, error: &io::Error) -> bool {
 /// A limit may be as good as none.
 fn deadline(limit: Duration) -> Instant {
     let now = Instant::now();
-    now.checked_add(limit).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
+    now.checked_add(limit)
+        .unwrap_or_else(|| now + Duration::from_secs(1 << 30))
 }
 
 /// What nobody can guess or has by chance.
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Error::bug("the machine gives no random bytes").source_error(error))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::bug("the machine gives no random bytes").source_error(error))?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -65,5 +72,9 @@ fn token() -> Result<String> {
 fn shown(words: &[&str]) -> String {
     let line = words.join(" ");
     let line = line.lines().next().unwrap_or_default();
-    if line.chars().count() > 60 { line.chars().take(59).chain(['…']).collect() } else { line.to_owned() }
+    if line.chars().count() > 60 {
+        line.chars().take(59).chain(['…']).collect()
+    } else {
+        line.to_owned()
+    }
 }

@@ -61,18 +61,32 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// On any port. Each connection is dialled when it comes, so that a far side that was away and came back is found again.
+    /// On any port. Each connection is dialled when it comes, so that a far side that was away and
+    /// came back is found again.
     pub(crate) fn start(dial: Dial) -> Result<Self> {
-        let failed = |error: io::Error| Error::refused("no port of loopback can be opened").source_error(error);
+        let failed = |error: io::Error| {
+            Error::refused("no port of loopback can be opened").source_error(error)
+        };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         Self::on(listener, dial, Arc::new(Nobody)).map_err(failed)
     }
 
     /// On a port that is ours already.
-    pub(crate) fn on(listener: TcpListener, dial: Dial, notices: Arc<dyn Notices>) -> io::Result<Self> {
+    pub(crate) fn on(
+        listener: TcpListener,
+        dial: Dial,
+        notices: Arc<dyn Notices>,
+    ) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
         let (next, many) = (AtomicU64::new(0), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { dial, notices, is_over: AtomicBool::new(false), next, many, ends: Mutex::default() });
+        let shared = Arc::new(Shared {
+            dial,
+            notices,
+            is_over: AtomicBool::new(false),
+            next,
+            many,
+            ends: Mutex::default(),
+        });
         let own = shared.clone();
         std::thread::Builder::new().spawn(move || {
             for near in listener.incoming() {
@@ -128,7 +142,12 @@ impl Shared {
     fn carry(&self, near: &TcpStream) {
         let _ = near.set_nodelay(true);
         self.notices.came();
-        let (Ok(mut reading), Ok(mut writing), Ok(ending), Ok(mut far)) = (near.try_clone(), near.try_clone(), near.try_clone(), (self.dial)()) else {
+        let (Ok(mut reading), Ok(mut writing), Ok(ending), Ok(mut far)) = (
+            near.try_clone(),
+            near.try_clone(),
+            near.try_clone(),
+            (self.dial)(),
+        ) else {
             // The program here learns of it as of any server that hangs up.
             let _ = near.shutdown(Shutdown::Both);
             return self.notices.broke();
@@ -154,7 +173,8 @@ impl Shared {
             self.end(number);
             self.notices.broke();
         }
-        // The far side has said all. What still goes up is for nobody once it has left, and it says so itself.
+        // The far side has said all. What still goes up is for nobody once it has left, and it says
+        // so itself.
         let _ = writing.shutdown(Shutdown::Write);
         let _ = upwards.join();
         self.end(number);
@@ -178,7 +198,10 @@ impl Shared {
 
     fn end(&self, number: u64) {
         let mut ends = self.ends();
-        let found = ends.iter().position(|(each, _)| *each == number).map(|at| ends.swap_remove(at));
+        let found = ends
+            .iter()
+            .position(|(each, _)| *each == number)
+            .map(|at| ends.swap_remove(at));
         drop(ends);
         if let Some((_, end)) = found {
             end();

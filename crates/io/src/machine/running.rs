@@ -62,7 +62,10 @@ impl Said {
     /// All of it, once the program has ended.
     pub(crate) fn at_last(&self) -> Vec<u8> {
         let heard = self.0.0.lock().expect("no panic while held");
-        let waited = self.0.1.wait_timeout_while(heard, AFTERMATH, |heard| !heard.is_all);
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(heard, AFTERMATH, |heard| !heard.is_all);
         waited.expect("no panic while held").0.bytes.clone()
     }
 }
@@ -82,11 +85,29 @@ impl std::fmt::Debug for Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
-        let mut group = Group::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-        let said = group.errors().map(|pipe| Said::listen(pipe, false)).transpose()?.unwrap_or_default();
-        let input = group.input().map(|pipe| Box::new(pipe) as Box<dyn Write + Send>);
-        let output = group.output().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-        Ok(Self { group, input, output, said })
+        let mut group = Group::start(
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
+        )?;
+        let said = group
+            .errors()
+            .map(|pipe| Said::listen(pipe, false))
+            .transpose()?
+            .unwrap_or_default();
+        let input = group
+            .input()
+            .map(|pipe| Box::new(pipe) as Box<dyn Write + Send>);
+        let output = group
+            .output()
+            .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+        Ok(Self {
+            group,
+            input,
+            output,
+            said,
+        })
     }
 
     pub(crate) fn input(&mut self) -> Option<Box<dyn Write + Send>> {
@@ -114,7 +135,8 @@ impl Running {
         self.group.ended().unwrap_or(Some(1))
     }
 
-    /// Its code, when it has ended and all it said was heard. What nobody reads of its output is thrown away.
+    /// Its code, when it has ended and all it said was heard. What nobody reads of its output is
+    /// thrown away.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         drop(self.input.take());
         if let Some(mut output) = self.output.take() {
@@ -148,7 +170,13 @@ impl Running {
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => Vec::new(),
         };
-        let Some(code) = self.group.wait_until(Some(deadline))? else { return Ok(None) };
-        Ok(Some(Ran { code, out, err: self.said.at_last() }))
+        let Some(code) = self.group.wait_until(Some(deadline))? else {
+            return Ok(None);
+        };
+        Ok(Some(Ran {
+            code,
+            out,
+            err: self.said.at_last(),
+        }))
     }
 }

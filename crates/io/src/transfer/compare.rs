@@ -20,7 +20,10 @@ pub fn by_marks(source: &Object, target: &Object, checksum: bool) -> Verdict {
     if source.size != target.size {
         return Verdict::Different;
     }
-    let by_hash = match (source.marks.blake3.zip(target.marks.blake3), source.marks.md5.zip(target.marks.md5)) {
+    let by_hash = match (
+        source.marks.blake3.zip(target.marks.blake3),
+        source.marks.md5.zip(target.marks.md5),
+    ) {
         (Some((one, other)), _) => Some(one == other),
         (None, Some((one, other))) => Some(one == other),
         (None, None) => None,
@@ -36,7 +39,13 @@ pub fn by_marks(source: &Object, target: &Object, checksum: bool) -> Verdict {
 
 /// The whole answer. Reads the near side where the far one has a hash to compare with; reading a
 /// far side only to compare would cost as much as sending it.
-pub async fn verdict(source: &Arc<dyn Data>, target: &Arc<dyn Data>, one: &Object, other: &Object, checksum: bool) -> Result<Verdict> {
+pub async fn verdict(
+    source: &Arc<dyn Data>,
+    target: &Arc<dyn Data>,
+    one: &Object,
+    other: &Object,
+    checksum: bool,
+) -> Result<Verdict> {
     let said = by_marks(one, other, checksum);
     if said != Verdict::Unknown {
         return Ok(said);
@@ -48,12 +57,18 @@ pub async fn verdict(source: &Arc<dyn Data>, target: &Arc<dyn Data>, one: &Objec
         return Ok(said);
     }
     let equal = match (source.habits().near, target.habits().near) {
-        (true, true) if checksum => Some(blake3_of(source, &one).await? == blake3_of(target, &other).await?),
+        (true, true) if checksum => {
+            Some(blake3_of(source, &one).await? == blake3_of(target, &other).await?)
+        }
         (true, false) => matches(source, &one, &other).await?,
         (false, true) => matches(target, &other, &one).await?,
         _ => None,
     };
-    Ok(if equal == Some(true) { Verdict::EqualByHash } else { Verdict::Different })
+    Ok(if equal == Some(true) {
+        Verdict::EqualByHash
+    } else {
+        Verdict::Different
+    })
 }
 
 /// With all its marks.
@@ -61,7 +76,10 @@ async fn whole(store: &Arc<dyn Data>, object: &Object) -> Result<Object> {
     if object.marks_are_whole {
         return Ok(object.clone());
     }
-    Ok(store.head(&object.key).await?.unwrap_or_else(|| object.clone()))
+    Ok(store
+        .head(&object.key)
+        .await?
+        .unwrap_or_else(|| object.clone()))
 }
 
 /// Whether the bytes of a near object have the hash that stands beside a far one.
@@ -77,20 +95,30 @@ async fn matches(near: &Arc<dyn Data>, object: &Object, far: &Object) -> Result<
 
 /// The BLAKE3 of an object, read block by block.
 pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 32]> {
-    let shape = Shape { size: object.size, block: BLOCK };
+    let shape = Shape {
+        size: object.size,
+        block: BLOCK,
+    };
     let mut values = Vec::new();
     for index in 0..shape.blocks() {
-        let bytes = store.read(&object.key, shape.range(index), object.version.as_deref()).await?;
+        let bytes = store
+            .read(&object.key, shape.range(index), object.version.as_deref())
+            .await?;
         values.push(super::object::aside(move || hash::block_value(shape, index, &bytes)).await?);
     }
     Ok(hash::whole(shape, &values))
 }
 
 async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
-    let shape = Shape { size: object.size, block: BLOCK };
+    let shape = Shape {
+        size: object.size,
+        block: BLOCK,
+    };
     let mut hasher = Md5::new();
     for index in 0..shape.blocks() {
-        let bytes = store.read(&object.key, shape.range(index), object.version.as_deref()).await?;
+        let bytes = store
+            .read(&object.key, shape.range(index), object.version.as_deref())
+            .await?;
         hasher = super::object::aside(move || {
             hasher.update(&bytes);
             hasher
@@ -106,29 +134,105 @@ mod tests {
     use crate::data::{Key, Marks};
 
     fn object(size: u64, marks: Marks) -> Object {
-        Object { key: Key::new("k").expect("a key"), size, changed: Some(5_000), version: None, marks, marks_are_whole: true }
+        Object {
+            key: Key::new("k").expect("a key"),
+            size,
+            changed: Some(5_000),
+            version: None,
+            marks,
+            marks_are_whole: true,
+        }
     }
 
     #[test]
     fn size_then_time_then_hash() {
-        let time = |seconds| Marks { modified: Some((seconds, 0)), ..Marks::default() };
-        let hash = |byte, seconds| Marks { blake3: Some([byte; 32]), modified: Some((seconds, 0)), ..Marks::default() };
-        let md5 = |byte| Marks { md5: Some([byte; 16]), ..Marks::default() };
+        let time = |seconds| Marks {
+            modified: Some((seconds, 0)),
+            ..Marks::default()
+        };
+        let hash = |byte, seconds| Marks {
+            blake3: Some([byte; 32]),
+            modified: Some((seconds, 0)),
+            ..Marks::default()
+        };
+        let md5 = |byte| Marks {
+            md5: Some([byte; 16]),
+            ..Marks::default()
+        };
         for (source, target, checksum, verdict) in [
-            (object(1, time(1)), object(2, time(1)), false, Verdict::Different),
-            (object(1, time(1)), object(1, time(1)), false, Verdict::EqualByTime),
-            (object(1, time(1)), object(1, time(1)), true, Verdict::Unknown),
-            (object(1, time(1)), object(1, time(2)), false, Verdict::Unknown),
-            (object(1, hash(1, 1)), object(1, hash(1, 2)), false, Verdict::EqualByHash),
-            (object(1, hash(1, 1)), object(1, hash(2, 2)), false, Verdict::Different),
-            (object(1, hash(1, 1)), object(1, hash(2, 1)), true, Verdict::Different),
-            (object(1, md5(1)), object(1, md5(1)), false, Verdict::EqualByHash),
-            (object(1, md5(1)), object(1, md5(2)), false, Verdict::Different),
+            (
+                object(1, time(1)),
+                object(2, time(1)),
+                false,
+                Verdict::Different,
+            ),
+            (
+                object(1, time(1)),
+                object(1, time(1)),
+                false,
+                Verdict::EqualByTime,
+            ),
+            (
+                object(1, time(1)),
+                object(1, time(1)),
+                true,
+                Verdict::Unknown,
+            ),
+            (
+                object(1, time(1)),
+                object(1, time(2)),
+                false,
+                Verdict::Unknown,
+            ),
+            (
+                object(1, hash(1, 1)),
+                object(1, hash(1, 2)),
+                false,
+                Verdict::EqualByHash,
+            ),
+            (
+                object(1, hash(1, 1)),
+                object(1, hash(2, 2)),
+                false,
+                Verdict::Different,
+            ),
+            (
+                object(1, hash(1, 1)),
+                object(1, hash(2, 1)),
+                true,
+                Verdict::Different,
+            ),
+            (
+                object(1, md5(1)),
+                object(1, md5(1)),
+                false,
+                Verdict::EqualByHash,
+            ),
+            (
+                object(1, md5(1)),
+                object(1, md5(2)),
+                false,
+                Verdict::Different,
+            ),
             // Without a mark the service's own time is the source's; it is none of the target's.
-            (object(1, Marks::default()), object(1, time(5)), false, Verdict::EqualByTime),
-            (object(1, time(5)), object(1, Marks::default()), false, Verdict::Unknown),
+            (
+                object(1, Marks::default()),
+                object(1, time(5)),
+                false,
+                Verdict::EqualByTime,
+            ),
+            (
+                object(1, time(5)),
+                object(1, Marks::default()),
+                false,
+                Verdict::Unknown,
+            ),
         ] {
-            assert_eq!(by_marks(&source, &target, checksum), verdict, "{source:?} {target:?} {checksum}");
+            assert_eq!(
+                by_marks(&source, &target, checksum),
+                verdict,
+                "{source:?} {target:?} {checksum}"
+            );
         }
     }
 }

@@ -40,15 +40,40 @@ struct Engine {
 
 /// Copies an object or all below a path. An error means that nothing more could be done; failures
 /// of single objects are in the outcome.
-pub async fn copy(source: Side, target: Side, options: Options, progress: Arc<Progress>) -> Result<Outcome> {
-    let Some(found) = find(&source).await? else { return Err(nothing_at(&source).await) };
-    let carrier = Carrier { source, target, pace: Arc::new(Pace::default()), progress, journals: options.journals.clone() };
-    let mut engine = Engine { carrier: Arc::new(carrier), options, outcome: Outcome::default(), tried: 0, first: 0, tasks: JoinSet::new() };
+pub async fn copy(
+    source: Side,
+    target: Side,
+    options: Options,
+    progress: Arc<Progress>,
+) -> Result<Outcome> {
+    let Some(found) = find(&source).await? else {
+        return Err(nothing_at(&source).await);
+    };
+    let carrier = Carrier {
+        source,
+        target,
+        pace: Arc::new(Pace::default()),
+        progress,
+        journals: options.journals.clone(),
+    };
+    let mut engine = Engine {
+        carrier: Arc::new(carrier),
+        options,
+        outcome: Outcome::default(),
+        tried: 0,
+        first: 0,
+        tasks: JoinSet::new(),
+    };
     match found {
         Found::Object(object) => {
             let target = &engine.carrier.target;
             if target.path.is_empty() {
-                return Err(Error::refused(format!("{} is a folder, and {} a file", target.store.place(), object.key)).hint("remove or rename one of them"));
+                return Err(Error::refused(format!(
+                    "{} is a folder, and {} a file",
+                    target.store.place(),
+                    object.key
+                ))
+                .hint("remove or rename one of them"));
             }
             let to = target.key()?;
             let there = target.store.head(&to).await?;
@@ -56,7 +81,11 @@ pub async fn copy(source: Side, target: Side, options: Options, progress: Arc<Pr
         }
         Found::Folder(first) => engine.tree(first).await?,
     }
-    engine.carrier.progress.all_found.store(true, Ordering::Relaxed);
+    engine
+        .carrier
+        .progress
+        .all_found
+        .store(true, Ordering::Relaxed);
     while !engine.tasks.is_empty() {
         engine.settle().await?;
     }
@@ -66,7 +95,11 @@ pub async fn copy(source: Side, target: Side, options: Options, progress: Arc<Pr
 impl Engine {
     async fn tree(&mut self, first: Page) -> Result<()> {
         let (from, to) = (self.carrier.source.prefix(), self.carrier.target.prefix());
-        let mut join = Join::new(self.carrier.source.clone(), first, self.carrier.target.clone());
+        let mut join = Join::new(
+            self.carrier.source.clone(),
+            first,
+            self.carrier.target.clone(),
+        );
         while let Some(pair) = join.next().await? {
             let (object, there) = match pair {
                 Pair::Both(object, there) => (object, Some(there)),
@@ -76,7 +109,9 @@ impl Engine {
                     continue;
                 }
                 Pair::Odd(odd) if odd.grave => {
-                    self.outcome.failed.push((odd.name, Error::refused(odd.why)));
+                    self.outcome
+                        .failed
+                        .push((odd.name, Error::refused(odd.why)));
                     continue;
                 }
                 Pair::Odd(odd) => {
@@ -86,7 +121,10 @@ impl Engine {
             };
             match Key::new(format!("{to}{}", below(&object.key, &from))) {
                 Ok(key) => self.begin(object, there, key).await?,
-                Err(why) => self.outcome.failed.push((object.key.to_string(), Error::refused(why))),
+                Err(why) => self
+                    .outcome
+                    .failed
+                    .push((object.key.to_string(), Error::refused(why))),
             }
         }
         Ok(())
@@ -113,23 +151,39 @@ impl Engine {
             self.settle().await?;
         }
         self.carrier.progress.find(object.size);
-        let (carrier, checksum, dry_run) = (self.carrier.clone(), self.options.checksum, self.options.dry_run);
+        let (carrier, checksum, dry_run) = (
+            self.carrier.clone(),
+            self.options.checksum,
+            self.options.dry_run,
+        );
         self.tasks.spawn(async move {
             let (name, size) = (to.to_string(), object.size);
-            (name, size, one(&carrier, &object, there.as_ref(), &to, checksum, dry_run).await)
+            (
+                name,
+                size,
+                one(&carrier, &object, there.as_ref(), &to, checksum, dry_run).await,
+            )
         });
         Ok(())
     }
 
     fn is_doubtful(&self) -> bool {
-        let Outcome { sent, equal_by_time, equal_by_hash, .. } = self.outcome;
+        let Outcome {
+            sent,
+            equal_by_time,
+            equal_by_hash,
+            ..
+        } = self.outcome;
         self.tried >= HOPELESS && sent + equal_by_time + equal_by_hash == 0
     }
 
     /// Takes one result.
     async fn settle(&mut self) -> Result<()> {
-        let Some(result) = self.tasks.join_next().await else { return Ok(()) };
-        let (name, size, done) = result.map_err(|error| Error::bug("a task broke").source_error(error))?;
+        let Some(result) = self.tasks.join_next().await else {
+            return Ok(());
+        };
+        let (name, size, done) =
+            result.map_err(|error| Error::bug("a task broke").source_error(error))?;
         let outcome = &mut self.outcome;
         self.carrier.progress.finish();
         match done {
@@ -149,7 +203,14 @@ impl Engine {
                 outcome.inside += u64::from(carried.inside);
                 outcome.by_length += u64::from(carried.by_length);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Config | ErrorKind::Bug) => return Err(error),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Unreachable | ErrorKind::Config | ErrorKind::Bug
+                ) =>
+            {
+                return Err(error);
+            }
             Err(error) => {
                 if self.tried == 0 {
                     self.first = outcome.failed.len();
@@ -166,9 +227,23 @@ impl Engine {
     }
 }
 
-async fn one(carrier: &Arc<Carrier>, object: &Object, there: Option<&Object>, to: &Key, checksum: bool, dry_run: bool) -> Result<Done> {
+async fn one(
+    carrier: &Arc<Carrier>,
+    object: &Object,
+    there: Option<&Object>,
+    to: &Key,
+    checksum: bool,
+    dry_run: bool,
+) -> Result<Done> {
     if let Some(there) = there {
-        let verdict = compare::verdict(&carrier.source.store, &carrier.target.store, object, there, checksum).await?;
+        let verdict = compare::verdict(
+            &carrier.source.store,
+            &carrier.target.store,
+            object,
+            there,
+            checksum,
+        )
+        .await?;
         if matches!(verdict, Verdict::EqualByTime | Verdict::EqualByHash) {
             return Ok(Done::Equal(verdict));
         }
@@ -178,7 +253,12 @@ async fn one(carrier: &Arc<Carrier>, object: &Object, there: Option<&Object>, to
     }
     // Some listings do not tell the marks that the copy is verified by.
     if !object.marks_are_whole {
-        let whole = carrier.source.store.head(&object.key).await?.ok_or_else(|| Error::not_found(format!("{} went away", object.key)))?;
+        let whole = carrier
+            .source
+            .store
+            .head(&object.key)
+            .await?
+            .ok_or_else(|| Error::not_found(format!("{} went away", object.key)))?;
         return carrier.carry(&whole, to).await.map(Done::Carried);
     }
     carrier.carry(object, to).await.map(Done::Carried)

@@ -2,7 +2,9 @@
 //! hash of the whole.
 
 use crate::data::{Shape, Sums};
-use blake3::hazmat::{ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root};
+use blake3::hazmat::{
+    ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,
+};
 use md5::{Digest, Md5};
 
 pub fn md5(bytes: &[u8]) -> [u8; 16] {
@@ -27,7 +29,9 @@ pub fn block_value(shape: Shape, index: u32, bytes: &[u8]) -> ChainingValue {
 
 /// All that is to be known of a block.
 pub fn sums(shape: Shape, index: u32, bytes: &[u8]) -> Sums {
-    Sums { value: block_value(shape, index, bytes) }
+    Sums {
+        value: block_value(shape, index, bytes),
+    }
 }
 
 /// The plain BLAKE3 of the whole, from the values of all its blocks.
@@ -38,7 +42,10 @@ pub fn whole(shape: Shape, values: &[[u8; 32]]) -> [u8; 32] {
         _ => {
             let left = left_subtree_len(shape.size);
             let (first, second) = split(shape.block, left, values);
-            let (left, right) = (subtree(shape.block, left, first), subtree(shape.block, shape.size - left, second));
+            let (left, right) = (
+                subtree(shape.block, left, first),
+                subtree(shape.block, shape.size - left, second),
+            );
             *merge_subtrees_root(&left, &right, Mode::Hash).as_bytes()
         }
     }
@@ -50,7 +57,11 @@ fn subtree(block: u64, size: u64, values: &[[u8; 32]]) -> ChainingValue {
     }
     let left = left_subtree_len(size);
     let (first, second) = split(block, left, values);
-    merge_subtrees_non_root(&subtree(block, left, first), &subtree(block, size - left, second), Mode::Hash)
+    merge_subtrees_non_root(
+        &subtree(block, left, first),
+        &subtree(block, size - left, second),
+        Mode::Hash,
+    )
 }
 
 /// More than one block: the left half is a power of two of at least one block.
@@ -66,17 +77,32 @@ mod tests {
     fn blocks_in_any_order_make_the_plain_hash() {
         let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
         for block in [1024usize, 4096, 65_536] {
-            for size in [0, 1, 1023, 1024, 1025, 4096, 4097, 8192, 12_288, 65_536, 65_537, 200_001, 262_144, 400_000] {
-                let shape = Shape { size: size as u64, block: block as u64 };
+            for size in [
+                0, 1, 1023, 1024, 1025, 4096, 4097, 8192, 12_288, 65_536, 65_537, 200_001, 262_144,
+                400_000,
+            ] {
+                let shape = Shape {
+                    size: size as u64,
+                    block: block as u64,
+                };
                 let mut values: Vec<(usize, [u8; 32])> = bytes[..size]
                     .chunks(block)
                     .enumerate()
                     .rev()
-                    .map(|(index, part)| (index, block_value(shape, u32::try_from(index).expect("few"), part)))
+                    .map(|(index, part)| {
+                        (
+                            index,
+                            block_value(shape, u32::try_from(index).expect("few"), part),
+                        )
+                    })
                     .collect();
                 values.sort_unstable();
                 let values: Vec<[u8; 32]> = values.into_iter().map(|(_, value)| value).collect();
-                assert_eq!(whole(shape, &values), blake3(&bytes[..size]), "{size} in blocks of {block}");
+                assert_eq!(
+                    whole(shape, &values),
+                    blake3(&bytes[..size]),
+                    "{size} in blocks of {block}"
+                );
             }
         }
     }

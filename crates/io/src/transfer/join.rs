@@ -28,13 +28,24 @@ struct Pages {
 
 impl Pages {
     fn new(side: Side) -> Self {
-        Self { prefix: side.prefix(), side, objects: VecDeque::new(), oddities: Vec::new(), next: None, begun: false }
+        Self {
+            prefix: side.prefix(),
+            side,
+            objects: VecDeque::new(),
+            oddities: Vec::new(),
+            next: None,
+            begun: false,
+        }
     }
 
     /// Makes sure the first object is here, if there is one.
     async fn fill(&mut self) -> Result<()> {
         while self.objects.is_empty() && (!self.begun || self.next.is_some()) {
-            let page = self.side.store.list(&self.prefix, true, self.next.as_deref()).await?;
+            let page = self
+                .side
+                .store
+                .list(&self.prefix, true, self.next.as_deref())
+                .await?;
             self.take(page);
         }
         Ok(())
@@ -48,7 +59,9 @@ impl Pages {
     }
 
     fn first(&self) -> Option<&str> {
-        self.objects.front().map(|object| below(&object.key, &self.prefix))
+        self.objects
+            .front()
+            .map(|object| below(&object.key, &self.prefix))
     }
 }
 
@@ -68,7 +81,10 @@ impl Join {
     pub(super) fn new(source: Side, first: Page, target: Side) -> Self {
         let mut source = Pages::new(source);
         source.take(first);
-        Self { source, target: Pages::new(target) }
+        Self {
+            source,
+            target: Pages::new(target),
+        }
     }
 
     /// A service that keeps another order than ours makes one name come twice, once for each
@@ -85,8 +101,16 @@ impl Join {
             (None, Some(_)) => Ordering::Greater,
             (Some(source), Some(target)) => source.cmp(target),
         };
-        let source = if order == Ordering::Greater { None } else { self.source.objects.pop_front() };
-        let target = if order == Ordering::Less { None } else { self.target.objects.pop_front() };
+        let source = if order == Ordering::Greater {
+            None
+        } else {
+            self.source.objects.pop_front()
+        };
+        let target = if order == Ordering::Less {
+            None
+        } else {
+            self.target.objects.pop_front()
+        };
         Ok(match (source, target) {
             (Some(source), Some(target)) => Some(Pair::Both(source, target)),
             (Some(source), None) => Some(Pair::Source(source)),

@@ -12,12 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The services forget the blocks of an upload that nobody goes on with after a week; so do we, later.
+/// The services forget the blocks of an upload that nobody goes on with after a week; so do we,
+/// later.
 const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn forget_old(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let age = entry.metadata().and_then(|meta| meta.modified()).map(|changed| changed.elapsed().unwrap_or_default());
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .map(|changed| changed.elapsed().unwrap_or_default());
         if age.is_ok_and(|age| age > OLD) {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -40,7 +44,11 @@ pub(super) struct Subject {
 enum Line {
     Subject(Subject),
     Upload(String),
-    Block { index: u32, value: String, tag: String },
+    Block {
+        index: u32,
+        value: String,
+        tag: String,
+    },
 }
 
 /// A block that was copied: its value, and what the target calls it.
@@ -62,23 +70,41 @@ impl Journal {
     /// The journal of this subject: what an earlier one says, if it is of the same, else a new one.
     pub(super) fn open(folder: &Path, subject: &Subject) -> io::Result<Self> {
         towline_host::filesystem::private_folder(folder)?;
-        let name = blake3::hash(format!("{}\n{}", subject.target, subject.source).as_bytes()).to_hex();
+        let name =
+            blake3::hash(format!("{}\n{}", subject.target, subject.source).as_bytes()).to_hex();
         let path = folder.join(format!("{}.journal", &name[..32]));
         let text = std::fs::read(&path).unwrap_or_default();
         let (known, upload, done, whole) = read(&text);
-        let options = |truncate: bool| File::options().create(true).write(true).truncate(truncate).mode(0o600).open(&path);
+        let options = |truncate: bool| {
+            File::options()
+                .create(true)
+                .write(true)
+                .truncate(truncate)
+                .mode(0o600)
+                .open(&path)
+        };
         if known.as_ref() == Some(subject) {
             let file = options(false)?;
             // The torn line goes, so that the next one stands on its own.
             file.set_len(whole as u64)?;
             drop(file);
             let file = File::options().append(true).open(&path)?;
-            return Ok(Self { path, file: Mutex::new(file), upload, done });
+            return Ok(Self {
+                path,
+                file: Mutex::new(file),
+                upload,
+                done,
+            });
         }
         forget_old(folder);
         drop(options(true)?);
         let file = File::options().append(true).open(&path)?;
-        let journal = Self { path, file: Mutex::new(file), upload: None, done: HashMap::new() };
+        let journal = Self {
+            path,
+            file: Mutex::new(file),
+            upload: None,
+            done: HashMap::new(),
+        };
         journal.append(&Line::Subject(subject.clone()))?;
         Ok(journal)
     }
@@ -86,7 +112,10 @@ impl Journal {
     fn append(&self, line: &Line) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        self.file.lock().expect("no panic while held").write_all(&text)
+        self.file
+            .lock()
+            .expect("no panic while held")
+            .write_all(&text)
     }
 
     pub(super) fn note_upload(&self, id: &str) -> io::Result<()> {
@@ -94,7 +123,11 @@ impl Journal {
     }
 
     pub(super) fn note_block(&self, index: u32, value: [u8; 32], tag: &str) -> io::Result<()> {
-        self.append(&Line::Block { index, value: blake3::Hash::from_bytes(value).to_hex().to_string(), tag: tag.to_owned() })
+        self.append(&Line::Block {
+            index,
+            value: blake3::Hash::from_bytes(value).to_hex().to_string(),
+            tag: tag.to_owned(),
+        })
     }
 
     /// The copy is whole, or can never be.
@@ -109,7 +142,9 @@ type Known = (Option<Subject>, Option<String>, HashMap<u32, Done>, usize);
 fn read(text: &[u8]) -> Known {
     let (mut subject, mut upload, mut done, mut whole) = (None, None, HashMap::new(), 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some(body) = line.strip_suffix(b"\n") else { break };
+        let Some(body) = line.strip_suffix(b"\n") else {
+            break;
+        };
         match serde_json::from_slice(body) {
             Ok(Line::Subject(read)) => subject = Some(read),
             Ok(Line::Upload(id)) => {
@@ -118,7 +153,13 @@ fn read(text: &[u8]) -> Known {
             }
             Ok(Line::Block { index, value, tag }) => {
                 if let Ok(value) = blake3::Hash::from_hex(&value) {
-                    done.insert(index, Done { value: *value.as_bytes(), tag });
+                    done.insert(
+                        index,
+                        Done {
+                            value: *value.as_bytes(),
+                            tag,
+                        },
+                    );
                 }
             }
             Err(_) => break,
@@ -134,7 +175,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn subject() -> Subject {
-        Subject { version: 1, source: "s".into(), source_version: "v".into(), target: "t".into(), size: 10, block: 4 }
+        Subject {
+            version: 1,
+            source: "s".into(),
+            source_version: "v".into(),
+            target: "t".into(),
+            size: 10,
+            block: 4,
+        }
     }
 
     #[test]
@@ -144,11 +192,20 @@ mod tests {
             let journal = Journal::open(folder.path(), &subject()).expect("opens");
             journal.note_upload("id").expect("noted");
             for index in 0..3 {
-                journal.note_block(index, [u8::try_from(index).expect("small"); 32], "tag\n\"").expect("noted");
+                journal
+                    .note_block(index, [u8::try_from(index).expect("small"); 32], "tag\n\"")
+                    .expect("noted");
             }
             journal.path.clone()
         };
-        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path)
+                .expect("there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
         let whole = std::fs::read(&path).expect("read");
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).expect("written");
@@ -159,7 +216,11 @@ mod tests {
             journal.note_block(9, [9; 32], "t").expect("noted");
             drop(journal);
             let again = Journal::open(folder.path(), &subject()).expect("opens");
-            assert_eq!(again.done.get(&9).map(|done| done.tag.as_str()), Some("t"), "cut at {cut}");
+            assert_eq!(
+                again.done.get(&9).map(|done| done.tag.as_str()),
+                Some("t"),
+                "cut at {cut}"
+            );
         }
     }
 
@@ -167,8 +228,13 @@ mod tests {
     fn what_nobody_goes_on_with_is_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
         let old = folder.path().join("old.journal");
-        let month = std::time::UNIX_EPOCH + Duration::from_secs(towline_host::clock::now().seconds().unsigned_abs()) - OLD - Duration::from_secs(60);
-        File::create(&old).and_then(|file| file.set_modified(month)).expect("an old journal");
+        let month = std::time::UNIX_EPOCH
+            + Duration::from_secs(towline_host::clock::now().seconds().unsigned_abs())
+            - OLD
+            - Duration::from_secs(60);
+        File::create(&old)
+            .and_then(|file| file.set_modified(month))
+            .expect("an old journal");
         std::fs::write(folder.path().join("new.journal"), "").expect("a new one");
         forget_old(folder.path());
         assert!(!old.exists() && folder.path().join("new.journal").exists());
@@ -177,11 +243,30 @@ mod tests {
     #[test]
     fn another_source_begins_anew() {
         let folder = tempfile::tempdir().expect("a folder");
-        Journal::open(folder.path(), &subject()).expect("opens").note_block(0, [0; 32], "").expect("noted");
-        assert_eq!(Journal::open(folder.path(), &subject()).expect("opens").done.len(), 1);
-        let changed = Subject { source_version: "w".into(), ..subject() };
-        assert!(Journal::open(folder.path(), &changed).expect("opens").done.is_empty());
-        Journal::open(folder.path(), &changed).expect("opens").remove();
+        Journal::open(folder.path(), &subject())
+            .expect("opens")
+            .note_block(0, [0; 32], "")
+            .expect("noted");
+        assert_eq!(
+            Journal::open(folder.path(), &subject())
+                .expect("opens")
+                .done
+                .len(),
+            1
+        );
+        let changed = Subject {
+            source_version: "w".into(),
+            ..subject()
+        };
+        assert!(
+            Journal::open(folder.path(), &changed)
+                .expect("opens")
+                .done
+                .is_empty()
+        );
+        Journal::open(folder.path(), &changed)
+            .expect("opens")
+            .remove();
         assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 0);
     }
 }

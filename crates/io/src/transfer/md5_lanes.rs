@@ -15,7 +15,12 @@ pub(super) const LANES: usize = 8;
 
 type Words = [u32; LANES];
 
-const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+const SHIFTS: [[u32; 4]; 4] = [
+    [7, 12, 17, 22],
+    [5, 9, 14, 20],
+    [4, 11, 16, 23],
+    [6, 10, 15, 21],
+];
 const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 /// `floor(2^32 * |sin(step + 1)|)`, as RFC 1321 has it.
@@ -125,7 +130,12 @@ impl Waiting {
 
 static WAITING: LazyLock<Waiting> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Waiting { messages: Mutex::default(), enough: Notify::new(), turns: Semaphore::new((cores / 4).max(1)), sent: AtomicUsize::new(0) }
+    Waiting {
+        messages: Mutex::default(),
+        enough: Notify::new(),
+        turns: Semaphore::new((cores / 4).max(1)),
+        sent: AtomicUsize::new(0),
+    }
 });
 
 /// Alive while a message is on its way.
@@ -157,7 +167,9 @@ pub(crate) async fn md5_in_company(message: Bytes) -> [u8; 16] {
     } else if waiting.sent.load(Ordering::Relaxed) >= BUSY {
         let _ = tokio::time::timeout(PATIENCE, waiting.enough.notified()).await;
     }
-    let Ok(turn) = waiting.turns.acquire().await else { return super::hash::md5(&alone) };
+    let Ok(turn) = waiting.turns.acquire().await else {
+        return super::hash::md5(&alone);
+    };
     // The oldest are taken first: ours may be among the next.
     loop {
         if let Ok(hash) = receive.try_recv() {
@@ -175,9 +187,17 @@ pub(crate) async fn md5_in_company(message: Bytes) -> [u8; 16] {
 
 fn hash_all(messages: Vec<Message>) {
     let hashes = if messages.len() <= FEW {
-        messages.iter().map(|(message, _)| super::hash::md5(message)).collect()
+        messages
+            .iter()
+            .map(|(message, _)| super::hash::md5(message))
+            .collect()
     } else {
-        md5_of(&messages.iter().map(|(message, _)| &message[..]).collect::<Vec<_>>())
+        md5_of(
+            &messages
+                .iter()
+                .map(|(message, _)| &message[..])
+                .collect::<Vec<_>>(),
+        )
     };
     for ((_, send), hash) in messages.into_iter().zip(hashes) {
         let _ = send.send(hash);
@@ -185,7 +205,11 @@ fn hash_all(messages: Vec<Message>) {
 }
 
 /// The hashes of up to [`LANES`] messages.
-#[multiversion::multiversion(targets("x86_64+avx+avx2+avx512f+avx512vl", "x86_64+avx+avx2", "aarch64+neon"))]
+#[multiversion::multiversion(targets(
+    "x86_64+avx+avx2+avx512f+avx512vl",
+    "x86_64+avx+avx2",
+    "aarch64+neon"
+))]
 pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     assert!(messages.len() <= LANES, "the caller takes no more than fit");
     let tails: Vec<Vec<u8>> = messages.iter().map(|message| tail(message)).collect();
@@ -199,7 +223,9 @@ pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
         for lane in 0..messages.len() {
             let block = match number.checked_sub(blocks[lane]) {
                 None => &messages[lane][number * 64..][..64],
-                Some(after) => tails[lane].get(after * 64..after * 64 + 64).unwrap_or(&[0; 64]),
+                Some(after) => tails[lane]
+                    .get(after * 64..after * 64 + 64)
+                    .unwrap_or(&[0; 64]),
             };
             for (words, bytes) in input.iter_mut().zip(block.as_chunks::<4>().0) {
                 words[lane] = u32::from_le_bytes(*bytes);
@@ -225,18 +251,28 @@ fn tail(message: &[u8]) -> Vec<u8> {
 }
 
 /// One block of every message.
-#[expect(clippy::inline_always, reason = "it gets the instructions of its caller, who has the widest")]
+#[expect(
+    clippy::inline_always,
+    reason = "it gets the instructions of its caller, who has the widest"
+)]
 #[inline(always)]
 fn mix(state: &mut [Words; 4], input: &[Words; 16]) {
     let [mut a, mut b, mut c, mut d] = *state;
     macro_rules! round {
         ($round:literal, $word:expr, $blend:expr) => {
             for step in 0..16 {
-                let (words, sine, shift) = (&input[$word(step) % 16], SINES[$round * 16 + step], SHIFTS[$round][step % 4]);
+                let (words, sine, shift) = (
+                    &input[$word(step) % 16],
+                    SINES[$round * 16 + step],
+                    SHIFTS[$round][step % 4],
+                );
                 let mut next = [0; LANES];
                 for lane in 0..LANES {
                     let blended: u32 = $blend(b[lane], c[lane], d[lane]);
-                    let sum = a[lane].wrapping_add(blended).wrapping_add(words[lane]).wrapping_add(sine);
+                    let sum = a[lane]
+                        .wrapping_add(blended)
+                        .wrapping_add(words[lane])
+                        .wrapping_add(sine);
                     next[lane] = b[lane].wrapping_add(sum.rotate_left(shift));
                 }
                 (a, d, c, b) = (d, c, b, next);
@@ -244,7 +280,8 @@ fn mix(state: &mut [Words; 4], input: &[Words; 16]) {
         };
     }
     round!(0, |step| step, |b: u32, c: u32, d: u32| d ^ (b & (c ^ d)));
-    round!(1, |step| 5 * step + 1, |b: u32, c: u32, d: u32| c ^ (d & (b ^ c)));
+    round!(1, |step| 5 * step + 1, |b: u32, c: u32, d: u32| c
+        ^ (d & (b ^ c)));
     round!(2, |step| 3 * step + 5, |b: u32, c: u32, d: u32| b ^ c ^ d);
     round!(3, |step| 7 * step, |b: u32, c: u32, d: u32| c ^ (b | !d));
     for (words, mixed) in state.iter_mut().zip([a, b, c, d]) {
@@ -261,11 +298,17 @@ mod tests {
 
     #[test]
     fn many_at_once_are_what_each_is_alone() {
-        let bytes: Vec<u8> = (0..5_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]).collect();
-        let lengths = [0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 127, 128, 4_096, 4_999];
+        let bytes: Vec<u8> = (0..5_000u32)
+            .map(|number| (number.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0])
+            .collect();
+        let lengths = [
+            0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 127, 128, 4_096, 4_999,
+        ];
         for first in 0..lengths.len() {
             for many in 1..=LANES {
-                let messages: Vec<&[u8]> = (0..many).map(|lane| &bytes[lane..lengths[(first + lane) % lengths.len()].max(lane)]).collect();
+                let messages: Vec<&[u8]> = (0..many)
+                    .map(|lane| &bytes[lane..lengths[(first + lane) % lengths.len()].max(lane)])
+                    .collect();
                 let alone: Vec<[u8; 16]> = messages.iter().map(|message| md5(message)).collect();
                 assert_eq!(md5_of(&messages), alone);
             }

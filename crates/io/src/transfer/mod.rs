@@ -36,7 +36,11 @@ impl Outcome {
     /// be carried over: it is not "only there".
     pub fn spare(&mut self, from: &Side, to: &Side, more: &[String]) {
         let (from, to) = (from.prefix(), to.prefix());
-        let names = self.left_out.iter().map(|odd| odd.name.as_str()).chain(self.failed.iter().map(|(name, _)| name.as_str()));
+        let names = self
+            .left_out
+            .iter()
+            .map(|odd| odd.name.as_str())
+            .chain(self.failed.iter().map(|(name, _)| name.as_str()));
         let kept: Vec<String> = names
             .map(|name| name.strip_prefix(&from).unwrap_or(name))
             .chain(more.iter().map(String::as_str))
@@ -45,7 +49,12 @@ impl Outcome {
         let before = self.extra.len();
         self.extra.retain(|(key, _)| {
             let name = key.as_str().strip_prefix(&to).unwrap_or(key.as_str());
-            !kept.iter().any(|kept| name == kept || name.strip_prefix(kept.as_str()).is_some_and(|rest| rest.starts_with('/')))
+            !kept.iter().any(|kept| {
+                name == kept
+                    || name
+                        .strip_prefix(kept.as_str())
+                        .is_some_and(|rest| rest.starts_with('/'))
+            })
         });
         self.spared = (before - self.extra.len()) as u64;
     }
@@ -54,11 +63,20 @@ impl Outcome {
 impl Side {
     /// What keys below the path begin with.
     pub fn prefix(&self) -> String {
-        if self.path.is_empty() { String::new() } else { format!("{}/", self.path) }
+        if self.path.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", self.path)
+        }
     }
     /// The key of the path itself.
     pub fn key(&self) -> Result<Key> {
-        Key::new(self.path.clone()).map_err(|why| Error::usage(format!("`{}` cannot name an object: {why}", crate::data::shown(&self.path))))
+        Key::new(self.path.clone()).map_err(|why| {
+            Error::usage(format!(
+                "`{}` cannot name an object: {why}",
+                crate::data::shown(&self.path)
+            ))
+        })
     }
 }
 
@@ -113,8 +131,12 @@ pub async fn find(side: &Side) -> Result<Option<Found>> {
         return Ok(Some(Found::Object(object)));
     }
     let page = side.store.list(&side.prefix(), true, None).await?;
-    let is_there = !page.objects.is_empty() || !page.oddities.is_empty() || !page.marks.is_empty() || page.next.is_some();
-    let is_folder = is_there || (!side.path.is_empty() && side.store.folder_mark(&side.key()?).await?.is_some());
+    let is_there = !page.objects.is_empty()
+        || !page.oddities.is_empty()
+        || !page.marks.is_empty()
+        || page.next.is_some();
+    let is_folder = is_there
+        || (!side.path.is_empty() && side.store.folder_mark(&side.key()?).await?.is_some());
     Ok(is_folder.then_some(Found::Folder(page)))
 }
 
@@ -123,12 +145,36 @@ pub async fn nothing_at(side: &Side) -> Error {
     if side.path.is_empty() {
         return Error::not_found(format!("there is nothing in {}", side.store.place()));
     }
-    let (parent, name) = side.path.rsplit_once('/').map_or((String::new(), side.path.as_str()), |(parent, name)| (format!("{parent}/"), name));
-    let error = Error::not_found(format!("there is nothing at `{}` in {}", crate::data::shown(&side.path), side.store.place()));
-    let Ok(page) = side.store.list(&parent, false, None).await else { return error };
+    let (parent, name) = side
+        .path
+        .rsplit_once('/')
+        .map_or((String::new(), side.path.as_str()), |(parent, name)| {
+            (format!("{parent}/"), name)
+        });
+    let error = Error::not_found(format!(
+        "there is nothing at `{}` in {}",
+        crate::data::shown(&side.path),
+        side.store.place()
+    ));
+    let Ok(page) = side.store.list(&parent, false, None).await else {
+        return error;
+    };
     if let Some(odd) = page.oddities.iter().find(|odd| odd.name == side.path) {
-        return Error::refused(format!("`{}` in {} cannot be used: {}", odd.name, side.store.place(), odd.why));
+        return Error::refused(format!(
+            "`{}` in {} cannot be used: {}",
+            odd.name,
+            side.store.place(),
+            odd.why
+        ));
     }
-    let names = page.folders.iter().map(String::as_str).chain(page.objects.iter().map(|object| object.key.name())).filter(|near| *near != name);
-    error.maybe_hint(towline_core::suggest::nearest(name, names).map(|near| format!("did you mean `{parent}{near}`?")))
+    let names = page
+        .folders
+        .iter()
+        .map(String::as_str)
+        .chain(page.objects.iter().map(|object| object.key.name()))
+        .filter(|near| *near != name);
+    error.maybe_hint(
+        towline_core::suggest::nearest(name, names)
+            .map(|near| format!("did you mean `{parent}{near}`?")),
+    )
 }

@@ -30,7 +30,15 @@ struct Judge {
 
 impl Judge {
     const fn new() -> Self {
-        Self { limit: FIRST, best: 0.0, work: 0, count: 0, since: Duration::ZERO, quiet: 0, throttled: 0 }
+        Self {
+            limit: FIRST,
+            best: 0.0,
+            work: 0,
+            count: 0,
+            since: Duration::ZERO,
+            quiet: 0,
+            throttled: 0,
+        }
     }
 
     /// A request of so many bytes ended at `now`; `throttled` counts the service's complaints.
@@ -106,9 +114,23 @@ fn units(bytes: u64) -> u32 {
 impl Pace {
     /// Waits for a turn.
     pub async fn turn(self: &Arc<Self>, bytes: u64) -> Turn {
-        let held = self.bytes.clone().acquire_many_owned(units(bytes.min(BYTES))).await.expect("never closed");
-        let request = self.requests.clone().acquire_owned().await.expect("never closed");
-        Turn { pace: self.clone(), request: Some(request), _bytes: held }
+        let held = self
+            .bytes
+            .clone()
+            .acquire_many_owned(units(bytes.min(BYTES)))
+            .await
+            .expect("never closed");
+        let request = self
+            .requests
+            .clone()
+            .acquire_owned()
+            .await
+            .expect("never closed");
+        Turn {
+            pace: self.clone(),
+            request: Some(request),
+            _bytes: held,
+        }
     }
 
     /// How many requests may run now.
@@ -170,7 +192,10 @@ mod tests {
 
     #[test]
     fn more_run_while_that_brings_more() {
-        assert!(settle(|parallel| f64::from(parallel) * 20.0, 30.0) >= 60, "a distant service is kept busy");
+        assert!(
+            settle(|parallel| f64::from(parallel) * 20.0, 30.0) >= 60,
+            "a distant service is kept busy"
+        );
         assert!(settle(|_| 160.0, 10.0) <= 24, "a busy one is left in peace");
     }
 
@@ -209,7 +234,11 @@ mod tests {
     async fn bytes_are_bounded() {
         let pace = Arc::new(Pace::default());
         let held = [pace.turn(BYTES / 2).await, pace.turn(BYTES / 2).await];
-        assert!(tokio::time::timeout(Duration::from_millis(20), pace.turn(4096)).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), pace.turn(4096))
+                .await
+                .is_err()
+        );
         drop(held);
         let _ = pace.turn(BYTES * 4).await;
     }

@@ -49,13 +49,16 @@ impl Progress {
 impl Glance {
     /// Bytes per second since the start.
     pub fn rate(&self, elapsed: Duration) -> u64 {
-        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+        let millis = u64::try_from(elapsed.as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
         self.done_bytes.saturating_mul(1000) / millis
     }
     /// What is left at that rate, once all is found.
     pub fn left(&self, elapsed: Duration) -> Option<Duration> {
         let rate = self.rate(elapsed);
-        (self.all_found && rate > 0).then(|| Duration::from_secs(self.found_bytes.saturating_sub(self.done_bytes) / rate))
+        (self.all_found && rate > 0)
+            .then(|| Duration::from_secs(self.found_bytes.saturating_sub(self.done_bytes) / rate))
     }
 }
 
@@ -71,6 +74,9 @@ mod tests {
         assert_eq!(progress.glance().rate(Duration::from_secs(1)), 250);
         assert_eq!(progress.glance().left(Duration::from_secs(1)), None);
         progress.all_found.store(true, Ordering::Relaxed);
-        assert_eq!(progress.glance().left(Duration::from_secs(1)), Some(Duration::from_secs(3)));
+        assert_eq!(
+            progress.glance().left(Duration::from_secs(1)),
+            Some(Duration::from_secs(3))
+        );
     }
 }

@@ -21,10 +21,15 @@ impl Doomed {
     }
 }
 
-/// Everything that `path` names: the object itself, and all below `path/`. An empty path is refused.
+/// Everything that `path` names: the object itself, and all below `path/`. An empty path is
+/// refused.
 pub async fn find(side: &Side) -> Result<Doomed> {
     if side.path.is_empty() {
-        return Err(Error::refused(format!("this would remove everything in {}", side.store.place())).hint("name what is to go"));
+        return Err(Error::refused(format!(
+            "this would remove everything in {}",
+            side.store.place()
+        ))
+        .hint("name what is to go"));
     }
     let mut doomed = Doomed::default();
     match side.store.head(&side.key()?).await? {
@@ -32,7 +37,9 @@ pub async fn find(side: &Side) -> Result<Doomed> {
             doomed.bytes += object.size;
             doomed.keys.push(object.key);
         }
-        None => doomed.marks.extend(side.store.folder_mark(&side.key()?).await?),
+        None => doomed
+            .marks
+            .extend(side.store.folder_mark(&side.key()?).await?),
     }
     let prefix = side.prefix();
     let mut next = None;
@@ -41,18 +48,28 @@ pub async fn find(side: &Side) -> Result<Doomed> {
         for object in page.objects {
             // Whatever a service lists: what goes is below that folder.
             if !object.key.as_str().starts_with(&prefix) {
-                return Err(Error::bug(format!("{} lists {} below {prefix}", side.store.place(), object.key)));
+                return Err(Error::bug(format!(
+                    "{} lists {} below {prefix}",
+                    side.store.place(),
+                    object.key
+                )));
             }
             doomed.bytes += object.size;
             doomed.keys.push(object.key);
         }
         for mark in page.marks {
             if mark.folder.as_str() != side.path && !mark.folder.as_str().starts_with(&prefix) {
-                return Err(Error::bug(format!("{} lists {} below {prefix}", side.store.place(), mark.folder)));
+                return Err(Error::bug(format!(
+                    "{} lists {} below {prefix}",
+                    side.store.place(),
+                    mark.folder
+                )));
             }
             doomed.marks.push(mark);
         }
-        doomed.odd.extend(page.oddities.into_iter().map(|odd| odd.name));
+        doomed
+            .odd
+            .extend(page.oddities.into_iter().map(|odd| odd.name));
         match page.next {
             Some(token) => next = Some(token),
             None => return Ok(doomed),
@@ -65,5 +82,9 @@ pub async fn remove(side: &Side, keys: &[Key], marks: &[FolderMark]) -> Result<(
     for part in keys.chunks(256) {
         side.store.delete(part).await?;
     }
-    if marks.is_empty() { Ok(()) } else { side.store.delete_marks(marks).await }
+    if marks.is_empty() {
+        Ok(())
+    } else {
+        side.store.delete_marks(marks).await
+    }
 }

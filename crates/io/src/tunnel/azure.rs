@@ -5,15 +5,29 @@ use towline_core::Error;
 /// The error that a program's words tell of, if they are known.
 pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
     let has = |sign: &str| said.contains(sign);
-    if !program.rsplit('/').next().is_some_and(|name| name == "az" || name == "az.cmd") {
+    if !program
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name == "az" || name == "az.cmd")
+    {
         return None;
     }
     if has("az login") || has("AADSTS") {
-        let error = Error::refused(format!("the Azure CLI is not signed in: {}", last_words(said)));
-        return Some(error.hint("az login").hint("with several tenants: az login --tenant TENANT"));
+        let error = Error::refused(format!(
+            "the Azure CLI is not signed in: {}",
+            last_words(said)
+        ));
+        return Some(
+            error
+                .hint("az login")
+                .hint("with several tenants: az login --tenant TENANT"),
+        );
     }
     if let Some((_, rest)) = said.split_once("requires the extension ") {
-        let name: String = rest.chars().take_while(|sign| sign.is_ascii_alphanumeric() || "-_".contains(*sign)).collect();
+        let name: String = rest
+            .chars()
+            .take_while(|sign| sign.is_ascii_alphanumeric() || "-_".contains(*sign))
+            .collect();
         return Some(extension(&name));
     }
     if let Some((_, rest)) = said.split_once("The extension ")
@@ -25,8 +39,14 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
         return Some(extension("bastion").hint("an old Azure CLI has no such command: az upgrade"));
     }
     if has("ResourceNotFound") || has("ResourceGroupNotFound") || has("was not found") {
-        let error = Error::config(format!("Azure knows no such bastion or machine: {}", last_words(said)));
-        return Some(error.hint("check --az-bastion, --resource-group, --target and --subscription: az network bastion list -o table"));
+        let error = Error::config(format!(
+            "Azure knows no such bastion or machine: {}",
+            last_words(said)
+        ));
+        return Some(error.hint(
+            "check --az-bastion, --resource-group, --target and --subscription: \
+            az network bastion list -o table",
+        ));
     }
     if has("AuthorizationFailed") {
         return Some(
@@ -35,21 +55,32 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
         );
     }
     if has("Tunneling is disabled") || has("Native Client") || has("tunneling") {
-        let error = Error::refused(format!("this bastion gives no tunnels: {}", last_words(said)));
-        return Some(error.hint("its administrators have to allow native clients: SKU Standard, --enable-tunneling"));
+        let error = Error::refused(format!(
+            "this bastion gives no tunnels: {}",
+            last_words(said)
+        ));
+        return Some(error.hint(
+            "its administrators have to allow native clients: SKU Standard, --enable-tunneling",
+        ));
     }
     None
 }
 
 fn extension(name: &str) -> Error {
-    Error::config(format!("the Azure CLI lacks its extension `{name}`")).hint(format!("az extension add --name {name}"))
+    Error::config(format!("the Azure CLI lacks its extension `{name}`"))
+        .hint(format!("az extension add --name {name}"))
 }
 
 /// The line of a program's words that says most: the last that names an error, else the last.
 pub(super) fn last_words(said: &str) -> String {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let found = lines().rev().find(|line| line.starts_with("ERROR") || line.contains("rror:")).or_else(|| lines().next_back());
-    let words = found.unwrap_or("it said nothing").trim_start_matches("ERROR: ");
+    let found = lines()
+        .rev()
+        .find(|line| line.starts_with("ERROR") || line.contains("rror:"))
+        .or_else(|| lines().next_back());
+    let words = found
+        .unwrap_or("it said nothing")
+        .trim_start_matches("ERROR: ");
     words.chars().take(300).collect()
 }
 
@@ -61,38 +92,67 @@ mod tests {
     #[test]
     fn the_words_of_the_azure_cli_are_understood() {
         let cases = [
-            ("ERROR: Please run 'az login' to setup account.\n", ErrorKind::Refused, "az login"),
             (
-                "ERROR: AADSTS70043: The refresh token has expired\nInteractive authentication is needed. Please run:\naz login\n",
+                "ERROR: Please run 'az login' to setup account.\n",
+                ErrorKind::Refused,
+                "az login",
+            ),
+            (
+                "ERROR: AADSTS70043: The refresh token has expired\nInteractive authentication is \
+                    needed. Please run:\naz login\n",
                 ErrorKind::Refused,
                 "AADSTS70043",
             ),
             (
-                "ERROR: The command requires the extension bastion. Unable to prompt for extension install confirmation as no tty available. Run 'az config set \
-                 extension.use_dynamic_install=yes_without_prompt' to allow installing extensions without prompt.\n",
+                "ERROR: The command requires the extension bastion. Unable to prompt for extension \
+                    install confirmation as no tty available. Run 'az config set \
+                 extension.use_dynamic_install=yes_without_prompt' to allow installing extensions \
+                     without prompt.\n",
                 ErrorKind::Config,
                 "az extension add --name bastion",
             ),
             (
-                "The command failed with an unexpected error. Here is the traceback:\nThe extension ssh is not installed.\n",
+                "The command failed with an unexpected error. Here is the traceback:\nThe \
+                    extension ssh is not installed.\n",
                 ErrorKind::Config,
                 "az extension add --name ssh",
             ),
-            ("ERROR: 'tunnel' is misspelled or not recognized by the system.\n", ErrorKind::Config, "az upgrade"),
             (
-                "ERROR: (ResourceNotFound) The Resource 'Microsoft.Network/bastionHosts/b' under resource group 'g' was not found.\nCode: ResourceNotFound\n",
+                "ERROR: 'tunnel' is misspelled or not recognized by the system.\n",
+                ErrorKind::Config,
+                "az upgrade",
+            ),
+            (
+                "ERROR: (ResourceNotFound) The Resource 'Microsoft.Network/bastionHosts/b' under \
+                    resource group 'g' was not found.\nCode: ResourceNotFound\n",
                 ErrorKind::Config,
                 "bastionHosts/b",
             ),
-            ("ERROR: (AuthorizationFailed) The client 'x' does not have authorization to perform action\n", ErrorKind::Refused, "does not allow it"),
-            ("msrestazure.azure_exceptions.CloudError: Tunneling is disabled\n", ErrorKind::Refused, "--enable-tunneling"),
+            (
+                "ERROR: (AuthorizationFailed) The client 'x' does not have authorization to \
+                    perform action\n",
+                ErrorKind::Refused,
+                "does not allow it",
+            ),
+            (
+                "msrestazure.azure_exceptions.CloudError: Tunneling is disabled\n",
+                ErrorKind::Refused,
+                "--enable-tunneling",
+            ),
         ];
         for (said, kind, words) in cases {
             let error = trouble("/usr/bin/az", said).expect(said);
             let text = format!("{error} / {}", error.hints().join(" / "));
             assert!(error.kind() == kind && text.contains(words), "{text}");
         }
-        assert!(trouble("az", "Opening tunnel on port: 4711\nTunnel is ready, connect on port 4711\nCtrl + C to close\n").is_none());
+        assert!(
+            trouble(
+                "az",
+                "Opening tunnel on port: 4711\nTunnel is ready, connect on port \
+            4711\nCtrl + C to close\n"
+            )
+            .is_none()
+        );
         assert!(trouble("socat", "ERROR: Please run 'az login'").is_none());
     }
 }

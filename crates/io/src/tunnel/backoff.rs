@@ -17,7 +17,8 @@ impl Backoff {
         self.tries = 0;
     }
 
-    /// The next pause, with some chance in it: machines that lose one bastion together do not come back together.
+    /// The next pause, with some chance in it: machines that lose one bastion together do not come
+    /// back together.
     pub(super) fn next(&mut self, is_lasting: bool) -> Duration {
         let longest = if is_lasting { LONGEST_LASTING } else { LONGEST };
         let pause = FIRST.saturating_mul(1 << self.tries.min(10)).min(longest);
@@ -38,7 +39,10 @@ mod tests {
         let mut expected = 500;
         for _ in 0..20 {
             let pause = backoff.next(false).as_millis();
-            assert!((expected * 8 / 10..=expected * 12 / 10 + 1).contains(&pause), "{pause} for {expected}");
+            assert!(
+                (expected * 8 / 10..=expected * 12 / 10 + 1).contains(&pause),
+                "{pause} for {expected}"
+            );
             expected = (expected * 2).min(5000);
         }
         assert!(backoff.next(true) > Duration::from_secs(40));

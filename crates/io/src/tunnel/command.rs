@@ -1,5 +1,6 @@
-//! A program that a tunnel goes through: it listens on a port of loopback. It, and all that it starts,
-//! ends with us, whatever ends us: a guard above it waits for the end of a pipe that we hold.
+//! A program that a tunnel goes through: it listens on a port of loopback. It, and all that it
+//! starts, ends with us, whatever ends us: a guard above it waits for the end of a pipe that we
+//! hold.
 
 use super::azure;
 use crate::machine::is_missing;
@@ -37,11 +38,27 @@ impl Program {
         let name = words.first().cloned().unwrap_or_default();
         check(&name)?;
         let port = free_port()?;
-        let failed = |error: io::Error| Error::bug("the guard of a program cannot be started").source_error(error);
-        let mut running = Running::start(Command::new("/proc/self/exe").arg(COMMAND_VERB).args(filled(words, port)).current_dir("/")).map_err(failed)?;
-        let (Some(line), Some(output)) = (running.input(), running.output()) else { return Err(Error::bug("a program has no pipes")) };
+        let failed = |error: io::Error| {
+            Error::bug("the guard of a program cannot be started").source_error(error)
+        };
+        let mut running = Running::start(
+            Command::new("/proc/self/exe")
+                .arg(COMMAND_VERB)
+                .args(filled(words, port))
+                .current_dir("/"),
+        )
+        .map_err(failed)?;
+        let (Some(line), Some(output)) = (running.input(), running.output()) else {
+            return Err(Error::bug("a program has no pipes"));
+        };
         let out = crate::machine::running::Said::listen(output, false).map_err(failed)?;
-        let program = Self { name, port, running: Mutex::new(running), line: Mutex::new(Some(line)), out };
+        let program = Self {
+            name,
+            port,
+            running: Mutex::new(running),
+            line: Mutex::new(Some(line)),
+            out,
+        };
         let begun = Instant::now();
         // A connection would tell too, and would be one: some programs take only one at a time.
         while !towline_host::ports::is_listening(port) {
@@ -49,9 +66,15 @@ impl Program {
                 return Err(error);
             }
             if begun.elapsed() > LISTENS {
-                let error = Error::unreachable(format!("`{}` does not listen on its port {port} after {} s", program.name, LISTENS.as_secs()));
+                let error = Error::unreachable(format!(
+                    "`{}` does not listen on its port {port} after {} s",
+                    program.name,
+                    LISTENS.as_secs()
+                ));
                 return Err(
-                    azure::trouble(&program.name, &program.said()).unwrap_or_else(|| error.hint(format!("it said: {}", azure::last_words(&program.said()))))
+                    azure::trouble(&program.name, &program.said()).unwrap_or_else(|| {
+                        error.hint(format!("it said: {}", azure::last_words(&program.said())))
+                    }),
                 );
             }
             std::thread::sleep(LOOK);
@@ -93,8 +116,12 @@ impl Program {
         self.out.at_last();
         let said = self.said();
         Some(azure::trouble(&self.name, &said).unwrap_or_else(|| {
-            Error::unreachable(format!("`{}` ended with code {code}: {}", self.name, azure::last_words(&said)))
-                .hint("try it by hand, with a port in the place of {port}")
+            Error::unreachable(format!(
+                "`{}` ended with code {code}: {}",
+                self.name,
+                azure::last_words(&said)
+            ))
+            .hint("try it by hand, with a port in the place of {port}")
         }))
     }
 }
@@ -102,7 +129,12 @@ impl Program {
 impl Drop for Program {
     /// The guard ends all below it, which no signal from here could.
     fn drop(&mut self) {
-        drop(self.line.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        drop(
+            self.line
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
         let _ = self.running().wait(Some(Instant::now() + LEAVES));
     }
 }
@@ -110,7 +142,10 @@ impl Drop for Program {
 /// An error if there is no such program.
 pub fn check(name: &str) -> Result<()> {
     let found = match Path::new(name).components().count() {
-        1 => !is_missing(name.as_ref(), &io::Error::from(io::ErrorKind::PermissionDenied)),
+        1 => !is_missing(
+            name.as_ref(),
+            &io::Error::from(io::ErrorKind::PermissionDenied),
+        ),
         _ => Path::new(name).is_file(),
     };
     if found {
@@ -118,36 +153,52 @@ pub fn check(name: &str) -> Result<()> {
     }
     let error = Error::config(format!("the program `{name}` is not on this machine"));
     Err(match name {
-        "az" => error.hint("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli").hint("then: az login"),
+        "az" => error
+            .hint("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
+            .hint("then: az login"),
         _ => error.hint("install it, or give its whole path"),
     })
 }
 
 /// One that nobody has now.
 fn free_port() -> Result<u16> {
-    let failed = |error: io::Error| Error::refused("no port of loopback can be opened").source_error(error);
+    let failed =
+        |error: io::Error| Error::refused("no port of loopback can be opened").source_error(error);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     Ok(listener.local_addr().map_err(failed)?.port())
 }
 
-/// The guard: runs words until they end, or until nobody holds our stdin any more. Then nothing of them is left.
+/// The guard: runs words until they end, or until nobody holds our stdin any more. Then nothing of
+/// them is left.
 pub fn command_main(words: &[std::ffi::OsString]) -> io::Result<i32> {
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
-    let Some((program, rest)) = words.split_first() else { return Err(io::Error::other("no words")) };
-    let mut child = Command::new(program).args(rest).stdin(Stdio::null()).spawn()?;
+    let Some((program, rest)) = words.split_first() else {
+        return Err(io::Error::other("no words"));
+    };
+    let mut child = Command::new(program)
+        .args(rest)
+        .stdin(Stdio::null())
+        .spawn()?;
     let listening = std::thread::Builder::new().spawn(|| {
         let mut byte = [0; 1];
         while !matches!(io::stdin().read(&mut byte), Ok(0) | Err(_)) {}
         towline_host::process::kill_all_descendants();
-        #[expect(clippy::exit, reason = "the main thread waits for a child that was taken from it")]
+        #[expect(
+            clippy::exit,
+            reason = "the main thread waits for a child that was taken from it"
+        )]
         std::process::exit(0);
     });
     // Nobody would end it with us.
     let status: io::Result<ExitStatus> = listening.and_then(|_| child.wait());
     towline_host::process::kill_all_descendants();
     use std::os::unix::process::ExitStatusExt;
-    status.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+    status.map(|status| {
+        status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    })
 }
 
 #[cfg(test)]
@@ -158,7 +209,10 @@ mod tests {
     fn a_program_that_is_not_there_is_told() {
         assert!(check("sh").is_ok() && check("/bin/sh").is_ok());
         let error = check("no-such-program").expect_err("none");
-        assert_eq!(error.to_string(), "the program `no-such-program` is not on this machine");
+        assert_eq!(
+            error.to_string(),
+            "the program `no-such-program` is not on this machine"
+        );
         assert!(check("/nowhere/az").is_err());
     }
 }

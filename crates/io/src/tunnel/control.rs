@@ -17,7 +17,10 @@ use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::ToTunnel;
 
 /// How often it is looked whether the machine has slept, and whether there is a daemon.
-const LOOK: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const LOOK: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
 /// More than this many are not listened to.
 const MOST: usize = 32;
 /// How long nobody may be on the line before a daemon is started.
@@ -57,10 +60,23 @@ struct Line {
 
 impl Ears {
     /// `first` is the line to whoever started us.
-    pub(super) fn open(state: &StateFolder, folder: &Path, first: Option<UnixStream>, report: Arc<Report>, events: Sender<Event>) -> io::Result<Self> {
+    pub(super) fn open(
+        state: &StateFolder,
+        folder: &Path,
+        first: Option<UnixStream>,
+        report: Arc<Report>,
+        events: Sender<Event>,
+    ) -> io::Result<Self> {
         let listener = towline_host::socket::bind(folder, TUNNEL_SOCKET)?;
         listener.set_nonblocking(true)?;
-        let mut ears = Self { listener, lines: Vec::new(), report, events, state: state.clone(), alone: Some(Instant::now()) };
+        let mut ears = Self {
+            listener,
+            lines: Vec::new(),
+            report,
+            events,
+            state: state.clone(),
+            alone: Some(Instant::now()),
+        };
         if let Some(line) = first {
             ears.take(line);
         }
@@ -72,7 +88,11 @@ impl Ears {
         if let (Ok(copy), true) = (copy, self.lines.len() < MOST) {
             self.alone = None;
             self.report.listen(copy);
-            self.lines.push(Line { stream: line, buffer: FrameBuffer::default(), has_left: false });
+            self.lines.push(Line {
+                stream: line,
+                buffer: FrameBuffer::default(),
+                has_left: false,
+            });
         }
     }
 
@@ -112,8 +132,14 @@ impl Ears {
         all.extend(changes.map(|changes| watch(changes.as_fd())));
         let _ = poll(&mut all, Some(&LOOK));
         let is_ready = |at: usize| all.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let lines = (0..self.lines.len()).filter(|at| is_ready(at + 1)).collect();
-        Ready { came: is_ready(0), lines, changed: changes.is_some() && is_ready(self.lines.len() + 1) }
+        let lines = (0..self.lines.len())
+            .filter(|at| is_ready(at + 1))
+            .collect();
+        Ready {
+            came: is_ready(0),
+            lines,
+            changed: changes.is_some() && is_ready(self.lines.len() + 1),
+        }
     }
 
     /// What was said; who has hung up is left out from now on.
@@ -148,12 +174,23 @@ impl Ears {
             return;
         }
         self.alone = Some(Instant::now());
-        if !matches!(towline_host::lock::is_held(&self.state.daemon_lock()), Ok(false)) {
+        if !matches!(
+            towline_host::lock::is_held(&self.state.daemon_lock()),
+            Ok(false)
+        ) {
             return;
         }
         let mut command = Command::new("/proc/self/exe");
-        command.args(["daemon", "run", "--state"]).arg(self.state.root()).current_dir("/");
-        if let Ok(mut child) = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+        command
+            .args(["daemon", "run", "--state"])
+            .arg(self.state.root())
+            .current_dir("/");
+        if let Ok(mut child) = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+        {
             // Not collected where no thread can be made: it is collected when we leave.
             let _ = std::thread::Builder::new().spawn(move || child.wait());
         }

@@ -22,7 +22,9 @@ impl Gate {
 
     /// Whether it is open, at the latest after `patience`.
     pub(super) fn wait(&self, patience: Duration) -> bool {
-        let waited = self.changed.wait_timeout_while(self.state(), patience, |is_open| !*is_open);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.state(), patience, |is_open| !*is_open);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 

@@ -15,7 +15,8 @@ const QUICK: Duration = Duration::from_secs(5);
 /// How long the last hop may take to say why it cannot reach the target.
 const WHY: Duration = Duration::from_secs(2);
 
-/// Makes the way to the last hop. Asked for anew after every loss: the user's configuration may have changed.
+/// Makes the way to the last hop. Asked for anew after every loss: the user's configuration may
+/// have changed.
 pub type Opener = Box<dyn Fn() -> Result<SshTransport> + Send + Sync>;
 
 pub(super) struct Line {
@@ -33,8 +34,17 @@ enum Held {
 }
 
 impl Line {
-    pub(super) fn new(definition: Definition, opener: Opener, said: Box<dyn Fn(&str) + Send + Sync>) -> Self {
-        Self { definition, opener, said, now: Mutex::default() }
+    pub(super) fn new(
+        definition: Definition,
+        opener: Opener,
+        said: Box<dyn Fn(&str) + Send + Sync>,
+    ) -> Self {
+        Self {
+            definition,
+            opener,
+            said,
+            now: Mutex::default(),
+        }
     }
 
     fn now(&self) -> MutexGuard<'_, Option<Held>> {
@@ -42,14 +52,18 @@ impl Line {
     }
 
     fn held(&self) -> Result<Held> {
-        self.now().clone().ok_or_else(|| Error::unreachable("there is no way now"))
+        self.now()
+            .clone()
+            .ok_or_else(|| Error::unreachable("there is no way now"))
     }
 
     /// Makes sure of the way as far as it goes without the far end; asks nobody.
     pub(super) fn establish(&self) -> Result<()> {
         let held = self.now().clone();
         let held = match (&self.definition.way, held) {
-            (Way::Hops(_), Some(Held::Hop(hop))) => return hop.sign_in().inspect_err(|_| self.drop_way()),
+            (Way::Hops(_), Some(Held::Hop(hop))) => {
+                return hop.sign_in().inspect_err(|_| self.drop_way());
+            }
             (Way::Hops(_), _) => {
                 let hop = (self.opener)()?;
                 hop.sign_in()?;
@@ -80,13 +94,26 @@ impl Line {
         match self.held()? {
             Held::Hop(hop) => hop.dial(&target.host, target.port).map(Channel::into_far),
             Held::Program(program) => {
-                let failed = |error: std::io::Error| Error::unreachable("the program on the way takes no connections").source_error(error);
-                let far = TcpStream::connect((Ipv4Addr::LOCALHOST, program.port())).map_err(failed)?;
+                let failed = |error: std::io::Error| {
+                    Error::unreachable("the program on the way takes no connections")
+                        .source_error(error)
+                };
+                let far =
+                    TcpStream::connect((Ipv4Addr::LOCALHOST, program.port())).map_err(failed)?;
                 let _ = far.set_nodelay(true);
-                let (from, to, end) = (far.try_clone().map_err(failed)?, far.try_clone().map_err(failed)?, far);
+                let (from, to, end) = (
+                    far.try_clone().map_err(failed)?,
+                    far.try_clone().map_err(failed)?,
+                    far,
+                );
                 let is_cut = move || !program.is_alive();
                 let end = move || drop(end.shutdown(Shutdown::Both));
-                Ok(Far { from: Box::new(from), to: Box::new(HalfOpen(to)), is_cut: Box::new(is_cut), end: Box::new(end) })
+                Ok(Far {
+                    from: Box::new(from),
+                    to: Box::new(HalfOpen(to)),
+                    is_cut: Box::new(is_cut),
+                    end: Box::new(end),
+                })
             }
         }
     }
@@ -98,11 +125,17 @@ impl Line {
         let asked = match &held {
             Held::Hop(hop) => {
                 let (from, to, heard) = hop.dial_aloud(&target.host, target.port)?.into_parts();
-                Ok(Asked { from, to, fate: Box::new(heard) })
+                Ok(Asked {
+                    from,
+                    to,
+                    fate: Box::new(heard),
+                })
             }
             Held::Program(program) => asked_directly(program),
         };
-        let Err(bad) = asked.and_then(|asked| probe::ask(self.definition.probe, asked)) else { return Ok(()) };
+        let Err(bad) = asked.and_then(|asked| probe::ask(self.definition.probe, asked)) else {
+            return Ok(());
+        };
         Err(match &held {
             Held::Hop(hop) => self.wrong_with_hop(hop, &bad),
             Held::Program(program) => {
@@ -123,14 +156,20 @@ impl Line {
             drop(self.now().take());
             return Error::unreachable(format!("the connection to `{}` was lost", hop.place()));
         }
-        let why = if *bad == Bad::Refused { hop.why_not(&target.host, target.port, WHY).unwrap_or_default() } else { String::new() };
+        let why = if *bad == Bad::Refused {
+            hop.why_not(&target.host, target.port, WHY)
+                .unwrap_or_default()
+        } else {
+            String::new()
+        };
         wrong_with_target(&self.definition, hop.place(), bad, &why)
     }
 
     fn wrong_with_program(&self, program: &Program, bad: &Bad) -> Error {
         match program.end_told() {
             Some(error) => error,
-            None => super::azure::trouble(&program.name(), &program.said()).unwrap_or_else(|| wrong_with_target(&self.definition, &program.name(), bad, "")),
+            None => super::azure::trouble(&program.name(), &program.said())
+                .unwrap_or_else(|| wrong_with_target(&self.definition, &program.name(), bad, "")),
         }
     }
 
@@ -160,7 +199,11 @@ fn asked_directly(program: &Arc<Program>) -> Result<Asked, Bad> {
         Ok((near.try_clone()?, near.try_clone()?, near))
     };
     let (from, to, near) = copies().map_err(|_| Bad::Refused)?;
-    Ok(Asked { from: Box::new(from), to: Box::new(to), fate: Box::new(Direct(program.clone(), near)) })
+    Ok(Asked {
+        from: Box::new(from),
+        to: Box::new(to),
+        fate: Box::new(Direct(program.clone(), near)),
+    })
 }
 
 impl Fate for Heard {
@@ -178,27 +221,44 @@ fn wrong_with_target(definition: &Definition, by: &str, bad: &Bad, why: &str) ->
     let (host, port) = (&to.host, definition.dial.port);
     match bad {
         Bad::Lost => Error::unreachable(format!("the connection to `{by}` was lost")),
-        Bad::Refused if why.contains("prohibited") => Error::refused(format!("`{by}` does not allow connections to `{host}` port {port}"))
-            .hint("its administrators have to (AllowTcpForwarding, PermitOpen), or go by another hop"),
-        Bad::Refused if ["not known", "resolution", "No address"].iter().any(|sign| why.contains(sign)) => {
-            Error::config(format!("`{by}` knows no host called `{host}`")).hint("give its name as that host has it, or its address, with --to")
+        Bad::Refused if why.contains("prohibited") => Error::refused(format!(
+            "`{by}` does not allow connections to `{host}` port {port}"
+        ))
+        .hint("its administrators have to (AllowTcpForwarding, PermitOpen), or go by another hop"),
+        Bad::Refused
+            if ["not known", "resolution", "No address"]
+                .iter()
+                .any(|sign| why.contains(sign)) =>
+        {
+            Error::config(format!("`{by}` knows no host called `{host}`"))
+                .hint("give its name as that host has it, or its address, with --to")
         }
-        Bad::Refused if why.contains("timed out") || why.contains("No route") || why.contains("unreachable") => {
-            Error::unreachable(format!("`{host}` does not answer `{by}` at port {port}")).hint("is it up?")
+        Bad::Refused
+            if why.contains("timed out")
+                || why.contains("No route")
+                || why.contains("unreachable") =>
+        {
+            Error::unreachable(format!("`{host}` does not answer `{by}` at port {port}"))
+                .hint("is it up?")
         }
-        Bad::Refused => {
-            Error::unreachable(format!("`{host}` refuses connections at port {port}")).hint(format!("is its server running, and is {port} its port?"))
-        }
-        Bad::HungUp => {
-            Error::unreachable(format!("`{host}` takes connections at port {port} and hangs up")).hint("it may be starting, or have too many already")
-        }
+        Bad::Refused => Error::unreachable(format!("`{host}` refuses connections at port {port}"))
+            .hint(format!("is its server running, and is {port} its port?")),
+        Bad::HungUp => Error::unreachable(format!(
+            "`{host}` takes connections at port {port} and hangs up"
+        ))
+        .hint("it may be starting, or have too many already"),
         Bad::Silent { is_taken: true } => {
-            Error::unreachable(format!("`{host}` accepts connections and does not answer")).hint("it, or what is on the way to it, may hang")
+            Error::unreachable(format!("`{host}` accepts connections and does not answer"))
+                .hint("it, or what is on the way to it, may hang")
         }
-        Bad::Silent { is_taken: false } => Error::unreachable(format!("`{host}` does not answer `{by}` at port {port}")).hint("is it up?"),
-        Bad::Other(said) => {
-            Error::config(format!("`{host}` port {port} is no ssh server: it says `{said}`")).hint("another port with --to, or another --probe: http, tcp")
+        Bad::Silent { is_taken: false } => {
+            Error::unreachable(format!("`{host}` does not answer `{by}` at port {port}"))
+                .hint("is it up?")
         }
+        Bad::Other(said) => Error::config(format!(
+            "`{host}` port {port} is no ssh server: it says `{said}`"
+        ))
+        .hint("another port with --to, or another --probe: http, tcp"),
     }
 }
 
@@ -227,14 +287,37 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_of_the_right_host() {
-        let tunnel = Tunnel { to: "box".into(), via: Some("login".into()), ..Tunnel::default() };
+        let tunnel = Tunnel {
+            to: "box".into(),
+            via: Some("login".into()),
+            ..Tunnel::default()
+        };
         let definition = Definition::new("x", &tunnel, 22222).expect("fine");
-        let said = |bad: &Bad, why: &str| wrong_with_target(&definition, "login", bad, why).to_string();
-        assert_eq!(said(&Bad::Refused, "connect failed: Connection refused"), "`box` refuses connections at port 22");
-        assert_eq!(said(&Bad::Refused, "connect failed: Name or service not known"), "`login` knows no host called `box`");
-        assert_eq!(said(&Bad::Refused, "connect failed: Connection timed out"), "`box` does not answer `login` at port 22");
-        assert_eq!(said(&Bad::Refused, "administratively prohibited: open failed"), "`login` does not allow connections to `box` port 22");
-        assert_eq!(said(&Bad::Silent { is_taken: true }, ""), "`box` accepts connections and does not answer");
-        assert_eq!(said(&Bad::Other("HTTP/1.0".into()), ""), "`box` port 22 is no ssh server: it says `HTTP/1.0`");
+        let said =
+            |bad: &Bad, why: &str| wrong_with_target(&definition, "login", bad, why).to_string();
+        assert_eq!(
+            said(&Bad::Refused, "connect failed: Connection refused"),
+            "`box` refuses connections at port 22"
+        );
+        assert_eq!(
+            said(&Bad::Refused, "connect failed: Name or service not known"),
+            "`login` knows no host called `box`"
+        );
+        assert_eq!(
+            said(&Bad::Refused, "connect failed: Connection timed out"),
+            "`box` does not answer `login` at port 22"
+        );
+        assert_eq!(
+            said(&Bad::Refused, "administratively prohibited: open failed"),
+            "`login` does not allow connections to `box` port 22"
+        );
+        assert_eq!(
+            said(&Bad::Silent { is_taken: true }, ""),
+            "`box` accepts connections and does not answer"
+        );
+        assert_eq!(
+            said(&Bad::Other("HTTP/1.0".into()), ""),
+            "`box` port 22 is no ssh server: it says `HTTP/1.0`"
+        );
     }
 }

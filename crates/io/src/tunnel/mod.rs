@@ -49,34 +49,62 @@ const WAIT: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(5);
 
-/// Runs until it is told to close. Returns at once where another supervises this tunnel, or nobody wants it.
-/// `opener` makes the way by ssh; `first` is a line to whoever started us.
-pub fn supervise(state: &StateFolder, name: &str, first: Option<UnixStream>, opener: impl FnOnce(&Wanted) -> Opener) -> io::Result<()> {
+/// Runs until it is told to close. Returns at once where another supervises this tunnel, or nobody
+/// wants it. `opener` makes the way by ssh; `first` is a line to whoever started us.
+pub fn supervise(
+    state: &StateFolder,
+    name: &str,
+    first: Option<UnixStream>,
+    opener: impl FnOnce(&Wanted) -> Opener,
+) -> io::Result<()> {
     // A session of its own: the daemon's end, or a closed terminal, is not ours.
     let _ = rustix::process::setsid();
     let folder = state.tunnel(name);
-    let lock = File::options().create(true).append(true).mode(0o600).open(folder.join("lock"))?;
+    let lock = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(folder.join("lock"))?;
     if !towline_host::lock::try_lock_patiently(&lock)? {
         return Ok(());
     }
-    let Some(wanted) = Wanted::read(&folder.join("wanted")) else { return Ok(()) };
+    let Some(wanted) = Wanted::read(&folder.join("wanted")) else {
+        return Ok(());
+    };
     let report = Arc::new(Report::new(&folder, wanted.definition.port));
     let (events, happened) = channel();
     let ears = Ears::open(state, &folder, first, report.clone(), events.clone())?;
     let socket = folder.join(towline_wire::layout::TUNNEL_SOCKET);
     let teller = report.clone();
-    std::thread::Builder::new().name("ears".into()).spawn(move || {
-        ears.listen(|| {
-            teller.log("closed");
-            towline_host::process::kill_all_descendants();
-            let _ = std::fs::remove_file(&socket);
-            #[expect(clippy::exit, reason = "the keeper may wait for a host that does not answer; nothing of it is left")]
-            std::process::exit(0);
-        });
-    })?;
+    std::thread::Builder::new()
+        .name("ears".into())
+        .spawn(move || {
+            ears.listen(|| {
+                teller.log("closed");
+                towline_host::process::kill_all_descendants();
+                let _ = std::fs::remove_file(&socket);
+                #[expect(
+                    clippy::exit,
+                    reason = "the keeper may wait for a host that does not answer; \
+                nothing of it is left"
+                )]
+                std::process::exit(0);
+            });
+        })?;
     let said = report.clone();
-    let line = Line::new(wanted.definition.clone(), opener(&wanted), Box::new(move |words| said.log(words)));
-    let mut keeper = Keeper { definition: wanted.definition, line: Arc::new(line), gate: Arc::default(), report, happened, backoff: Backoff::default() };
+    let line = Line::new(
+        wanted.definition.clone(),
+        opener(&wanted),
+        Box::new(move |words| said.log(words)),
+    );
+    let mut keeper = Keeper {
+        definition: wanted.definition,
+        line: Arc::new(line),
+        gate: Arc::default(),
+        report,
+        happened,
+        backoff: Backoff::default(),
+    };
     let _relay = keeper.hold_port(&events);
     keeper.keep();
     drop(lock);
@@ -95,11 +123,20 @@ struct Keeper {
 impl Keeper {
     /// The port is ours from here to the end.
     fn hold_port(&mut self, events: &Sender<Event>) -> Relay {
-        let notices: Arc<dyn Notices> = Arc::new(Told { gate: self.gate.clone(), events: events.clone() });
+        let notices: Arc<dyn Notices> = Arc::new(Told {
+            gate: self.gate.clone(),
+            events: events.clone(),
+        });
         loop {
-            let (gate, line, port, lost) = (self.gate.clone(), self.line.clone(), self.definition.port, events.clone());
+            let (gate, line, port, lost) = (
+                self.gate.clone(),
+                self.line.clone(),
+                self.definition.port,
+                events.clone(),
+            );
             let dial = move || dial(&gate, &line, &lost);
-            let held = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| Relay::on(listener, Box::new(dial), notices.clone()));
+            let held = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+                .and_then(|listener| Relay::on(listener, Box::new(dial), notices.clone()));
             match held {
                 Ok(relay) => return relay,
                 Err(error) => {
@@ -124,7 +161,10 @@ impl Keeper {
                 }
                 Err(error) => {
                     self.report.failing(&error);
-                    self.pause(!matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout));
+                    self.pause(!matches!(
+                        error.kind(),
+                        ErrorKind::Unreachable | ErrorKind::Timeout
+                    ));
                 }
             }
         }
@@ -150,7 +190,10 @@ impl Keeper {
     fn until_doubt(&self, good: Instant) {
         loop {
             let known = self.gate.heard().map_or(good, |heard| heard.max(good));
-            match self.happened.recv_timeout((known + IDLE).saturating_duration_since(Instant::now())) {
+            match self
+                .happened
+                .recv_timeout((known + IDLE).saturating_duration_since(Instant::now()))
+            {
                 // Networks change all the time on some machines.
                 Ok(Event::Came | Event::Changed) if known.elapsed() < STALE => {}
                 Ok(Event::Lost) => return,
@@ -160,7 +203,11 @@ impl Keeper {
                 }
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE),
                 Err(RecvTimeoutError::Timeout) => {
-                    if self.gate.heard().is_none_or(|heard| heard.elapsed() >= IDLE) {
+                    if self
+                        .gate
+                        .heard()
+                        .is_none_or(|heard| heard.elapsed() >= IDLE)
+                    {
                         return;
                     }
                 }
@@ -173,21 +220,29 @@ impl Keeper {
         let begun = Instant::now();
         let mut until = begun + self.backoff.next(is_lasting);
         loop {
-            match self.happened.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match self
+                .happened
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+            {
                 Ok(Event::Nudge) => {
                     self.report.trying();
                     return self.backoff.reset();
                 }
-                Ok(Event::Changed) => until = until.min(begun + if is_lasting { LATER } else { SOON }),
+                Ok(Event::Changed) => {
+                    until = until.min(begun + if is_lasting { LATER } else { SOON })
+                }
                 Ok(Event::Came | Event::Broke | Event::Lost) => {}
                 Err(RecvTimeoutError::Timeout) => return,
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(until.saturating_duration_since(Instant::now())),
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()))
+                }
             }
         }
     }
 }
 
-/// A connection to the far end, at the latest when the way is found again and who came has waited enough.
+/// A connection to the far end, at the latest when the way is found again and who came has waited
+/// enough.
 fn dial(gate: &Gate, line: &Line, lost: &Sender<Event>) -> Result<Far> {
     let begun = Instant::now();
     while gate.wait(WAIT.saturating_sub(begun.elapsed())) {
@@ -221,13 +276,22 @@ impl Notices for Told {
 /// The error for a port that somebody else has, with their name where the machine tells it.
 pub fn port_taken(port: u16, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Error::refused(format!("port {port} of this machine cannot be used")).source_error(error);
+        return Error::refused(format!("port {port} of this machine cannot be used"))
+            .source_error(error);
     }
-    let who = towline_host::ports::owner(port).map(|(pid, name)| format!(" by `{name}` (process {pid})")).unwrap_or_default();
-    Error::refused(format!("port {port} of this machine is in use{who}")).hint("end that, or give the tunnel another port: --port")
+    let who = towline_host::ports::owner(port)
+        .map(|(pid, name)| format!(" by `{name}` (process {pid})"))
+        .unwrap_or_default();
+    Error::refused(format!("port {port} of this machine is in use{who}"))
+        .hint("end that, or give the tunnel another port: --port")
 }
 
-/// Whether the port can be had now. It is not taken for that: whoever is about to have it must not find it gone.
+/// Whether the port can be had now. It is not taken for that: whoever is about to have it must not
+/// find it gone.
 pub fn try_port(port: u16) -> Result<()> {
-    if towline_host::ports::is_taken(port) { Err(port_taken(port, io::ErrorKind::AddrInUse.into())) } else { Ok(()) }
+    if towline_host::ports::is_taken(port) {
+        Err(port_taken(port, io::ErrorKind::AddrInUse.into()))
+    } else {
+        Ok(())
+    }
 }

@@ -5,7 +5,8 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Links, addresses and routes, of both kinds: RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE.
+/// Links, addresses and routes, of both kinds: RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE,
+/// _IPV6_IFADDR, _IPV6_ROUTE.
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 
 /// The kernel's word of every change of the network.
@@ -16,7 +17,8 @@ impl Changes {
     pub(super) fn listen() -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // The protocol of routes has the number that means none.
-        let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None).ok()?;
+        let socket =
+            rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None).ok()?;
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, GROUPS)).ok()?;
         Some(Self(socket))
     }
@@ -24,7 +26,9 @@ impl Changes {
     /// Takes what has been said. What it was does not matter: whoever asks looks for itself.
     pub(super) fn take(&self) {
         let mut piece = [0; 8192];
-        while rustix::net::recv(&self.0, &mut piece[..], RecvFlags::DONTWAIT).is_ok_and(|(count, _)| count > 0) {}
+        while rustix::net::recv(&self.0, &mut piece[..], RecvFlags::DONTWAIT)
+            .is_ok_and(|(count, _)| count > 0)
+        {}
     }
 }
 

@@ -43,9 +43,15 @@ pub(super) enum Bad {
 }
 
 pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
-    let Asked { mut from, mut to, fate } = asked;
+    let Asked {
+        mut from,
+        mut to,
+        fate,
+    } = asked;
     if probe == Probe::Http {
-        let _ = to.write_all(b"HEAD / HTTP/1.0\r\nHost: localhost\r\n\r\n").and_then(|()| to.flush());
+        let _ = to
+            .write_all(b"HEAD / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            .and_then(|()| to.flush());
     }
     let (sender, heard) = channel();
     let reading = std::thread::Builder::new().spawn(move || {
@@ -76,7 +82,13 @@ pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
                 });
             }
             Ok(words) if probe == Probe::Ssh && !words.starts_with(b"SSH-") => {
-                let shown = String::from_utf8_lossy(&words).lines().next().unwrap_or_default().chars().take(40).collect();
+                let shown = String::from_utf8_lossy(&words)
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(40)
+                    .collect();
                 return Err(Bad::Other(shown));
             }
             Ok(_) => return Ok(()),
@@ -118,18 +130,41 @@ mod tests {
             None => drop(far.shutdown(std::net::Shutdown::Both)),
         }
         let from = near.try_clone().expect("a copy");
-        ask(probe, Asked { from: Box::new(from), to: Box::new(near), fate: Box::new(Taken(is_taken)) })
+        ask(
+            probe,
+            Asked {
+                from: Box::new(from),
+                to: Box::new(near),
+                fate: Box::new(Taken(is_taken)),
+            },
+        )
     }
 
     #[test]
     fn each_answer_is_told_from_the_others() {
         assert_eq!(asked(Probe::Ssh, Some(b"SSH-2.0-x\r\n"), true), Ok(()));
-        assert_eq!(asked(Probe::Ssh, Some(b"HTTP/1.0 400\r\n"), true), Err(Bad::Other("HTTP/1.0 400".into())));
+        assert_eq!(
+            asked(Probe::Ssh, Some(b"HTTP/1.0 400\r\n"), true),
+            Err(Bad::Other("HTTP/1.0 400".into()))
+        );
         assert_eq!(asked(Probe::Ssh, None, true), Err(Bad::HungUp));
         assert_eq!(asked(Probe::Tcp, None, false), Err(Bad::Refused));
-        assert_eq!(asked(Probe::Http, Some(b"HTTP/1.0 404 Not Found\r\n"), true), Ok(()));
-        assert_eq!(asked(Probe::Tcp, Some(b""), true), Ok(()), "nobody hangs up");
-        assert_eq!(asked(Probe::Tcp, Some(b""), false), Err(Bad::Silent { is_taken: false }));
-        assert_eq!(asked(Probe::Http, Some(b""), true), Err(Bad::Silent { is_taken: true }));
+        assert_eq!(
+            asked(Probe::Http, Some(b"HTTP/1.0 404 Not Found\r\n"), true),
+            Ok(())
+        );
+        assert_eq!(
+            asked(Probe::Tcp, Some(b""), true),
+            Ok(()),
+            "nobody hangs up"
+        );
+        assert_eq!(
+            asked(Probe::Tcp, Some(b""), false),
+            Err(Bad::Silent { is_taken: false })
+        );
+        assert_eq!(
+            asked(Probe::Http, Some(b""), true),
+            Err(Bad::Silent { is_taken: true })
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a supervisor tells of itself: a file, a log that does not grow without end, and whoever is on the line.
+//! What a supervisor tells of itself: a file, a log that does not grow without end, and whoever is
+//! on the line.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -41,7 +42,14 @@ impl Report {
             reconnects: before.as_ref().map_or(0, |status| status.reconnects),
             trouble: None,
         };
-        let report = Self { folder: folder.to_owned(), inside: Mutex::new(Inside { status, was_open: before.is_some(), listeners: Vec::new() }) };
+        let report = Self {
+            folder: folder.to_owned(),
+            inside: Mutex::new(Inside {
+                status,
+                was_open: before.is_some(),
+                listeners: Vec::new(),
+            }),
+        };
         report.write(&mut report.inside());
         report
     }
@@ -56,7 +64,9 @@ impl Report {
         let _ = listener.set_write_timeout(Some(PATIENCE));
         inside.listeners.push(listener);
         let bytes = frame::encode(&inside.status);
-        inside.listeners.retain_mut(|listener| listener.write_all(&bytes).is_ok());
+        inside
+            .listeners
+            .retain_mut(|listener| listener.write_all(&bytes).is_ok());
     }
 
     pub(super) fn open(&self) {
@@ -67,7 +77,11 @@ impl Report {
     }
 
     pub(super) fn failing(&self, error: &Error) {
-        self.become_state(&mut self.inside(), TunnelState::Failing, Some(Trouble::from(error)));
+        self.become_state(
+            &mut self.inside(),
+            TunnelState::Failing,
+            Some(Trouble::from(error)),
+        );
     }
 
     /// It is tried once more, because somebody asked for it.
@@ -77,7 +91,11 @@ impl Report {
 
     /// It was lost and is looked for again.
     pub(super) fn connecting(&self, error: &Error) {
-        self.become_state(&mut self.inside(), TunnelState::Connecting, Some(Trouble::from(error)));
+        self.become_state(
+            &mut self.inside(),
+            TunnelState::Connecting,
+            Some(Trouble::from(error)),
+        );
     }
 
     fn become_state(&self, inside: &mut Inside, state: TunnelState, trouble: Option<Trouble>) {
@@ -102,7 +120,9 @@ impl Report {
             self.log(&format!("the status cannot be written: {error}"));
         }
         let bytes = frame::encode(&inside.status);
-        inside.listeners.retain_mut(|listener| listener.write_all(&bytes).is_ok());
+        inside
+            .listeners
+            .retain_mut(|listener| listener.write_all(&bytes).is_ok());
     }
 
     /// A line, or several that a program said.
@@ -111,10 +131,19 @@ impl Report {
         if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_LIMIT) {
             let _ = std::fs::rename(&path, self.folder.join("log.old"));
         }
-        let opened: std::io::Result<File> = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let opened: std::io::Result<File> = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path);
         if let Ok(mut file) = opened {
             let text: String = text.trim().chars().take(LINE_LIMIT).collect();
-            let _ = writeln!(file, "{} {}", towline_host::clock::now(), text.replace('\n', "\n    "));
+            let _ = writeln!(
+                file,
+                "{} {}",
+                towline_host::clock::now(),
+                text.replace('\n', "\n    ")
+            );
         }
     }
 }
@@ -133,16 +162,36 @@ mod tests {
         report.failing(&Error::unreachable("away"));
         report.open();
         let mut buffer = frame::FrameBuffer::default();
-        let mut next = || frame::read::<TunnelStatus>(&mut ours, &mut buffer).expect("a frame").expect("a status");
+        let mut next = || {
+            frame::read::<TunnelStatus>(&mut ours, &mut buffer)
+                .expect("a frame")
+                .expect("a status")
+        };
         let heard = [next(), next(), next(), next()];
-        assert_eq!(heard.each_ref().map(|status| status.state.word()), ["connecting", "open", "failing", "open"]);
-        assert_eq!(heard[2].trouble.as_ref().map(|trouble| trouble.reason.as_str()), Some("away"));
+        assert_eq!(
+            heard.each_ref().map(|status| status.state.word()),
+            ["connecting", "open", "failing", "open"]
+        );
+        assert_eq!(
+            heard[2]
+                .trouble
+                .as_ref()
+                .map(|trouble| trouble.reason.as_str()),
+            Some("away")
+        );
         assert_eq!((heard[1].reconnects, heard[3].reconnects), (0, 1));
-        assert_eq!(TunnelStatus::read(&folder.path().join("status")), Some(heard[3].clone()));
+        assert_eq!(
+            TunnelStatus::read(&folder.path().join("status")),
+            Some(heard[3].clone())
+        );
         for _ in 0..200 {
             report.log(&"x".repeat(10_000));
         }
-        let size: u64 = std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|entry| entry.metadata().expect("there").len()).sum();
+        let size: u64 = std::fs::read_dir(folder.path())
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.metadata().expect("there").len())
+            .sum();
         assert!(size < 3 * LOG_LIMIT, "{size}");
     }
 }

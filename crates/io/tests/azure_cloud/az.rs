@@ -20,14 +20,32 @@ fn its_login_is_used_and_asked_for_where_there_is_none() {
     let cloud = || stage.cloud("azure_cli", Some(profile.to_str().unwrap()));
     stage.set("PATH", "/nowhere");
     let error = stage.get(&cloud()).unwrap_err();
-    assert!(error.kind() == ErrorKind::Refused && shown(&error).contains("Azure CLI not installed."), "{}", shown(&error));
+    assert!(
+        error.kind() == ErrorKind::Refused && shown(&error).contains("Azure CLI not installed."),
+        "{}",
+        shown(&error)
+    );
     let az = installed(&stage);
     let error = stage.get(&cloud()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{}", shown(&error));
-    assert_eq!(error.hints(), [format!("sign in: AZURE_CONFIG_DIR='{}' az login", profile.display())]);
+    assert_eq!(
+        error.hints(),
+        [format!(
+            "sign in: AZURE_CONFIG_DIR='{}' az login",
+            profile.display()
+        )]
+    );
     let run = |words: &[&str]| {
-        let output = Command::new(&az).args(words).env("AZURE_CONFIG_DIR", &profile).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(&az)
+            .args(words)
+            .env("AZURE_CONFIG_DIR", &profile)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     };
     stage.aml.az_login(&az, &profile);
     let first = cloud();
@@ -35,9 +53,16 @@ fn its_login_is_used_and_asked_for_where_there_is_none() {
     let token = stage.wait(first.token(Audience::Management)).unwrap();
     assert!(!format!("{first:?}").contains(token.expose()));
     // Another process has the same, and does not start `az`.
-    assert_eq!(stage.wait(cloud().token(Audience::Management)).unwrap(), token);
+    assert_eq!(
+        stage.wait(cloud().token(Audience::Management)).unwrap(),
+        token
+    );
     // Who signs out is signed out here too.
     run(&["logout"]);
     let error = stage.get(&cloud()).unwrap_err();
-    assert!(error.kind() == ErrorKind::Refused && shown(&error).contains("az login"), "{}", shown(&error));
+    assert!(
+        error.kind() == ErrorKind::Refused && shown(&error).contains("az login"),
+        "{}",
+        shown(&error)
+    );
 }

@@ -1,4 +1,5 @@
-//! Signing in to Azure and calling it, against the certified emulator, a real blob service and the real `az`.
+//! Signing in to Azure and calling it, against the certified emulator, a real blob service and the
+//! real `az`.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -26,8 +26,19 @@ fn a_second_process_does_not_ask_again() {
         .env(FOLDER, stage.cache())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let targets: Vec<String> = stage.aml.recorded().into_iter().skip(before).map(|pair| pair.target).collect();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let targets: Vec<String> = stage
+        .aml
+        .recorded()
+        .into_iter()
+        .skip(before)
+        .map(|pair| pair.target)
+        .collect();
     assert_eq!(targets.len(), 1, "{targets:?}");
 }
 
@@ -44,10 +55,29 @@ fn second() {
         command: String::new(),
         network: towline_io::network::Network::default(),
     };
-    let (folder, credential) = (variable(FOLDER), Credential::Word("managed_identity".to_owned()));
-    let sign_in = SignIn::new("second", Some(&credential), None, surroundings, folder.as_ref()).unwrap();
-    let cloud = Cloud::new("second", Some(&variable(ENDPOINT)), sign_in, folder.as_ref()).unwrap();
+    let (folder, credential) = (
+        variable(FOLDER),
+        Credential::Word("managed_identity".to_owned()),
+    );
+    let sign_in = SignIn::new(
+        "second",
+        Some(&credential),
+        None,
+        surroundings,
+        folder.as_ref(),
+    )
+    .unwrap();
+    let cloud = Cloud::new(
+        "second",
+        Some(&variable(ENDPOINT)),
+        sign_in,
+        folder.as_ref(),
+    )
+    .unwrap();
     let question = Call::get(variable(ADDRESS));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     assert_eq!(runtime.block_on(cloud.call(&question)).unwrap().status, 200);
 }

@@ -6,7 +6,10 @@ use towline_core::cloud::{Audience, Method};
 use towline_testkit::aml::{Trouble, When};
 use towline_testkit::until;
 
-const REFUSED: Trouble = Trouble::Status { status: 401, retry_after: None };
+const REFUSED: Trouble = Trouble::Status {
+    status: 401,
+    retry_after: None,
+};
 
 #[test]
 fn one_is_asked_for_and_kept() {
@@ -14,28 +17,55 @@ fn one_is_asked_for_and_kept() {
     let cloud = stage.usual();
     let questions = vec![stage.question(Method::Get, ""); 20];
     let answers = stage.wait(cloud.call_all(&questions));
-    assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|answer| answer.status == 200)));
-    assert_eq!((stage.asked("/msi/token"), stage.asked("/metadata/endpoints"), cloud.sent()), (1, 1, 20));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.as_ref().is_ok_and(|answer| answer.status == 200))
+    );
+    assert_eq!(
+        (
+            stage.asked("/msi/token"),
+            stage.asked("/metadata/endpoints"),
+            cloud.sent()
+        ),
+        (1, 1, 20)
+    );
     stage.works(&stage.usual());
-    assert_eq!((stage.asked("/msi/token"), stage.asked("/metadata/endpoints")), (1, 1), "the next process has it from a file");
+    assert_eq!(
+        (
+            stage.asked("/msi/token"),
+            stage.asked("/metadata/endpoints")
+        ),
+        (1, 1),
+        "the next process has it from a file"
+    );
     for entry in std::fs::read_dir(stage.cache()).unwrap() {
         let entry = entry.unwrap();
         assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{entry:?}");
     }
-    assert_eq!(std::fs::metadata(stage.cache()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(
+        std::fs::metadata(stage.cache()).unwrap().mode() & 0o777,
+        0o700
+    );
 }
 
 #[test]
 fn it_is_replaced_before_it_ends() {
     let stage = Stage::start();
-    stage.aml.conditions(|conditions| conditions.token_lifetime = 4);
+    stage
+        .aml
+        .conditions(|conditions| conditions.token_lifetime = 4);
     let cloud = stage.usual();
     let first = stage.wait(cloud.token(Audience::Management)).unwrap();
-    until("another token", || (stage.wait(cloud.token(Audience::Management)).unwrap() != first).then_some(()));
+    until("another token", || {
+        (stage.wait(cloud.token(Audience::Management)).unwrap() != first).then_some(())
+    });
     // The one of a file is looked at in the same way.
     let second = stage.wait(cloud.token(Audience::Management)).unwrap();
     let other = stage.usual();
-    until("a token of its own", || (stage.wait(other.token(Audience::Management)).unwrap() != second).then_some(()));
+    until("a token of its own", || {
+        (stage.wait(other.token(Audience::Management)).unwrap() != second).then_some(())
+    });
     stage.works(&other);
 }
 
@@ -44,17 +74,47 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     let stage = Stage::start();
     let cloud = stage.usual();
     stage.works(&cloud);
-    stage.aml.trouble(1, "GET", "/workspaces/", REFUSED, When::Before);
+    stage
+        .aml
+        .trouble(1, "GET", "/workspaces/", REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
     // Whoever is not let in has changed nothing: that try does not count.
-    assert_eq!((answer.status.as_u16(), answer.tries, stage.asked("/msi/token")), (200, 1, 2));
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            answer.tries,
+            stage.asked("/msi/token")
+        ),
+        (200, 1, 2)
+    );
     // Also where it may not be sent twice: a refusal did nothing.
-    stage.aml.trouble(1, "POST", "/listStorageAccountKeys", REFUSED, When::Before);
-    let answer = stage.wait(cloud.call(&stage.question(Method::Post, "/listStorageAccountKeys"))).unwrap();
-    assert_eq!((answer.status.as_u16(), answer.tries, stage.asked("/msi/token")), (200, 1, 3));
-    stage.aml.trouble(9, "GET", "/workspaces/", REFUSED, When::Before);
+    stage
+        .aml
+        .trouble(1, "POST", "/listStorageAccountKeys", REFUSED, When::Before);
+    let answer = stage
+        .wait(cloud.call(&stage.question(Method::Post, "/listStorageAccountKeys")))
+        .unwrap();
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            answer.tries,
+            stage.asked("/msi/token")
+        ),
+        (200, 1, 3)
+    );
+    stage
+        .aml
+        .trouble(9, "GET", "/workspaces/", REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
-    assert_eq!((answer.status.as_u16(), answer.tries, stage.aml.troubles_left()), (401, 1, 7), "a no that stays is an answer");
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            answer.tries,
+            stage.aml.troubles_left()
+        ),
+        (401, 1, 7),
+        "a no that stays is an answer"
+    );
 }
 
 /// The tokens in files are not what they were.
@@ -71,8 +131,16 @@ fn of_many_that_are_refused_one_asks() {
     let stage = Stage::start();
     stage.works(&stage.usual());
     spoil(&stage);
-    let answers = stage.wait(stage.usual().call_all(&vec![stage.question(Method::Get, ""); 8]));
-    let seen: Vec<(u16, u32)> = answers.into_iter().map(|answer| answer.unwrap()).map(|answer| (answer.status.as_u16(), answer.tries)).collect();
+    let answers = stage.wait(
+        stage
+            .usual()
+            .call_all(&vec![stage.question(Method::Get, ""); 8]),
+    );
+    let seen: Vec<(u16, u32)> = answers
+        .into_iter()
+        .map(|answer| answer.unwrap())
+        .map(|answer| (answer.status.as_u16(), answer.tries))
+        .collect();
     assert!(seen.iter().all(|seen| *seen == (200, 1)), "{seen:?}");
     assert_eq!(stage.asked("/msi/token"), 2);
 }

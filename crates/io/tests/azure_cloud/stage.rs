@@ -28,15 +28,28 @@ impl Stage {
     pub(crate) fn start() -> Self {
         let aml = Aml::start();
         let variables = aml.identity().into_iter().collect();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { aml, folder: tempfile::tempdir().unwrap(), variables: Arc::new(Mutex::new(variables)), told: Arc::default(), runtime }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        Self {
+            aml,
+            folder: tempfile::tempdir().unwrap(),
+            variables: Arc::new(Mutex::new(variables)),
+            told: Arc::default(),
+            runtime,
+        }
     }
 
     pub(crate) fn cache(&self) -> PathBuf {
         self.folder.path().join("azure")
     }
     pub(crate) fn set(&self, name: &str, value: &str) {
-        self.variables.lock().unwrap().insert(name.to_owned(), value.to_owned());
+        self.variables
+            .lock()
+            .unwrap()
+            .insert(name.to_owned(), value.to_owned());
     }
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
@@ -58,9 +71,23 @@ impl Stage {
     pub(crate) fn cloud(&self, credential: &str, profile: Option<&str>) -> Cloud {
         let yaml = towline_core::yaml::parse("test", credential).unwrap();
         let credential: Credential = towline_core::yaml::decode(&yaml).unwrap();
-        let sign_in = SignIn::new("cluster `lab`", Some(&credential), profile, self.surroundings(), &self.cache()).unwrap();
+        let sign_in = SignIn::new(
+            "cluster `lab`",
+            Some(&credential),
+            profile,
+            self.surroundings(),
+            &self.cache(),
+        )
+        .unwrap();
         let web = Web::trusting(&std::fs::read(self.aml.authority()).unwrap()).unwrap();
-        Cloud::new("cluster `lab`", Some(self.aml.endpoint()), sign_in, &self.cache()).unwrap().with_web(web)
+        Cloud::new(
+            "cluster `lab`",
+            Some(self.aml.endpoint()),
+            sign_in,
+            &self.cache(),
+        )
+        .unwrap()
+        .with_web(web)
     }
     /// By the managed identity, which needs nothing.
     pub(crate) fn usual(&self) -> Cloud {
@@ -72,8 +99,16 @@ impl Stage {
     }
     /// The workspace, by a question of this method.
     pub(crate) fn question(&self, method: Method, below: &str) -> Call {
-        let url = format!("{}{}{below}?api-version=2024-04-01", self.aml.endpoint(), self.aml.scope().id());
-        Call { method, repeatable: method != Method::Post, ..Call::get(url) }
+        let url = format!(
+            "{}{}{below}?api-version=2024-04-01",
+            self.aml.endpoint(),
+            self.aml.scope().id()
+        );
+        Call {
+            method,
+            repeatable: method != Method::Post,
+            ..Call::get(url)
+        }
     }
     pub(crate) fn get(&self, cloud: &Cloud) -> Result<Answer> {
         self.wait(cloud.call(&self.question(Method::Get, "")))
@@ -86,7 +121,11 @@ impl Stage {
 
     /// How many requests held this in their path or query.
     pub(crate) fn asked(&self, part: &str) -> usize {
-        self.aml.recorded().iter().filter(|pair| pair.target.contains(part)).count()
+        self.aml
+            .recorded()
+            .iter()
+            .filter(|pair| pair.target.contains(part))
+            .count()
     }
 }
 

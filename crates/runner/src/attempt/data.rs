@@ -10,7 +10,9 @@ use towline_wire::runner::DataOrder;
 impl Attempt {
     /// Starts what carries the data, if there is any; set-up waits for it.
     pub(super) fn bring_data(&mut self) -> Change {
-        let Some(order) = self.assignment.data.clone() else { return self.set_up() };
+        let Some(order) = self.assignment.data.clone() else {
+            return self.set_up();
+        };
         self.stage = Stage::Staging;
         match DataProcess::begin(&order, &self.assignment, &self.folder) {
             Ok(data) => {
@@ -22,7 +24,9 @@ impl Attempt {
     }
 
     pub(super) fn wake_staging(&mut self) -> Change {
-        let Some(data) = &mut self.data else { return self.finish() };
+        let Some(data) = &mut self.data else {
+            return self.finish();
+        };
         data.hear();
         match data.outcome() {
             None if self.ending.is_some() => {
@@ -34,25 +38,31 @@ impl Attempt {
             None => Change::Nothing,
             Some(outcome) => {
                 self.data = None;
-                let why = outcome.err().unwrap_or_else(|| "it ended before anything began".to_owned());
-                self.ending.get_or_insert(Ending::cause(Cause::Data).detail(why));
+                let why = outcome
+                    .err()
+                    .unwrap_or_else(|| "it ended before anything began".to_owned());
+                self.ending
+                    .get_or_insert(Ending::cause(Cause::Data).detail(why));
                 self.finish()
             }
         }
     }
 
-    /// Other nodes write to the same folders: what was written is collected for good when they have ended too.
+    /// Other nodes write to the same folders: what was written is collected for good when they have
+    /// ended too.
     pub(crate) const fn wait_for_other_nodes(&mut self) {
         self.other_nodes_write = true;
     }
 
     /// No node but this one is left. What is late to be collected gets the whole grace from now on.
     pub(crate) fn other_nodes_have_ended(&mut self) {
-        if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting {
+        if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting
+        {
             return;
         }
         if self.kill_at.is_some() {
-            self.kill_at = Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis));
+            self.kill_at =
+                Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis));
         }
         self.finish_data();
     }
@@ -60,7 +70,10 @@ impl Attempt {
     /// Everything that ran here is gone. What carries the data ends last.
     pub(super) fn collect(&mut self) -> Option<Change> {
         self.assignment.data.as_ref()?;
-        if self.stage == Stage::Collecting || self.stage == Stage::Staging || self.stage == Stage::Layout {
+        if self.stage == Stage::Collecting
+            || self.stage == Stage::Staging
+            || self.stage == Stage::Layout
+        {
             return None;
         }
         self.stage = Stage::Collecting;
@@ -71,13 +84,19 @@ impl Attempt {
         Some(Change::Nothing)
     }
 
-    /// Has what was written collected; if the process that does it was lost on the way, another one does.
+    /// Has what was written collected; if the process that does it was lost on the way, another one
+    /// does.
     fn finish_data(&mut self) {
         if let Some(data) = self.data.as_mut().filter(|data| data.outcome().is_none()) {
             return data.finish();
         }
-        let Some(order) = self.assignment.data.clone() else { return };
-        let again = DataOrder { only_collect: true, ..order };
+        let Some(order) = self.assignment.data.clone() else {
+            return;
+        };
+        let again = DataOrder {
+            only_collect: true,
+            ..order
+        };
         match DataProcess::begin(&again, &self.assignment, &self.folder) {
             Ok(mut data) => {
                 data.finish();
@@ -120,6 +139,10 @@ impl Attempt {
             }
             self.data = None;
         }
-        if self.other_nodes_write { Change::Nothing } else { self.finish() }
+        if self.other_nodes_write {
+            Change::Nothing
+        } else {
+            self.finish()
+        }
     }
 }

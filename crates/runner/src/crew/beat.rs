@@ -17,26 +17,38 @@ pub(super) struct Beat {
 }
 
 impl Beat {
-    /// Calls `pass` at once, then after the pause that it names. It is told when it is the last time.
-    pub(super) fn start(name: &str, mut pass: impl FnMut(bool) -> Duration + Send + 'static) -> io::Result<Self> {
+    /// Calls `pass` at once, then after the pause that it names. It is told when it is the last
+    /// time.
+    pub(super) fn start(
+        name: &str,
+        mut pass: impl FnMut(bool) -> Duration + Send + 'static,
+    ) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
         let bell = Bell(done.try_clone()?);
         let ending = Arc::new((Mutex::new(false), Condvar::new()));
         let heard = ending.clone();
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let _bell = bell;
-            let (flag, changed) = &*heard;
-            let mut is_last = false;
-            loop {
-                let pause = pass(is_last);
-                if is_last {
-                    return;
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let _bell = bell;
+                let (flag, changed) = &*heard;
+                let mut is_last = false;
+                loop {
+                    let pause = pass(is_last);
+                    if is_last {
+                        return;
+                    }
+                    let over = flag.lock().unwrap_or_else(PoisonError::into_inner);
+                    is_last = changed
+                        .wait_timeout_while(over, pause, |over| !*over)
+                        .is_ok_and(|(over, _)| *over);
                 }
-                let over = flag.lock().unwrap_or_else(PoisonError::into_inner);
-                is_last = changed.wait_timeout_while(over, pause, |over| !*over).is_ok_and(|(over, _)| *over);
-            }
-        })?;
-        Ok(Self { done, ending, thread })
+            })?;
+        Ok(Self {
+            done,
+            ending,
+            thread,
+        })
     }
 
     /// Once more, and then no more.

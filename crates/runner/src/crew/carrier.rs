@@ -39,41 +39,69 @@ pub(super) fn mounts(task: &CrewTask, node: u32) -> PathBuf {
 }
 
 impl<'a> Carrier<'a> {
-    pub(super) fn new(task: &'a CrewTask, node: u32, order: CrewOrder, find_secrets: FindSecrets<'a>) -> std::io::Result<Self> {
+    pub(super) fn new(
+        task: &'a CrewTask,
+        node: u32,
+        order: CrewOrder,
+        find_secrets: FindSecrets<'a>,
+    ) -> std::io::Result<Self> {
         towline_host::filesystem::private_folder(&task.local)?;
         let folder = own_folder(task, node);
-        // An earlier start on this machine may have left files, of an attempt whose claim was lost even of the same number.
+        // An earlier start on this machine may have left files, of an attempt whose claim was lost
+        // even of the same number.
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         towline_host::filesystem::private_folder(&folder)?;
-        Ok(Self { task, order, node, find_secrets, secrets: None, folder })
+        Ok(Self {
+            task,
+            order,
+            node,
+            find_secrets,
+            secrets: None,
+            folder,
+        })
     }
 
     /// Begins this node's share; one that cannot begin has ended.
     pub(super) fn begin(&mut self, attempt: u32, hosts: &[String], port: u16) -> Share {
-        let gang = GangPlace { node: self.node, hosts: hosts.to_vec(), port };
-        let failed = |why: String| Share::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
+        let gang = GangPlace {
+            node: self.node,
+            hosts: hosts.to_vec(),
+            port,
+        };
+        let failed =
+            |why: String| Share::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
         match self.assigned(attempt, gang) {
-            Ok(assignment) => Share::begin(assignment, &self.folder, self.task.folder.clone()).unwrap_or_else(|error| failed(error.to_string())),
+            Ok(assignment) => Share::begin(assignment, &self.folder, self.task.folder.clone())
+                .unwrap_or_else(|error| failed(error.to_string())),
             Err(error) => failed(error.to_string()),
         }
     }
 
     fn secrets(&mut self) -> Result<SecretSet> {
-        let Some(place) = &self.order.secrets else { return Ok(SecretSet::default()) };
+        let Some(place) = &self.order.secrets else {
+            return Ok(SecretSet::default());
+        };
         if let Some(known) = &self.secrets {
             return Ok(known.clone());
         }
         // What fails now may do for the next attempt.
-        let found = (self.find_secrets)(place).map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
+        let found = (self.find_secrets)(place)
+            .map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
         Ok(self.secrets.insert(found).clone())
     }
 
     fn assigned(&mut self, attempt: u32, gang: GangPlace) -> Result<Assignment> {
         let secrets = self.secrets()?;
-        let run = self.order.plan.runs.iter().find(|run| run.id == self.task.run).ok_or_else(|| Error::bug("the run is not in its plan"))?;
+        let run = self
+            .order
+            .plan
+            .runs
+            .iter()
+            .find(|run| run.id == self.task.run)
+            .ok_or_else(|| Error::bug("the run is not in its plan"))?;
         let resolved = &self.order.plan.resolved;
         if resolved.code.is_some() && self.task.store.is_none() {
             return Err(Error::bug("the run has code, and nobody said where it is"));
@@ -86,8 +114,14 @@ impl<'a> Carrier<'a> {
             transfers: self.task.local.join("transfers"),
         };
         let io = given::io(self.task);
-        let copy = given::copy(self.task, resolved.copy.as_ref().map_or(&[], |copy| &copy.subdirs), &self.folder)
-            .map_err(|error| Error::refused("its dataset cannot be put together").source_error(error))?;
+        let copy = given::copy(
+            self.task,
+            resolved.copy.as_ref().map_or(&[], |copy| &copy.subdirs),
+            &self.folder,
+        )
+        .map_err(|error| {
+            Error::refused("its dataset cannot be put together").source_error(error)
+        })?;
         let mut assignment = assemble::assignment(Wanted {
             run: &run.id,
             attempt,
@@ -100,7 +134,10 @@ impl<'a> Carrier<'a> {
             grace_millis: self.order.grace_millis,
             collect_every: self.order.collect_every,
             intent_is_durable: true,
-            given: Given { io: &io, copy: copy.as_deref() },
+            given: Given {
+                io: &io,
+                copy: copy.as_deref(),
+            },
         })?;
         self.fit(&mut assignment);
         assignment.gang = Some(gang);
@@ -127,7 +164,10 @@ impl<'a> Carrier<'a> {
                 assignment.variables.0.entry(name).or_insert(value);
             }
         }
-        assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
+        assignment
+            .variables
+            .0
+            .insert("PWD".to_owned(), assignment.workdir.clone());
     }
 }
 

@@ -40,19 +40,33 @@ struct Peer {
 
 impl Company {
     pub(super) fn new(station: &Station, nodes: u32, word: &str, pace: Pace) -> Self {
-        let ip = station.leader.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let ip = station
+            .leader
+            .parse()
+            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let address = SocketAddr::new(ip, station.port);
-        Self { word: word.to_owned(), nodes, pace, address, listener: None, strangers: Vec::new(), peers: BTreeMap::new() }
+        Self {
+            word: word.to_owned(),
+            nodes,
+            pace,
+            address,
+            listener: None,
+            strangers: Vec::new(),
+            peers: BTreeMap::new(),
+        }
     }
 
-    /// Listens, if there is anybody to listen to. An error may pass: the port may be another's for a while.
+    /// Listens, if there is anybody to listen to. An error may pass: the port may be another's for
+    /// a while.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if self.nodes <= 1 || self.listener.is_some() {
             return Ok(());
         }
         let listener = match TcpListener::bind(self.address) {
             // Not an address of this machine, but of what stands before it.
-            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.address.port()))?,
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.address.port()))?
+            }
             other => other?,
         };
         listener.set_nonblocking(true)?;
@@ -62,12 +76,17 @@ impl Company {
 
     pub(super) fn watches(&self) -> Vec<BorrowedFd<'_>> {
         let listener = self.listener.iter().map(AsFd::as_fd);
-        listener.chain(self.strangers.iter().map(AsFd::as_fd)).chain(self.peers.values().map(|peer| peer.line.as_fd())).collect()
+        listener
+            .chain(self.strangers.iter().map(AsFd::as_fd))
+            .chain(self.peers.values().map(|peer| peer.line.as_fd()))
+            .collect()
     }
 
     /// Nodes that are not there.
     pub(super) fn missing(&self) -> Vec<u32> {
-        (1..self.nodes).filter(|node| !self.peers.contains_key(node)).collect()
+        (1..self.nodes)
+            .filter(|node| !self.peers.contains_key(node))
+            .collect()
     }
 
     /// Where a node is; empty for one that never came.
@@ -81,10 +100,17 @@ impl Company {
         let mut gone = Vec::new();
         for (node, peer) in &mut self.peers {
             let (said, lost) = peer.line.hear::<FromNode>();
-            events.extend(said.into_iter().filter(|message| *message != FromNode::Alive).map(|message| Event::Said(*node, message)));
+            events.extend(
+                said.into_iter()
+                    .filter(|message| *message != FromNode::Alive)
+                    .map(|message| Event::Said(*node, message)),
+            );
             if let Some(why) = lost {
                 gone.push(*node);
-                events.push(Event::Lost(*node, format!("node {node} ({}) was lost: {why}", peer.host)));
+                events.push(Event::Lost(
+                    *node,
+                    format!("node {node} ({}) was lost: {why}", peer.host),
+                ));
             }
         }
         for node in gone {
@@ -102,8 +128,12 @@ impl Company {
         for mut line in std::mem::take(&mut self.strangers) {
             match line.introduction::<FromNode>() {
                 Ok(None) => self.strangers.push(line),
-                Ok(Some(FromNode::Here { word, node, host })) if word == self.word && (1..self.nodes).contains(&node) => {
-                    if line.keep_alive(&ToNode::Alive).is_ok() && self.peers.insert(node, Peer { line, host }).is_some() {
+                Ok(Some(FromNode::Here { word, node, host }))
+                    if word == self.word && (1..self.nodes).contains(&node) =>
+                {
+                    if line.keep_alive(&ToNode::Alive).is_ok()
+                        && self.peers.insert(node, Peer { line, host }).is_some()
+                    {
                         // Whatever it had begun is not there any more.
                         events.push(Event::Lost(node, format!("node {node} was started anew")));
                     }
@@ -134,8 +164,13 @@ impl Company {
         let begun = Instant::now();
         while !self.peers.is_empty() && begun.elapsed() < FAREWELL {
             let limit = crate::carry::timespec(FAREWELL.saturating_sub(begun.elapsed()));
-            let mut watched: Vec<_> =
-                self.watches().into_iter().map(|watch| rustix::event::PollFd::from_borrowed_fd(watch, rustix::event::PollFlags::IN)).collect();
+            let mut watched: Vec<_> = self
+                .watches()
+                .into_iter()
+                .map(|watch| {
+                    rustix::event::PollFd::from_borrowed_fd(watch, rustix::event::PollFlags::IN)
+                })
+                .collect();
             let _ = rustix::event::poll(&mut watched, Some(&limit));
             drop(watched);
             self.hear();

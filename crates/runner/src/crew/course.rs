@@ -16,7 +16,12 @@ pub(super) struct Course {
 
 impl Course {
     pub(super) fn new(nodes: u32) -> Self {
-        Self { open: (0..nodes).collect(), has_started: false, why: None, since: None }
+        Self {
+            open: (0..nodes).collect(),
+            has_started: false,
+            why: None,
+            since: None,
+        }
     }
 
     /// Whether that is news.
@@ -59,7 +64,11 @@ impl Course {
     /// Other nodes that should have ended by now, and have not said so.
     pub(super) fn late(&self, limit: Duration) -> Vec<u32> {
         let is_late = self.since.is_some_and(|since| since.elapsed() >= limit);
-        self.open.iter().copied().filter(|node| is_late && *node > 0).collect()
+        self.open
+            .iter()
+            .copied()
+            .filter(|node| is_late && *node > 0)
+            .collect()
     }
 
     pub(super) fn ending(self) -> Ending {
@@ -78,7 +87,10 @@ mod tests {
         assert!(course.started() && !course.started());
         course.ended(0);
         assert!(course.stop(Ending::cause(Cause::ExitCode)));
-        assert!(!course.stop(Ending::cause(Cause::Preempted)), "all know already");
+        assert!(
+            !course.stop(Ending::cause(Cause::Preempted)),
+            "all know already"
+        );
         assert_eq!(course.late(Duration::ZERO), [1, 2]);
         assert!(course.late(Duration::from_secs(60)).is_empty());
         course.ended(1);

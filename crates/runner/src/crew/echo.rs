@@ -12,7 +12,13 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
 pub(super) fn echo(log: PathBuf) -> io::Result<Beat> {
-    let mut echo = Echo { log, file: None, at: 0, pause: SHORTEST, is_heard: true };
+    let mut echo = Echo {
+        log,
+        file: None,
+        at: 0,
+        pause: SHORTEST,
+        is_heard: true,
+    };
     Beat::start("echo", move |_| echo.pass())
 }
 
@@ -27,7 +33,11 @@ struct Echo {
 
 impl Echo {
     fn pass(&mut self) -> Duration {
-        let copied = if self.is_heard { self.copy() } else { Ok(false) };
+        let copied = if self.is_heard {
+            self.copy()
+        } else {
+            Ok(false)
+        };
         self.pause = match copied {
             Ok(true) => SHORTEST,
             Ok(false) => (self.pause * 2).min(LONGEST),
@@ -44,7 +54,9 @@ impl Echo {
         if self.file.is_none() {
             self.file = File::open(&self.log).ok();
         }
-        let Some(file) = &self.file else { return Ok(false) };
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
         if file.metadata()?.len() < self.at {
             // The job has emptied it: what is there now is new.
             self.at = 0;

@@ -1,4 +1,5 @@
-//! Any node of a job but the first: calls the leader, carries what it is told to, and says how it went.
+//! Any node of a job but the first: calls the leader, carries what it is told to, and says how it
+//! went.
 
 use super::line::Line;
 use super::share::{Share, Step};
@@ -16,7 +17,14 @@ const CALL: Duration = Duration::from_secs(5);
 const ALONE: i32 = 1;
 
 pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
-    Follower { crew, share: None, has_begun: false, told_since: None, is_alone: false }.follow()
+    Follower {
+        crew,
+        share: None,
+        has_begun: false,
+        told_since: None,
+        is_alone: false,
+    }
+    .follow()
 }
 
 struct Follower<'a> {
@@ -57,10 +65,17 @@ impl Follower<'_> {
             };
             if Instant::now() >= deadline {
                 let station = &self.crew.station;
-                complain(&format!("node 0 cannot be reached at {}:{}: {failed}", station.leader, station.port));
+                complain(&format!(
+                    "node 0 cannot be reached at {}:{}: {failed}",
+                    station.leader, station.port
+                ));
                 return Ok(Err(ALONE));
             }
-            let told = self.crew.word.wait(None, self.crew.task.pace.call_every)?.is_some();
+            let told = self
+                .crew
+                .word
+                .wait(None, self.crew.task.pace.call_every)?
+                .is_some();
             if self.crew.is_orphan() {
                 return Ok(Err(ALONE));
             }
@@ -76,12 +91,18 @@ impl Follower<'_> {
         for address in station.addresses()? {
             match TcpStream::connect_timeout(&address, CALL) {
                 // A call to a free port of one's own machine may end at itself.
-                Ok(stream) if stream.local_addr()? == stream.peer_addr()? => failed = io::Error::other("nobody listens"),
+                Ok(stream) if stream.local_addr()? == stream.peer_addr()? => {
+                    failed = io::Error::other("nobody listens")
+                }
                 Ok(stream) => {
                     // What the others reach us by.
                     let host = stream.local_addr()?.ip().to_string();
                     let line = Line::new(stream, self.crew.task.pace)?;
-                    line.tell(&FromNode::Here { word: self.crew.carrier.order.word.clone(), node: station.node, host })?;
+                    line.tell(&FromNode::Here {
+                        word: self.crew.carrier.order.word.clone(),
+                        node: station.node,
+                        host,
+                    })?;
                     line.keep_alive(&FromNode::Alive)?;
                     return Ok(line);
                 }
@@ -123,9 +144,15 @@ impl Follower<'_> {
                 }
             }
             self.wake(line);
-            let is_told_long = self.told_since.is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
+            let is_told_long = self
+                .told_since
+                .is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
             if self.share.is_none() && (self.is_alone || is_told_long) {
-                return Ok(Some(if self.told_since.is_some() { ENDED_BY_SIGNAL } else { ALONE }));
+                return Ok(Some(if self.told_since.is_some() {
+                    ENDED_BY_SIGNAL
+                } else {
+                    ALONE
+                }));
             }
         }
     }
@@ -137,19 +164,35 @@ impl Follower<'_> {
             others.push(line.as_fd());
         }
         others.extend(share.and_then(Share::watch));
-        let limit = if share.is_some_and(Share::is_due) { Duration::ZERO } else { LOOK_EVERY };
-        Ok(self.crew.word.wait_also(share.and_then(Share::attempt), &others, limit)?.is_some())
+        let limit = if share.is_some_and(Share::is_due) {
+            Duration::ZERO
+        } else {
+            LOOK_EVERY
+        };
+        Ok(self
+            .crew
+            .word
+            .wait_also(share.and_then(Share::attempt), &others, limit)?
+            .is_some())
     }
 
     /// The code, where it is over.
     fn obey(&mut self, message: ToNode) -> Option<i32> {
         match message {
-            ToNode::Begin { attempt, hosts, port } if self.share.is_none() => {
+            ToNode::Begin {
+                attempt,
+                hosts,
+                port,
+            } if self.share.is_none() => {
                 self.has_begun = true;
                 self.share = Some(self.crew.carrier.begin(attempt, &hosts, port));
             }
             ToNode::Stop { attempt } => {
-                if let Some(share) = self.share.as_mut().filter(|share| share.number() == attempt) {
+                if let Some(share) = self
+                    .share
+                    .as_mut()
+                    .filter(|share| share.number() == attempt)
+                {
                     share.stop(Stop::ByUser);
                 }
             }

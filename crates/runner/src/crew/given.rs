@@ -7,28 +7,52 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path};
 
-/// What the name of a part of the dataset begins with; the rest is the number of its subfolder, for a line of a shell is no place for names.
+/// What the name of a part of the dataset begins with; the rest is the number of its subfolder, for
+/// a line of a shell is no place for names.
 const COPY: &str = "copy/";
 
 /// Io by name.
 pub(super) fn io(task: &CrewTask) -> Vec<(String, String)> {
-    task.at.iter().filter(|(name, _)| !name.starts_with(COPY)).cloned().collect()
+    task.at
+        .iter()
+        .filter(|(name, _)| !name.starts_with(COPY))
+        .cloned()
+        .collect()
 }
 
 /// The folder that is the dataset: where the service has put it, or one of ours with links to its
 /// parts. None, if none was given.
-pub(super) fn copy(task: &CrewTask, subdirs: &[String], folder: &Path) -> io::Result<Option<String>> {
-    let parts: Vec<(&str, &str)> = task.at.iter().filter_map(|(name, place)| Some((name.strip_prefix(COPY)?, place.as_str()))).collect();
-    let Some((_, first)) = parts.first() else { return Ok(None) };
+pub(super) fn copy(
+    task: &CrewTask,
+    subdirs: &[String],
+    folder: &Path,
+) -> io::Result<Option<String>> {
+    let parts: Vec<(&str, &str)> = task
+        .at
+        .iter()
+        .filter_map(|(name, place)| Some((name.strip_prefix(COPY)?, place.as_str())))
+        .collect();
+    let Some((_, first)) = parts.first() else {
+        return Ok(None);
+    };
     if subdirs.is_empty() {
         return Ok(Some((*first).to_owned()));
     }
     let dataset = folder.join("copy");
     for (number, place) in parts {
-        let part = number.parse().ok().and_then(|number: usize| subdirs.get(number));
-        let part = part.ok_or_else(|| io::Error::other(format!("the dataset has no part {number}")))?;
-        if !Path::new(part).components().all(|component| matches!(component, Component::Normal(_))) {
-            return Err(io::Error::other(format!("`{part}` is no subfolder of a dataset")));
+        let part = number
+            .parse()
+            .ok()
+            .and_then(|number: usize| subdirs.get(number));
+        let part =
+            part.ok_or_else(|| io::Error::other(format!("the dataset has no part {number}")))?;
+        if !Path::new(part)
+            .components()
+            .all(|component| matches!(component, Component::Normal(_)))
+        {
+            return Err(io::Error::other(format!(
+                "`{part}` is no subfolder of a dataset"
+            )));
         }
         let link = dataset.join(part);
         fs::create_dir_all(link.parent().unwrap_or(&dataset))?;

@@ -17,7 +17,9 @@ use towline_core::reason::{Cause, Ending};
 const GUARD_PID: &str = "TOW_CREW_GUARD";
 
 pub(super) fn guarded_by() -> Option<u32> {
-    std::env::var(GUARD_PID).ok().and_then(|pid| pid.parse().ok())
+    std::env::var(GUARD_PID)
+        .ok()
+        .and_then(|pid| pid.parse().ok())
 }
 
 /// Starts this command once more, below us, and leaves as it does.
@@ -26,11 +28,21 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
     heard.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("tow").args(std::env::args_os().skip(1)).env(GUARD_PID, std::process::id().to_string()).stdin(Stdio::null());
+    command
+        .arg0("tow")
+        .args(std::env::args_os().skip(1))
+        .env(GUARD_PID, std::process::id().to_string())
+        .stdin(Stdio::null());
     let runner = Pid::from_child(&command.spawn()?);
     let ended = pidfd_open(runner, PidfdFlags::empty())?;
     let status = loop {
-        let _ = poll(&mut [PollFd::new(&heard, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)], None);
+        let _ = poll(
+            &mut [
+                PollFd::new(&heard, PollFlags::IN),
+                PollFd::new(&ended, PollFlags::IN),
+            ],
+            None,
+        );
         if heard.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
             // Whoever signals all processes of the job has it hear this twice, which is fine.
             let _ = rustix::process::kill_process(runner, Signal::TERM);
@@ -57,9 +69,11 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
         return Ok(1);
     }
     let mut bulletin = Bulletin::read(task)?;
-    bulletin.close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
+    bulletin
+        .close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
     bulletin.conclude();
-    // It may have written down how the run ended before it was killed: then the service is to say the same.
+    // It may have written down how the run ended before it was killed: then the service is to say
+    // the same.
     let policy = super::order(task)?.plan.resolved.retry;
     match bulletin.due(policy.as_ref()) {
         Due::Nothing(ending) => Ok(ending.passed_code()),

@@ -22,9 +22,25 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
     let bulletin = Bulletin::read(crew.task)?;
     let job = std::env::var("AZUREML_RUN_ID").unwrap_or_else(|_| crew.task.run.to_string());
-    let me = JobStart { job, restarts: bulletin.starts() };
-    let company = Company::new(&crew.station, crew.nodes, &crew.carrier.order.word, crew.task.pace);
-    let mut leader = Leader { crew, bulletin, company, me, is_leaving: false, is_torn: false, is_orphan: false };
+    let me = JobStart {
+        job,
+        restarts: bulletin.starts(),
+    };
+    let company = Company::new(
+        &crew.station,
+        crew.nodes,
+        &crew.carrier.order.word,
+        crew.task.pace,
+    );
+    let mut leader = Leader {
+        crew,
+        bulletin,
+        company,
+        me,
+        is_leaving: false,
+        is_torn: false,
+        is_orphan: false,
+    };
     let code = leader.lead();
     if code.is_err() {
         // The others would wait for us.
@@ -54,7 +70,9 @@ impl Leader<'_> {
         loop {
             match self.bulletin.due(policy.as_ref()) {
                 Due::Nothing(ending) => return self.over(&ending),
-                Due::Open(attempt) => return Err(io::Error::other(format!("attempt {attempt} has no end"))),
+                Due::Open(attempt) => {
+                    return Err(io::Error::other(format!("attempt {attempt} has no end")));
+                }
                 Due::Begin(_) if self.is_orphan => return Ok(1),
                 Due::Begin(_) if self.is_leaving => {
                     self.company.farewell(ENDED_BY_SIGNAL);
@@ -88,8 +106,16 @@ impl Leader<'_> {
     fn wait(&mut self, share: Option<&Share>) -> io::Result<bool> {
         let mut others = self.company.watches();
         others.extend(share.and_then(Share::watch));
-        let limit = if share.is_some_and(Share::is_due) { Duration::ZERO } else { LOOK_EVERY };
-        let told = self.crew.word.wait_also(share.and_then(Share::attempt), &others, limit)?.is_some();
+        let limit = if share.is_some_and(Share::is_due) {
+            Duration::ZERO
+        } else {
+            LOOK_EVERY
+        };
+        let told = self
+            .crew
+            .word
+            .wait_also(share.and_then(Share::attempt), &others, limit)?
+            .is_some();
         self.is_orphan = self.crew.is_orphan();
         self.is_leaving |= told;
         Ok(told)
@@ -107,9 +133,22 @@ impl Leader<'_> {
                 return Ok(Vec::new());
             }
             if is_late {
-                let unheard = open.err().map(|error| format!("; its port {} cannot be had: {error}", self.crew.station.port));
+                let unheard = open.err().map(|error| {
+                    format!(
+                        "; its port {} cannot be had: {error}",
+                        self.crew.station.port
+                    )
+                });
                 let after = self.crew.task.pace.meeting.as_secs();
-                return Ok(missing.iter().map(|node| format!("node {node} did not come within {after} s{}", unheard.as_deref().unwrap_or_default())).collect());
+                return Ok(missing
+                    .iter()
+                    .map(|node| {
+                        format!(
+                            "node {node} did not come within {after} s{}",
+                            unheard.as_deref().unwrap_or_default()
+                        )
+                    })
+                    .collect());
             }
             self.wait(None)?;
         }
@@ -122,8 +161,16 @@ impl Leader<'_> {
             return Ok(ENDED_BY_SIGNAL);
         }
         let others = (1..self.crew.nodes).map(|node| self.company.host(node).to_owned());
-        let hosts: Vec<String> = [self.crew.station.leader.clone()].into_iter().chain(others).collect();
-        let claim = Claim { by: self.me.clone(), at: towline_host::clock::now(), hosts, port: free_port() };
+        let hosts: Vec<String> = [self.crew.station.leader.clone()]
+            .into_iter()
+            .chain(others)
+            .collect();
+        let claim = Claim {
+            by: self.me.clone(),
+            at: towline_host::clock::now(),
+            hosts,
+            port: free_port(),
+        };
         crash::pass("crew.claim.before");
         self.bulletin.claim(attempt, claim.clone())?;
         crash::pass("crew.claimed");
@@ -142,14 +189,20 @@ impl Leader<'_> {
 
     /// Has the attempt carried on all nodes, until nothing of it is alive.
     fn carry(&mut self, attempt: u32, claim: &Claim) -> io::Result<Ending> {
-        self.company.tell_all(&ToNode::Begin { attempt, hosts: claim.hosts.clone(), port: claim.port });
+        self.company.tell_all(&ToNode::Begin {
+            attempt,
+            hosts: claim.hosts.clone(),
+            port: claim.port,
+        });
         let mut share = self.crew.carrier.begin(attempt, &claim.hosts, claim.port);
         let mut course = Course::new(self.crew.nodes);
         while !course.is_over() {
             let told = self.wait(Some(&share))?;
             if self.is_orphan {
                 towline_host::process::kill_all_descendants();
-                return Ok(Ending::cause(Cause::NodeFailed).detail("what guarded node 0 was killed"));
+                return Ok(
+                    Ending::cause(Cause::NodeFailed).detail("what guarded node 0 was killed")
+                );
             }
             if told && share.has_ended() && course.is_open_here_alone() {
                 // It had come to its end before.
@@ -175,13 +228,23 @@ impl Leader<'_> {
 
     /// The service does not say why it ends a job.
     fn why_told(&self) -> Ending {
-        Ending::cause(if self.bulletin.is_cancelled() { Cause::ByUser } else { Cause::Preempted })
+        Ending::cause(if self.bulletin.is_cancelled() {
+            Cause::ByUser
+        } else {
+            Cause::Preempted
+        })
     }
 
     fn stop(&self, course: &mut Course, share: &mut Share, ending: Ending) {
-        let why = if ending.cause == Some(Cause::Preempted) { Stop::Preempted } else { Stop::ByUser };
+        let why = if ending.cause == Some(Cause::Preempted) {
+            Stop::Preempted
+        } else {
+            Stop::ByUser
+        };
         if course.stop(ending) {
-            self.company.tell_all(&ToNode::Stop { attempt: share.number() });
+            self.company.tell_all(&ToNode::Stop {
+                attempt: share.number(),
+            });
         }
         if self.is_leaving {
             share.stop_soon(why, self.crew.short_grace());
@@ -192,8 +255,12 @@ impl Leader<'_> {
 
     fn happened(&mut self, event: Event, course: &mut Course, share: &mut Share) {
         match event {
-            Event::Said(_, FromNode::Started { attempt }) if attempt == share.number() => self.started(course, attempt),
-            Event::Said(node, FromNode::Ended { attempt, ending }) if attempt == share.number() => self.ended(node, ending, course, share),
+            Event::Said(_, FromNode::Started { attempt }) if attempt == share.number() => {
+                self.started(course, attempt)
+            }
+            Event::Said(node, FromNode::Ended { attempt, ending }) if attempt == share.number() => {
+                self.ended(node, ending, course, share)
+            }
             Event::Said(..) => {}
             Event::Lost(node, why) => {
                 self.is_torn = true;
@@ -231,7 +298,11 @@ impl Leader<'_> {
     /// Who ends the job does not wait for a node that takes too long.
     fn give_up_late(&mut self, course: &mut Course) {
         let grace = Duration::from_millis(self.crew.carrier.order.grace_millis);
-        let limit = if self.is_leaving { self.crew.short_grace() + SLACK } else { grace + STOP_PATIENCE };
+        let limit = if self.is_leaving {
+            self.crew.short_grace() + SLACK
+        } else {
+            grace + STOP_PATIENCE
+        };
         for node in course.late(limit) {
             complain(&format!("node {node} was not heard to end"));
             self.is_torn = true;
@@ -244,16 +315,37 @@ impl Leader<'_> {
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
         let failed = matches!(
             ending.cause,
-            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull | Cause::Data)
+            Some(
+                Cause::ExitCode
+                    | Cause::Signal
+                    | Cause::OutOfMemory
+                    | Cause::SetUp
+                    | Cause::NotStarted
+                    | Cause::ImagePull
+                    | Cause::Data
+            )
         );
         let span = self.crew.carrier.order.plan.resolved.hold_on_failure;
-        let Some(span) = span.filter(|_| failed && !self.is_leaving && !self.is_orphan) else { return Ok(ending) };
+        let Some(span) = span.filter(|_| failed && !self.is_leaving && !self.is_orphan) else {
+            return Ok(ending);
+        };
         let at = towline_host::clock::now();
         let begun = Instant::now();
-        self.bulletin.held(attempt, Held { at, until: at.plus_millis(span.0 * 1000), ending: ending.clone() });
+        self.bulletin.held(
+            attempt,
+            Held {
+                at,
+                until: at.plus_millis(span.0 * 1000),
+                ending: ending.clone(),
+            },
+        );
         while begun.elapsed() < Duration::from_secs(span.0) && !self.is_leaving && !self.is_orphan {
             self.wait(None)?;
-            self.is_torn |= self.company.hear().iter().any(|event| matches!(event, Event::Lost(..)));
+            self.is_torn |= self
+                .company
+                .hear()
+                .iter()
+                .any(|event| matches!(event, Event::Lost(..)));
         }
         Ok(ending)
     }

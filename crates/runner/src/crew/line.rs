@@ -33,7 +33,14 @@ impl Line {
         // A peer that takes nothing for so long is lost.
         stream.set_write_timeout(Some(pace.silence))?;
         let writer = Arc::new(Mutex::new(stream.try_clone()?));
-        Ok(Self { stream, writer, buffer: FrameBuffer::default(), received: 0, heard: Instant::now(), pace })
+        Ok(Self {
+            stream,
+            writer,
+            buffer: FrameBuffer::default(),
+            received: 0,
+            heard: Instant::now(),
+            pace,
+        })
     }
 
     /// Says `sign` every few seconds, also while this thread is busy.
@@ -41,11 +48,17 @@ impl Line {
         let frame = frame::encode(sign);
         let writer = Arc::downgrade(&self.writer);
         let every = self.pace.alive_every;
-        std::thread::Builder::new().name("alive".into()).spawn(move || while say(&writer, &frame, every) {}).map(|_| ())
+        std::thread::Builder::new()
+            .name("alive".into())
+            .spawn(move || while say(&writer, &frame, every) {})
+            .map(|_| ())
     }
 
     pub(super) fn tell<T: Serialize>(&self, message: &T) -> io::Result<()> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&frame::encode(message))
+        self.writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(&frame::encode(message))
     }
 
     /// Nothing more will be told.
@@ -85,7 +98,10 @@ impl Line {
         let silent = self.heard.elapsed() >= self.pace.silence;
         let lost = match taken.and(frames) {
             Err(error) => Some(error.to_string()),
-            Ok(()) if silent => Some(format!("nothing was heard for {} s", self.pace.silence.as_secs())),
+            Ok(()) if silent => Some(format!(
+                "nothing was heard for {} s",
+                self.pace.silence.as_secs()
+            )),
             Ok(()) => None,
         };
         (said, lost)
@@ -108,7 +124,9 @@ impl Line {
 /// One sign of life; `false` when there is nobody to give it to.
 fn say(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
     std::thread::park_timeout(every);
-    let Some(writer) = writer.upgrade() else { return false };
+    let Some(writer) = writer.upgrade() else {
+        return false;
+    };
     let mut stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     stream.write_all(frame).is_ok()
 }
@@ -127,9 +145,13 @@ mod tests {
 
     fn pair(pace: Pace) -> (Line, Line) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let near = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let near =
+            TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
         let (far, _) = listener.accept().expect("called");
-        (Line::new(near, pace).expect("a line"), Line::new(far, pace).expect("a line"))
+        (
+            Line::new(near, pace).expect("a line"),
+            Line::new(far, pace).expect("a line"),
+        )
     }
 
     fn lost(line: &mut Line) -> String {
@@ -143,7 +165,11 @@ mod tests {
 
     #[test]
     fn who_is_silent_is_lost_and_who_gives_signs_is_not() {
-        let pace = Pace { alive_every: Duration::from_millis(10), silence: Duration::from_secs(1), ..Pace::default() };
+        let pace = Pace {
+            alive_every: Duration::from_millis(10),
+            silence: Duration::from_secs(1),
+            ..Pace::default()
+        };
         let (mut near, far) = pair(pace);
         far.keep_alive(&ToNode::Alive).expect("a thread");
         let begun = Instant::now();
@@ -172,13 +198,21 @@ mod tests {
                 break why;
             }
         };
-        assert_eq!((heard, why.as_str()), (vec![ToNode::Leave { code: 7 }], "it broke off"));
+        assert_eq!(
+            (heard, why.as_str()),
+            (vec![ToNode::Leave { code: 7 }], "it broke off")
+        );
     }
 
     #[test]
     fn a_stranger_may_not_fill_our_memory() {
         let (near, mut far) = pair(Pace::default());
-        near.tell(&FromNode::Here { word: "x".repeat(INTRODUCTION), node: 1, host: String::new() }).expect("told");
+        near.tell(&FromNode::Here {
+            word: "x".repeat(INTRODUCTION),
+            node: 1,
+            host: String::new(),
+        })
+        .expect("told");
         let refused = loop {
             match far.introduction::<FromNode>() {
                 Ok(None) => {}

@@ -98,16 +98,32 @@ pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
     match guard::guarded_by() {
         None => guard::guard(task, &station),
         Some(parent) => {
-            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+            let _ = rustix::process::set_parent_process_death_signal(Some(
+                rustix::process::Signal::TERM,
+            ));
             let word = Word::new()?;
             let order = order(task)?;
             let nodes = order.plan.resolved.shape.nodes;
             if station.node >= nodes {
-                return Err(io::Error::other(format!("this is node {} of a job that has {nodes}", station.node)));
+                return Err(io::Error::other(format!(
+                    "this is node {} of a job that has {nodes}",
+                    station.node
+                )));
             }
             let carrier = Carrier::new(task, station.node, order, secrets)?;
-            let crew = Crew { task, station, nodes, parent, carrier, word };
-            let code = if crew.station.node == 0 { leader::lead(crew) } else { follower::follow(crew) };
+            let crew = Crew {
+                task,
+                station,
+                nodes,
+                parent,
+                carrier,
+                word,
+            };
+            let code = if crew.station.node == 0 {
+                leader::lead(crew)
+            } else {
+                follower::follow(crew)
+            };
             share::send_the_rest();
             code
         }
@@ -115,11 +131,17 @@ pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
 }
 
 fn order(task: &CrewTask) -> io::Result<CrewOrder> {
-    let place = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", task.order.display()));
+    let place = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{}: {error}", task.order.display()))
+    };
     let bytes = fs::read(&task.order).map_err(place)?;
-    let mut order: CrewOrder = serde_json::from_slice(&bytes).map_err(|error| place(error.into()))?;
+    let mut order: CrewOrder =
+        serde_json::from_slice(&bytes).map_err(|error| place(error.into()))?;
     if order.version > CREW_VERSION {
-        return Err(io::Error::other(format!("the order is of version {}, and this program knows {CREW_VERSION}", order.version)));
+        return Err(io::Error::other(format!(
+            "the order is of version {}, and this program knows {CREW_VERSION}",
+            order.version
+        )));
     }
     // The service has put us into the image.
     order.plan.resolved.container = None;

@@ -16,8 +16,9 @@ use towline_wire::crew::{CREW_VERSION, News};
 use towline_wire::site::AttemptReport;
 use towline_wire::stage::{Claim, End, Held, Started};
 
-/// How long a file is tried to be written, for what carries it away may have a bad moment: one that can be done without,
-/// and one that cannot. Who is ended meanwhile is killed at it, which is no worse than to give up.
+/// How long a file is tried to be written, for what carries it away may have a bad moment: one that
+/// can be done without, and one that cannot. Who is ended meanwhile is killed at it, which is no
+/// worse than to give up.
 pub(super) const BRIEFLY: Duration = Duration::from_secs(4);
 pub(super) const LONG: Duration = Duration::from_secs(600);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -39,13 +40,28 @@ impl Bulletin {
         let last = task.folder.join("news.json");
         let draft = task.folder.join("news.draft");
         let found = newest([load(&place), load(&draft), load(&last)])?;
-        let fresh = || News { version: CREW_VERSION, run: task.run.clone(), written: towline_host::clock::now(), attempts: Vec::new() };
-        Ok(Self { place, draft, last, cancel: task.folder.join("cancel"), news: found.unwrap_or_else(fresh) })
+        let fresh = || News {
+            version: CREW_VERSION,
+            run: task.run.clone(),
+            written: towline_host::clock::now(),
+            attempts: Vec::new(),
+        };
+        Ok(Self {
+            place,
+            draft,
+            last,
+            cancel: task.folder.join("cancel"),
+            news: found.unwrap_or_else(fresh),
+        })
     }
 
     /// How often the service had started the job before, as far as that left a claim.
     pub(super) fn starts(&self) -> u32 {
-        let restarts = self.news.attempts.iter().filter_map(|report| Some(report.claim.as_ref()?.by.restarts));
+        let restarts = self
+            .news
+            .attempts
+            .iter()
+            .filter_map(|report| Some(report.claim.as_ref()?.by.restarts));
         restarts.max().map_or(0, |last| last + 1)
     }
 
@@ -66,13 +82,28 @@ impl Bulletin {
             end: of.end.clone(),
             stop: None,
         };
-        let attempts = self.news.attempts.iter().map(|report| (report.attempt, records(report))).collect();
-        Records { attempts, cancelled: self.is_cancelled() }.due(policy)
+        let attempts = self
+            .news
+            .attempts
+            .iter()
+            .map(|report| (report.attempt, records(report)))
+            .collect();
+        Records {
+            attempts,
+            cancelled: self.is_cancelled(),
+        }
+        .due(policy)
     }
 
     /// Nothing of an attempt may run before this is written.
     pub(super) fn claim(&mut self, attempt: u32, claim: Claim) -> io::Result<()> {
-        self.news.attempts.push(AttemptReport { attempt, claim: Some(claim), started: None, held: None, end: None });
+        self.news.attempts.push(AttemptReport {
+            attempt,
+            claim: Some(claim),
+            started: None,
+            held: None,
+            end: None,
+        });
         self.write(LONG)
     }
 
@@ -87,10 +118,24 @@ impl Bulletin {
 
     /// The first to say so is right.
     pub(super) fn end(&mut self, attempt: u32, ending: Ending) -> io::Result<()> {
-        let end = End { at: towline_host::clock::now(), ending };
-        match self.news.attempts.iter_mut().find(|report| report.attempt == attempt) {
+        let end = End {
+            at: towline_host::clock::now(),
+            ending,
+        };
+        match self
+            .news
+            .attempts
+            .iter_mut()
+            .find(|report| report.attempt == attempt)
+        {
             Some(report) => _ = report.end.get_or_insert(end),
-            None => self.news.attempts.push(AttemptReport { attempt, claim: None, started: None, held: None, end: Some(end) }),
+            None => self.news.attempts.push(AttemptReport {
+                attempt,
+                claim: None,
+                started: None,
+                held: None,
+                end: Some(end),
+            }),
         }
         self.write(LONG)
     }
@@ -98,36 +143,69 @@ impl Bulletin {
     /// Ends what was begun and not ended. A rank that had failed, while only the nodes were kept,
     /// says how.
     pub(super) fn close_open(&mut self, ending: &Ending) -> io::Result<()> {
-        let open = self.news.attempts.iter().filter(|report| report.claim.is_some() && report.end.is_none());
-        let open: Vec<(u32, Ending)> =
-            open.map(|report| (report.attempt, report.held.as_ref().map_or_else(|| ending.clone(), |held| held.ending.clone()))).collect();
-        open.into_iter().try_for_each(|(attempt, ending)| self.end(attempt, ending))
+        let open = self
+            .news
+            .attempts
+            .iter()
+            .filter(|report| report.claim.is_some() && report.end.is_none());
+        let open: Vec<(u32, Ending)> = open
+            .map(|report| {
+                (
+                    report.attempt,
+                    report
+                        .held
+                        .as_ref()
+                        .map_or_else(|| ending.clone(), |held| held.ending.clone()),
+                )
+            })
+            .collect();
+        open.into_iter()
+            .try_for_each(|(attempt, ending)| self.end(attempt, ending))
     }
 
-    /// This start of the job is not the first. Whatever an earlier one had open ended with it; and nodes that an attempt lost were taken
-    /// away, it turns out, for the cluster has given it others. Where the user has a rule for such nodes, that counts.
+    /// This start of the job is not the first. Whatever an earlier one had open ended with it; and
+    /// nodes that an attempt lost were taken away, it turns out, for the cluster has given it
+    /// others. Where the user has a rule for such nodes, that counts.
     pub(super) fn begin_anew(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
         self.close_open(&Ending::cause(Cause::Preempted).detail("the cluster started it anew"))?;
-        if self.is_cancelled() || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed)) {
+        if self.is_cancelled()
+            || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed))
+        {
             return Ok(());
         }
-        let last = self.news.attempts.last_mut().filter(|last| last.claim.is_some()).and_then(|last| last.end.as_mut());
-        let Some(end) = last.filter(|end| end.ending.cause == Some(Cause::NodeFailed)) else { return Ok(()) };
+        let last = self
+            .news
+            .attempts
+            .last_mut()
+            .filter(|last| last.claim.is_some())
+            .and_then(|last| last.end.as_mut());
+        let Some(end) = last.filter(|end| end.ending.cause == Some(Cause::NodeFailed)) else {
+            return Ok(());
+        };
         let why = end.ending.detail.take().unwrap_or_default();
-        end.ending = Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
+        end.ending =
+            Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
         self.write(LONG)
     }
 
     /// It is over: the same, beside the logs.
     pub(super) fn conclude(&mut self) {
-        if let Err(error) = self.encode().and_then(|bytes| write_whole(&self.last, &bytes, LONG)) {
+        if let Err(error) = self
+            .encode()
+            .and_then(|bytes| write_whole(&self.last, &bytes, LONG))
+        {
             complain(&format!("the last news could not be written: {error}"));
         }
     }
 
     /// For what is good to know and can do without.
     fn change(&mut self, attempt: u32, change: impl FnOnce(&mut AttemptReport)) {
-        if let Some(report) = self.news.attempts.iter_mut().find(|report| report.attempt == attempt) {
+        if let Some(report) = self
+            .news
+            .attempts
+            .iter_mut()
+            .find(|report| report.attempt == attempt)
+        {
             change(report);
         }
         if let Err(error) = self.write(BRIEFLY) {
@@ -140,7 +218,12 @@ impl Bulletin {
         let bytes = self.encode()?;
         write_whole(&self.draft, &bytes, patience)
             .and_then(|()| write_whole(&self.place, &bytes, patience))
-            .map_err(|error| io::Error::new(error.kind(), format!("the news could not be written: {error}")))
+            .map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("the news could not be written: {error}"),
+                )
+            })
     }
 
     fn encode(&self) -> io::Result<Vec<u8>> {
@@ -150,12 +233,20 @@ impl Bulletin {
 
 /// What cannot be read is passed over for what can; alone it is an error, for with none a run would
 /// begin anew.
-fn newest<const COUNT: usize>(found: [io::Result<Option<News>>; COUNT]) -> io::Result<Option<News>> {
+fn newest<const COUNT: usize>(
+    found: [io::Result<Option<News>>; COUNT],
+) -> io::Result<Option<News>> {
     let mut newest: Option<News> = None;
     let mut problem = None;
     for one in found {
         match one {
-            Ok(Some(news)) if newest.as_ref().is_none_or(|known| known.written < news.written) => newest = Some(news),
+            Ok(Some(news))
+                if newest
+                    .as_ref()
+                    .is_none_or(|known| known.written < news.written) =>
+            {
+                newest = Some(news)
+            }
             Ok(_) => {}
             Err(error) => problem = Some(error),
         }
@@ -176,9 +267,13 @@ fn load(path: &Path) -> io::Result<Option<News>> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let news: News = serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("{} cannot be read: {error}", path.display())))?;
+    let news: News = serde_json::from_slice(&bytes)
+        .map_err(|error| io::Error::other(format!("{} cannot be read: {error}", path.display())))?;
     if news.version > CREW_VERSION {
-        return Err(io::Error::other(format!("{} is of a newer version", path.display())));
+        return Err(io::Error::other(format!(
+            "{} is of a newer version",
+            path.display()
+        )));
     }
     Ok(Some(news))
 }
@@ -189,7 +284,12 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::
     let mut pause = PAUSES.0;
     loop {
         match write_once(path, bytes) {
-            Err(error) if begun.elapsed() + pause > patience => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            Err(error) if begun.elapsed() + pause > patience => {
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!("{}: {error}", path.display()),
+                ));
+            }
             Err(_) => std::thread::park_timeout(pause),
             Ok(()) => return Ok(()),
         }
@@ -209,14 +309,18 @@ fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// What goes wrong when a file is closed is told to nobody; not every mount can do this.
 pub(super) fn settle(file: &File) -> io::Result<()> {
     match file.sync_all() {
-        Err(error) if !matches!(error.raw_os_error(), Some(code) if can_do_without(code)) => Err(error),
+        Err(error) if !matches!(error.raw_os_error(), Some(code) if can_do_without(code)) => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
 
 fn can_do_without(code: i32) -> bool {
     use rustix::io::Errno;
-    [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP].iter().any(|errno| errno.raw_os_error() == code)
+    [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP]
+        .iter()
+        .any(|errno| errno.raw_os_error() == code)
 }
 
 #[cfg(test)]
@@ -229,11 +333,28 @@ mod tests {
     fn task(folder: &Path) -> CrewTask {
         let run = RunId::new("x", 1, 2);
         let (stage, news) = (folder.join("stage"), folder.join("news"));
-        CrewTask { order: PathBuf::new(), run, folder: stage, news, store: None, at: Vec::new(), local: folder.to_owned(), pace: Pace::default() }
+        CrewTask {
+            order: PathBuf::new(),
+            run,
+            folder: stage,
+            news,
+            store: None,
+            at: Vec::new(),
+            local: folder.to_owned(),
+            pace: Pace::default(),
+        }
     }
 
     fn claim(restarts: u32) -> Claim {
-        Claim { by: JobStart { job: "j".into(), restarts }, at: towline_host::clock::now(), hosts: vec!["a".into()], port: 1 }
+        Claim {
+            by: JobStart {
+                job: "j".into(),
+                restarts,
+            },
+            at: towline_host::clock::now(),
+            hosts: vec!["a".into()],
+            port: 1,
+        }
     }
 
     #[test]
@@ -247,13 +368,21 @@ mod tests {
             for length in [0, 1, whole.len() - 1] {
                 fs::write(path, &whole[..length]).expect("torn");
                 let read = Bulletin::read(&task).expect("the other is whole");
-                assert_eq!((read.due(None), read.starts()), (Due::Open(1), 1), "{} torn at {length}", path.display());
+                assert_eq!(
+                    (read.due(None), read.starts()),
+                    (Due::Open(1), 1),
+                    "{} torn at {length}",
+                    path.display()
+                );
             }
             fs::write(path, whole).expect("whole again");
         }
         fs::write(&bulletin.place, b"{").expect("torn");
         fs::write(&bulletin.draft, b"{").expect("torn");
-        assert!(Bulletin::read(&task).is_err(), "nobody knows what was begun");
+        assert!(
+            Bulletin::read(&task).is_err(),
+            "nobody knows what was begun"
+        );
     }
 
     #[test]
@@ -262,16 +391,26 @@ mod tests {
         let task = task(folder.path());
         let mut bulletin = Bulletin::read(&task).expect("none yet");
         bulletin.claim(1, claim(0)).expect("written");
-        bulletin.end(1, Ending::cause(Cause::NodeFailed).detail("node 1 was lost")).expect("written");
+        bulletin
+            .end(
+                1,
+                Ending::cause(Cause::NodeFailed).detail("node 1 was lost"),
+            )
+            .expect("written");
         assert!(matches!(bulletin.due(None), Due::Nothing(_)));
         let mut later = Bulletin::read(&task).expect("there");
         later.begin_anew(None).expect("written");
         assert_eq!(later.due(None), Due::Begin(2));
         // What failed by itself did.
         later.claim(2, claim(1)).expect("written");
-        later.end(2, Ending::cause(Cause::ExitCode)).expect("written");
+        later
+            .end(2, Ending::cause(Cause::ExitCode))
+            .expect("written");
         later.begin_anew(None).expect("nothing to write");
-        assert_eq!(later.due(None), Due::Nothing(Ending::cause(Cause::ExitCode)));
+        assert_eq!(
+            later.due(None),
+            Due::Nothing(Ending::cause(Cause::ExitCode))
+        );
     }
 
     #[test]
@@ -281,9 +420,18 @@ mod tests {
         let mut bulletin = Bulletin::read(&task).expect("none yet");
         bulletin.claim(1, claim(0)).expect("written");
         let failed = Ending::cause(Cause::ExitCode);
-        bulletin.held(1, Held { at: towline_host::clock::now(), until: towline_host::clock::now(), ending: failed.clone() });
+        bulletin.held(
+            1,
+            Held {
+                at: towline_host::clock::now(),
+                until: towline_host::clock::now(),
+                ending: failed.clone(),
+            },
+        );
         let mut later = Bulletin::read(&task).expect("there");
-        later.close_open(&Ending::cause(Cause::Preempted)).expect("written");
+        later
+            .close_open(&Ending::cause(Cause::Preempted))
+            .expect("written");
         assert_eq!(later.due(None), Due::Nothing(failed));
     }
 }

@@ -34,7 +34,13 @@ fn all(from: &Path, to: &Path, most: usize) -> Vec<String> {
     let mut failed = 0;
     let mut carried = 0;
     // A path below none ends in a slash, and that follows a link.
-    let below = |folder: &Path, inner: &Path| if inner.as_os_str().is_empty() { folder.to_owned() } else { folder.join(inner) };
+    let below = |folder: &Path, inner: &Path| {
+        if inner.as_os_str().is_empty() {
+            folder.to_owned()
+        } else {
+            folder.join(inner)
+        }
+    };
     let mut open = vec![PathBuf::new()];
     while let Some(inner) = open.pop() {
         for (name, kind) in entries(&below(from, &inner)) {
@@ -47,7 +53,10 @@ fn all(from: &Path, to: &Path, most: usize) -> Vec<String> {
                 continue;
             }
             if carried + failed >= most {
-                notes.push(format!("outputs: more than {most} files; the rest stays behind. Write that many to a datastore: `io` with `mode: mount`"));
+                notes.push(format!(
+                    "outputs: more than {most} files; the rest stays behind. Write \
+                    that many to a datastore: `io` with `mode: mount`"
+                ));
                 return notes;
             }
             match one(&from.join(&inner), &to.join(&inner)) {
@@ -55,25 +64,36 @@ fn all(from: &Path, to: &Path, most: usize) -> Vec<String> {
                 Err(error) => {
                     failed += 1;
                     if failed == 1 {
-                        notes.push(format!("outputs: {} could not be carried away: {error}", inner.display()));
+                        notes.push(format!(
+                            "outputs: {} could not be carried away: {error}",
+                            inner.display()
+                        ));
                     }
                 }
             }
         }
     }
     if failed > 1 {
-        notes.push(format!("outputs: {} more could not be carried away", failed - 1));
+        notes.push(format!(
+            "outputs: {} more could not be carried away",
+            failed - 1
+        ));
     }
     notes
 }
 
 /// Sorted, so that the same ones stay behind every time. A link to a folder is not one.
 fn entries(folder: &Path) -> Vec<(std::ffi::OsString, fs::FileType)> {
-    if folder.symlink_metadata().map_or(true, |facts| !facts.is_dir()) {
+    if folder
+        .symlink_metadata()
+        .map_or(true, |facts| !facts.is_dir())
+    {
         return Vec::new();
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?))).collect();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
+        .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found
 }
@@ -99,7 +119,16 @@ mod tests {
         while let Some(here) = open.pop() {
             for (name, kind) in entries(&here) {
                 let path = here.join(name);
-                if kind.is_dir() { open.push(path) } else { found.push(path.strip_prefix(folder).expect("below").display().to_string()) }
+                if kind.is_dir() {
+                    open.push(path)
+                } else {
+                    found.push(
+                        path.strip_prefix(folder)
+                            .expect("below")
+                            .display()
+                            .to_string(),
+                    )
+                }
             }
         }
         found.sort();
@@ -115,12 +144,16 @@ mod tests {
         fs::write(from.join("deep/er/z"), "two").expect("written");
         symlink("/etc/passwd", from.join("link")).expect("linked");
         symlink("/etc", from.join("folder")).expect("linked");
-        rustix::fs::mkfifoat(rustix::fs::CWD, from.join("pipe"), rustix::fs::Mode::RWXU).expect("made");
+        rustix::fs::mkfifoat(rustix::fs::CWD, from.join("pipe"), rustix::fs::Mode::RWXU)
+            .expect("made");
         assert!(all(&from, &to, MOST).is_empty());
         assert_eq!(tree(&to), ["deep/er/z", "x y"]);
         assert_eq!(fs::read(to.join("x y")).expect("there"), b"one");
         fs::write(from.join("x y"), "").expect("written");
-        assert!(all(&from, &to, MOST).is_empty() && fs::read(to.join("x y")).expect("there").is_empty(), "the newer one counts");
+        assert!(
+            all(&from, &to, MOST).is_empty() && fs::read(to.join("x y")).expect("there").is_empty(),
+            "the newer one counts"
+        );
     }
 
     #[test]
@@ -128,7 +161,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         symlink("/etc", folder.path().join("outputs")).expect("linked");
         for name in ["outputs", "nowhere"] {
-            assert!(all(&folder.path().join(name), &folder.path().join("stage"), MOST).is_empty());
+            assert!(
+                all(
+                    &folder.path().join(name),
+                    &folder.path().join("stage"),
+                    MOST
+                )
+                .is_empty()
+            );
         }
         assert!(!folder.path().join("stage").exists());
     }
@@ -142,7 +182,10 @@ mod tests {
             fs::write(from.join(number.to_string()), "").expect("written");
         }
         let notes = all(&from, &to, 3);
-        assert!(notes.len() == 1 && notes[0].contains("more than 3 files"), "{notes:?}");
+        assert!(
+            notes.len() == 1 && notes[0].contains("more than 3 files"),
+            "{notes:?}"
+        );
         assert_eq!(tree(&to), ["0", "1", "2"]);
     }
 }

@@ -14,14 +14,29 @@ pub(super) struct Station {
 
 impl Station {
     pub(super) fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
-        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let first = |list: String| list.split(',').next().map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
-        let node = ["NODE_RANK", "RANK", "AZ_BATCHAI_TASK_INDEX"].iter().find_map(|name| set(name)?.parse().ok());
-        let leader = set("MASTER_ADDR").or_else(|| set("AZ_BATCH_HOST_LIST").and_then(first)).or_else(|| set("AZ_BATCHAI_JOB_MASTER_NODE_IP"));
+        let set = |name: &str| {
+            variable(name)
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
+        };
+        let first = |list: String| {
+            list.split(',')
+                .next()
+                .map(|host| host.trim().to_owned())
+                .filter(|host| !host.is_empty())
+        };
+        let node = ["NODE_RANK", "RANK", "AZ_BATCHAI_TASK_INDEX"]
+            .iter()
+            .find_map(|name| set(name)?.parse().ok());
+        let leader = set("MASTER_ADDR")
+            .or_else(|| set("AZ_BATCH_HOST_LIST").and_then(first))
+            .or_else(|| set("AZ_BATCHAI_JOB_MASTER_NODE_IP"));
         Self {
             node: node.unwrap_or(0),
             leader: leader.unwrap_or_else(|| "127.0.0.1".to_owned()),
-            port: set("MASTER_PORT").and_then(|port| port.parse().ok()).unwrap_or(29_500),
+            port: set("MASTER_PORT")
+                .and_then(|port| port.parse().ok())
+                .unwrap_or(29_500),
         }
     }
 
@@ -34,14 +49,18 @@ impl Station {
         let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
         match listed(&hosts, &self.leader) {
             Some(ip) => Ok(vec![SocketAddr::new(ip, self.port)]),
-            None => Ok((self.leader.as_str(), self.port).to_socket_addrs()?.collect()),
+            None => Ok((self.leader.as_str(), self.port)
+                .to_socket_addrs()?
+                .collect()),
         }
     }
 }
 
 /// The address of a name in a list such as `/etc/hosts`.
 fn listed(hosts: &str, name: &str) -> Option<IpAddr> {
-    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let lines = hosts
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
     lines.map(str::split_whitespace).find_map(|mut words| {
         let address = words.next()?.parse().ok()?;
         words.any(|word| word == name).then_some(address)
@@ -53,7 +72,12 @@ mod tests {
     use super::*;
 
     fn station(variables: &[(&str, &str)]) -> (u32, String, u16) {
-        let Station { node, leader, port } = Station::of(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()));
+        let Station { node, leader, port } = Station::of(&|name| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        });
         (node, leader, port)
     }
 
@@ -67,8 +91,27 @@ mod tests {
     #[test]
     fn the_first_variable_that_says_something_counts() {
         assert_eq!(station(&[]), (0, "127.0.0.1".into(), 29_500));
-        assert_eq!(station(&[("NODE_RANK", "2"), ("RANK", "5"), ("MASTER_ADDR", "10.0.0.4"), ("MASTER_PORT", "6105")]), (2, "10.0.0.4".into(), 6105));
-        assert_eq!(station(&[("RANK", "1"), ("AZ_BATCH_HOST_LIST", "10.0.0.7, 10.0.0.8")]), (1, "10.0.0.7".into(), 29_500));
-        assert_eq!(station(&[("NODE_RANK", ""), ("AZ_BATCHAI_TASK_INDEX", "3"), ("AZ_BATCHAI_JOB_MASTER_NODE_IP", "10.0.0.9")]).0, 3);
+        assert_eq!(
+            station(&[
+                ("NODE_RANK", "2"),
+                ("RANK", "5"),
+                ("MASTER_ADDR", "10.0.0.4"),
+                ("MASTER_PORT", "6105")
+            ]),
+            (2, "10.0.0.4".into(), 6105)
+        );
+        assert_eq!(
+            station(&[("RANK", "1"), ("AZ_BATCH_HOST_LIST", "10.0.0.7, 10.0.0.8")]),
+            (1, "10.0.0.7".into(), 29_500)
+        );
+        assert_eq!(
+            station(&[
+                ("NODE_RANK", ""),
+                ("AZ_BATCHAI_TASK_INDEX", "3"),
+                ("AZ_BATCHAI_JOB_MASTER_NODE_IP", "10.0.0.9")
+            ])
+            .0,
+            3
+        );
     }
 }

@@ -52,8 +52,14 @@ const LAST: Duration = Duration::from_secs(60);
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let unsent = [self.logs.take(), self.outputs.take()].into_iter().flatten().filter(|beat| self.ending.is_some() && !beat.is_over());
-        UNSENT.lock().unwrap_or_else(PoisonError::into_inner).extend(unsent);
+        let unsent = [self.logs.take(), self.outputs.take()]
+            .into_iter()
+            .flatten()
+            .filter(|beat| self.ending.is_some() && !beat.is_over());
+        UNSENT
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(unsent);
     }
 }
 
@@ -63,8 +69,14 @@ pub(super) fn send_the_rest() {
     for beat in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
         while !beat.is_over() && begun.elapsed() < LAST {
             let left = LAST.saturating_sub(begun.elapsed());
-            let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-            let _ = poll(&mut [PollFd::from_borrowed_fd(beat.watch(), PollFlags::IN)], Some(&timeout));
+            let timeout = Timespec {
+                tv_sec: left.as_secs().cast_signed(),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let _ = poll(
+                &mut [PollFd::from_borrowed_fd(beat.watch(), PollFlags::IN)],
+                Some(&timeout),
+            );
             // It rings as it leaves.
             std::thread::yield_now();
         }
@@ -78,20 +90,46 @@ impl Share {
         let results = (node == 0).then(|| (PathBuf::from(&assignment.workdir), folder.clone()));
         let logs = ship::ship(number, local.to_owned(), folder)?;
         let echo = if assignment.shape.ranks_on(node) > 0 {
-            let first = Place { node, local_rank: 0 }.rank(&assignment.shape);
-            Some(echo::echo(local.join(log_name(number, LogSource::Rank(first))))?)
+            let first = Place {
+                node,
+                local_rank: 0,
+            }
+            .rank(&assignment.shape);
+            Some(echo::echo(
+                local.join(log_name(number, LogSource::Rank(first))),
+            )?)
         } else {
             None
         };
         let mut attempt = Attempt::new(assignment, local, "crew");
         let first = attempt.begin();
-        Ok(Self { number, attempt: Some(attempt), first: Some(first), logs: Some(logs), echo, results, outputs: None, ending: None, in_a_hurry: false })
+        Ok(Self {
+            number,
+            attempt: Some(attempt),
+            first: Some(first),
+            logs: Some(logs),
+            echo,
+            results,
+            outputs: None,
+            ending: None,
+            in_a_hurry: false,
+        })
     }
 
     /// One that never began.
     pub(super) fn failed(number: u32, ending: Ending) -> Self {
         let ending = Some((ending, Instant::now()));
-        Self { number, attempt: None, first: None, logs: None, echo: None, results: None, outputs: None, ending, in_a_hurry: false }
+        Self {
+            number,
+            attempt: None,
+            first: None,
+            logs: None,
+            echo: None,
+            results: None,
+            outputs: None,
+            ending,
+            in_a_hurry: false,
+        }
     }
 
     pub(super) const fn number(&self) -> u32 {
@@ -114,7 +152,10 @@ impl Share {
 
     /// What wakes us once the attempt is over.
     pub(super) fn watch(&self) -> Option<BorrowedFd<'_>> {
-        let open = [&self.logs, &self.echo, &self.outputs].into_iter().flatten().find(|beat| !beat.is_over());
+        let open = [&self.logs, &self.echo, &self.outputs]
+            .into_iter()
+            .flatten()
+            .find(|beat| !beat.is_over());
         open.filter(|_| self.ending.is_some()).map(Beat::watch)
     }
 
@@ -140,7 +181,9 @@ impl Share {
     }
 
     pub(super) fn wake(&mut self) -> Step {
-        let Some(attempt) = &mut self.attempt else { return self.wake_ended() };
+        let Some(attempt) = &mut self.attempt else {
+            return self.wake_ended();
+        };
         let change = self.first.take().unwrap_or_else(|| attempt.wake());
         match change {
             Change::SetUpStarted | Change::RanksStarted => Step::Started,
@@ -148,19 +191,39 @@ impl Share {
             Change::Done => {
                 self.ending = Some((attempt.ending(), Instant::now()));
                 self.attempt = None;
-                [&self.logs, &self.echo].into_iter().flatten().for_each(Beat::finish);
-                let carried = self.results.take().map(|(workdir, folder)| outputs::carry(&workdir, &folder));
-                self.outputs = carried.and_then(|carried| carried.map_err(|error| complain(&format!("outputs: {error}"))).ok());
+                [&self.logs, &self.echo]
+                    .into_iter()
+                    .flatten()
+                    .for_each(Beat::finish);
+                let carried = self
+                    .results
+                    .take()
+                    .map(|(workdir, folder)| outputs::carry(&workdir, &folder));
+                self.outputs = carried.and_then(|carried| {
+                    carried
+                        .map_err(|error| complain(&format!("outputs: {error}")))
+                        .ok()
+                });
                 self.wake_ended()
             }
         }
     }
 
     fn wake_ended(&mut self) -> Step {
-        let Some((ending, since)) = &self.ending else { return Step::Nothing };
-        let sent = [&self.logs, &self.outputs].into_iter().flatten().all(Beat::is_over);
-        let echoed = self.echo.as_ref().is_none_or(Beat::is_over) || since.elapsed() >= ECHO_PATIENCE;
+        let Some((ending, since)) = &self.ending else {
+            return Step::Nothing;
+        };
+        let sent = [&self.logs, &self.outputs]
+            .into_iter()
+            .flatten()
+            .all(Beat::is_over);
+        let echoed =
+            self.echo.as_ref().is_none_or(Beat::is_over) || since.elapsed() >= ECHO_PATIENCE;
         let is_late = self.in_a_hurry && since.elapsed() >= HURRY;
-        if (sent && echoed) || is_late { Step::Ended(ending.clone()) } else { Step::Nothing }
+        if (sent && echoed) || is_late {
+            Step::Ended(ending.clone())
+        } else {
+            Step::Nothing
+        }
     }
 }

@@ -24,7 +24,15 @@ const SHARE: u64 = 8;
 
 /// Sends the logs of `attempt` from `local`, where they grow, below `folder`.
 pub(super) fn ship(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Beat> {
-    let mut shipping = Shipping { attempt, local, folder, logs: BTreeMap::new(), pause: SHORTEST, buffer: Vec::new(), has_complained: false };
+    let mut shipping = Shipping {
+        attempt,
+        local,
+        folder,
+        logs: BTreeMap::new(),
+        pause: SHORTEST,
+        buffer: Vec::new(),
+        has_complained: false,
+    };
     Beat::start("ship", move |is_last| shipping.pass(is_last))
 }
 
@@ -65,8 +73,13 @@ impl Shipping {
             }
             Err(_) => {}
         }
-        let is_worth_it = load.fresh > 0 && (load.written <= SMALL || load.fresh * SHARE >= load.written);
-        self.pause = if is_worth_it { SHORTEST } else { (self.pause * 2).min(LONGEST) };
+        let is_worth_it =
+            load.fresh > 0 && (load.written <= SMALL || load.fresh * SHARE >= load.written);
+        self.pause = if is_worth_it {
+            SHORTEST
+        } else {
+            (self.pause * 2).min(LONGEST)
+        };
         self.pause
     }
 
@@ -75,23 +88,38 @@ impl Shipping {
         let mut outcome = Ok(());
         for entry in fs::read_dir(&self.local)? {
             let entry = entry?;
-            let Some((_, source)) = entry.file_name().to_str().and_then(parse_log_name).filter(|(attempt, _)| *attempt == self.attempt) else { continue };
+            let Some((_, source)) = entry
+                .file_name()
+                .to_str()
+                .and_then(parse_log_name)
+                .filter(|(attempt, _)| *attempt == self.attempt)
+            else {
+                continue;
+            };
             let key = match source {
                 LogSource::SetUp(node) => (0, node),
                 LogSource::Rank(rank) => (1, rank),
             };
             let parts = self.folder.join(keys::log(self.attempt, source));
             let sent = self.logs.entry(key).or_default();
-            let one = File::open(entry.path()).and_then(|file| send(&file, &parts, sent, is_last, &mut self.buffer, load));
+            let one = File::open(entry.path())
+                .and_then(|file| send(&file, &parts, sent, is_last, &mut self.buffer, load));
             outcome = outcome.and(one);
         }
         outcome
     }
 }
 
-/// Brings the parts to what the log is now. What was done is kept in `sent` also where it fails. One
-/// that has not grown is looked into only the last time.
-fn send(file: &File, parts: &Path, sent: &mut Sent, is_last: bool, buffer: &mut Vec<u8>, load: &mut Load) -> io::Result<()> {
+/// Brings the parts to what the log is now. What was done is kept in `sent` also where it fails.
+/// One that has not grown is looked into only the last time.
+fn send(
+    file: &File,
+    parts: &Path,
+    sent: &mut Sent,
+    is_last: bool,
+    buffer: &mut Vec<u8>,
+    load: &mut Load,
+) -> io::Result<()> {
     let length = file.metadata()?.len();
     if length == sent.length && !is_last {
         return Ok(());
@@ -108,10 +136,17 @@ fn send(file: &File, parts: &Path, sent: &mut Sent, is_last: bool, buffer: &mut 
             return Ok(());
         }
         // What is not sent the last time is lost.
-        write_whole(&parts.join(keys::part(index)), buffer, if is_last { LONG } else { BRIEFLY })?;
+        write_whole(
+            &parts.join(keys::part(index)),
+            buffer,
+            if is_last { LONG } else { BRIEFLY },
+        )?;
         load.fresh += begin + count - sent.length;
         load.written += count;
-        *sent = Sent { length: begin + count, last: Some(Digest::of(buffer)) };
+        *sent = Sent {
+            length: begin + count,
+            last: Some(Digest::of(buffer)),
+        };
         index += 1;
     }
     Ok(())
@@ -120,7 +155,9 @@ fn send(file: &File, parts: &Path, sent: &mut Sent, is_last: bool, buffer: &mut 
 /// Whether what was sent last is still there: a log may be emptied and grow past where it was
 /// between two looks.
 fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
-    let Some(last) = &sent.last else { return Ok(true) };
+    let Some(last) = &sent.last else {
+        return Ok(true);
+    };
     let begin = (sent.length - 1) / PART * PART;
     fill(file, begin, sent.length - begin, buffer)?;
     Ok(Digest::of(buffer) == *last)
@@ -167,17 +204,35 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            Self { folder: tempfile::tempdir().expect("a folder"), sent: Sent::default() }
+            Self {
+                folder: tempfile::tempdir().expect("a folder"),
+                sent: Sent::default(),
+            }
         }
         /// Writes the log, sends it, and gives back what lies in its parts, with their number.
         fn round(&mut self, bytes: &[u8]) -> (Vec<u8>, usize) {
             let log = self.folder.path().join("log");
             fs::write(&log, bytes).expect("written");
             let parts = self.folder.path().join("parts");
-            send(&File::open(log).expect("there"), &parts, &mut self.sent, true, &mut Vec::new(), &mut Load::default()).expect("sent");
-            let mut names: Vec<PathBuf> = fs::read_dir(parts).into_iter().flatten().map(|entry| entry.expect("read").path()).collect();
+            send(
+                &File::open(log).expect("there"),
+                &parts,
+                &mut self.sent,
+                true,
+                &mut Vec::new(),
+                &mut Load::default(),
+            )
+            .expect("sent");
+            let mut names: Vec<PathBuf> = fs::read_dir(parts)
+                .into_iter()
+                .flatten()
+                .map(|entry| entry.expect("read").path())
+                .collect();
             names.sort();
-            let whole: Vec<Vec<u8>> = names.iter().map(|name| fs::read(name).expect("read")).collect();
+            let whole: Vec<Vec<u8>> = names
+                .iter()
+                .map(|name| fs::read(name).expect("read"))
+                .collect();
             for part in whole.iter().rev().skip(1) {
                 assert_eq!(part.len() as u64, PART, "only the last may be short");
             }
@@ -186,7 +241,11 @@ mod tests {
     }
 
     fn noise(seed: u8, length: u64) -> Vec<u8> {
-        (0..length).map(|at| u8::try_from((at * at / 7 + at / 251 + u64::from(seed)) % 256).expect("a byte")).collect()
+        (0..length)
+            .map(|at| {
+                u8::try_from((at * at / 7 + at / 251 + u64::from(seed)) % 256).expect("a byte")
+            })
+            .collect()
     }
 
     #[test]
@@ -195,11 +254,28 @@ mod tests {
         let long = noise(1, 3 * PART + 17);
         for length in [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 17] {
             let bytes = &long[..usize::try_from(length).expect("small")];
-            assert_eq!(bench.round(bytes), (bytes.to_vec(), usize::try_from(length.div_ceil(PART)).expect("few")), "{length}");
+            assert_eq!(
+                bench.round(bytes),
+                (
+                    bytes.to_vec(),
+                    usize::try_from(length.div_ceil(PART)).expect("few")
+                ),
+                "{length}"
+            );
         }
-        for (seed, length) in [(2, 2 * PART), (3, 5), (4, 0), (5, 9), (6, PART), (7, 2 * PART + 5)] {
+        for (seed, length) in [
+            (2, 2 * PART),
+            (3, 5),
+            (4, 0),
+            (5, 9),
+            (6, PART),
+            (7, 2 * PART + 5),
+        ] {
             let bytes = noise(seed, length);
-            assert!(bench.round(&bytes).0 == bytes, "{length} bytes in its place");
+            assert!(
+                bench.round(&bytes).0 == bytes,
+                "{length} bytes in its place"
+            );
         }
     }
 

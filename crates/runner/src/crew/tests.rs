@@ -14,34 +14,87 @@ use towline_core::reason::Cause;
 use towline_core::resolve::{Surroundings, resolve};
 use towline_wire::crew::FromNode;
 
-const QUICK: Pace =
-    Pace { alive_every: Duration::from_millis(20), silence: Duration::from_secs(5), meeting: Duration::from_secs(1), call_every: Duration::from_millis(10) };
+const QUICK: Pace = Pace {
+    alive_every: Duration::from_millis(20),
+    silence: Duration::from_secs(5),
+    meeting: Duration::from_secs(1),
+    call_every: Duration::from_millis(10),
+};
 
 fn task(folder: &Path) -> CrewTask {
     let run = RunId::new("crew-test", 1, std::process::id());
     let (stage, news) = (folder.join("stage"), folder.join("news"));
-    CrewTask { order: folder.join("order"), run, folder: stage, news, store: None, at: Vec::new(), local: folder.join("local"), pace: QUICK }
+    CrewTask {
+        order: folder.join("order"),
+        run,
+        folder: stage,
+        news,
+        store: None,
+        at: Vec::new(),
+        local: folder.join("local"),
+        pace: QUICK,
+    }
 }
 
 fn order_of(run: &RunId, nodes: u32) -> CrewOrder {
     let job = serde_json::from_str(r#"{"command": "true"}"#).expect("a job");
     let (mut resolved, _) = resolve(&job, None, 0, Surroundings::default()).expect("definite");
     resolved.shape.nodes = nodes;
-    let runs = vec![PlannedRun { id: run.clone(), name: String::new(), parameters: Vec::new() }];
-    let request = Request { text: String::new() };
+    let runs = vec![PlannedRun {
+        id: run.clone(),
+        name: String::new(),
+        parameters: Vec::new(),
+    }];
+    let request = Request {
+        text: String::new(),
+    };
     let (cluster, kind) = (String::new(), String::new());
-    let plan = Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None, made: None };
-    CrewOrder { version: CREW_VERSION, plan, grace_millis: 100, collect_every: 60, word: "word".into(), secrets: None }
+    let plan = Plan {
+        version: 1,
+        id: run.clone(),
+        cluster,
+        kind,
+        runs,
+        job,
+        resolved,
+        request,
+        notes: Vec::new(),
+        resubmits: None,
+        adopted: None,
+        made: None,
+    };
+    CrewOrder {
+        version: CREW_VERSION,
+        plan,
+        grace_millis: 100,
+        collect_every: 60,
+        word: "word".into(),
+        secrets: None,
+    }
 }
 
 fn free_station(node: u32) -> Station {
-    Station { node, leader: "127.0.0.1".into(), port: crate::launch::free_port() }
+    Station {
+        node,
+        leader: "127.0.0.1".into(),
+        port: crate::launch::free_port(),
+    }
 }
 
 fn crew(task: &CrewTask, station: Station) -> Crew<'_> {
-    let carrier = Carrier::new(task, station.node, order_of(&task.run, 3), &|_| Err(towline_core::Error::bug("nobody asks for secrets"))).expect("a folder");
+    let carrier = Carrier::new(task, station.node, order_of(&task.run, 3), &|_| {
+        Err(towline_core::Error::bug("nobody asks for secrets"))
+    })
+    .expect("a folder");
     let parent = std::os::unix::process::parent_id();
-    Crew { task, station, nodes: 3, parent, carrier, word: Word::new().expect("heard") }
+    Crew {
+        task,
+        station,
+        nodes: 3,
+        parent,
+        carrier,
+        word: Word::new().expect("heard"),
+    }
 }
 
 #[test]
@@ -58,11 +111,22 @@ fn nodes_that_do_not_come_are_named() {
             std::thread::yield_now();
         };
         let mut line = Line::new(stream, QUICK).expect("a line");
-        line.tell(&FromNode::Here { word: "word".into(), node: 2, host: "b".into() }).expect("told");
+        line.tell(&FromNode::Here {
+            word: "word".into(),
+            node: 2,
+            host: "b".into(),
+        })
+        .expect("told");
         line.keep_alive(&FromNode::Alive).expect("a thread");
         loop {
             let (said, lost) = line.hear::<towline_wire::crew::ToNode>();
-            if let Some(code) = said.iter().find_map(|message| if let towline_wire::crew::ToNode::Leave { code } = message { Some(*code) } else { None }) {
+            if let Some(code) = said.iter().find_map(|message| {
+                if let towline_wire::crew::ToNode::Leave { code } = message {
+                    Some(*code)
+                } else {
+                    None
+                }
+            }) {
                 return code;
             }
             assert_eq!(lost, None);
@@ -71,18 +135,32 @@ fn nodes_that_do_not_come_are_named() {
     });
     assert_eq!(leader::lead(crew(&task, station)).expect("led"), 1);
     assert_eq!(second.join().expect("ended"), 1, "who came leaves too");
-    let Due::Nothing(ending) = Bulletin::read(&task).expect("there").due(None) else { panic!("it is over") };
-    assert_eq!((ending.cause, ending.detail.as_deref()), (Some(Cause::NodeFailed), Some("node 1 did not come within 1 s")));
+    let Due::Nothing(ending) = Bulletin::read(&task).expect("there").due(None) else {
+        panic!("it is over")
+    };
+    assert_eq!(
+        (ending.cause, ending.detail.as_deref()),
+        (
+            Some(Cause::NodeFailed),
+            Some("node 1 did not come within 1 s")
+        )
+    );
 }
 
 #[test]
 fn who_finds_no_leader_leaves() {
     let folder = tempfile::tempdir().expect("a folder");
     let task = task(folder.path());
-    assert_eq!(follower::follow(crew(&task, free_station(1))).expect("followed"), 1);
+    assert_eq!(
+        follower::follow(crew(&task, free_station(1))).expect("followed"),
+        1
+    );
     // And who finds one that never lets it in.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let station = Station { port: mute.local_addr().expect("an address").port(), ..free_station(2) };
+    let station = Station {
+        port: mute.local_addr().expect("an address").port(),
+        ..free_station(2)
+    };
     std::thread::spawn(move || mute.incoming().for_each(drop));
     assert_eq!(follower::follow(crew(&task, station)).expect("followed"), 1);
 }
@@ -93,8 +171,17 @@ fn only_who_belongs_is_let_in_and_only_once() {
     let mut company = Company::new(&station, 3, "word", QUICK);
     company.open().expect("a port");
     let call = |word: &str, node: u32| {
-        let line = Line::new(TcpStream::connect(station.addresses().expect("known")[0]).expect("called"), QUICK).expect("a line");
-        line.tell(&FromNode::Here { word: word.into(), node, host: format!("host-{node}") }).expect("told");
+        let line = Line::new(
+            TcpStream::connect(station.addresses().expect("known")[0]).expect("called"),
+            QUICK,
+        )
+        .expect("a line");
+        line.tell(&FromNode::Here {
+            word: word.into(),
+            node,
+            host: format!("host-{node}"),
+        })
+        .expect("told");
         line.keep_alive(&FromNode::Alive).expect("a thread");
         line
     };
@@ -108,7 +195,10 @@ fn only_who_belongs_is_let_in_and_only_once() {
     until(&mut company, &[2]);
     let _second = call("word", 2);
     until(&mut company, &[]);
-    assert_eq!((company.host(0), company.host(1), company.host(2)), ("", "host-1", "host-2"));
+    assert_eq!(
+        (company.host(0), company.host(1), company.host(2)),
+        ("", "host-1", "host-2")
+    );
     let _again = call("word", 1);
     let mut events = Vec::new();
     while events.is_empty() {

@@ -23,12 +23,19 @@ impl Deadline {
         let left = scheduler::time_left(job);
         let lead = left.map_or(LEAD.1, |left| (left / 4).clamp(LEAD.0, LEAD.1));
         let now = Instant::now();
-        Self { job: job.to_owned(), end: left.map(|left| now + left), lead, asked: now }
+        Self {
+            job: job.to_owned(),
+            end: left.map(|left| now + left),
+            lead,
+            asked: now,
+        }
     }
 
     /// Whether the ranks are to be ended now, so that there is time for it.
     pub(super) fn is_near(&mut self, signalled: bool) -> bool {
-        let near = |end: Option<Instant>, lead: Duration| end.is_some_and(|end| end.saturating_duration_since(Instant::now()) <= lead);
+        let near = |end: Option<Instant>, lead: Duration| {
+            end.is_some_and(|end| end.saturating_duration_since(Instant::now()) <= lead)
+        };
         if !signalled && !near(self.end, self.lead) {
             return false;
         }

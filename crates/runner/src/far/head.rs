@@ -23,7 +23,10 @@ use towline_core::RunId;
 use towline_core::reason::{Cause, Ending};
 use towline_host::crash;
 use towline_wire::runner::CodeOrder;
-use towline_wire::stage::{Claim, End, Held, Holder, JobStart, LEASE_EVERY, Order, Record, RunFolder, StageFolder, StopOrder};
+use towline_wire::stage::{
+    Claim, End, Held, Holder, JobStart, LEASE_EVERY, Order, Record, RunFolder, StageFolder,
+    StopOrder,
+};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a node may take beyond the grace to write down its end.
@@ -41,9 +44,15 @@ pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
         Some(number) => order.plan.runs.get((number as usize).wrapping_sub(1)),
         None => order.plan.runs.first(),
     };
-    let run = run.ok_or_else(|| io::Error::other("the job is no run of its plan"))?.id.clone();
+    let run = run
+        .ok_or_else(|| io::Error::other("the job is no run of its plan"))?
+        .id
+        .clone();
     let folder = stage.run(&run);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.root())?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder.root())?;
     let me = scheduler::this_start()?;
     let mut head = Head {
         deadline: Deadline::of(&me.job),
@@ -75,12 +84,21 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, theirs)?;
             Ok(ours)
         };
-        Ok(Self { end: heard(signal_hook::consts::SIGTERM)?, soon: heard(signal_hook::consts::SIGUSR1)? })
+        Ok(Self {
+            end: heard(signal_hook::consts::SIGTERM)?,
+            soon: heard(signal_hook::consts::SIGUSR1)?,
+        })
     }
 
     fn wait(&self, limit: Duration) {
         let limit = crate::carry::timespec(limit);
-        let _ = poll(&mut [PollFd::new(&self.end, PollFlags::IN), PollFd::new(&self.soon, PollFlags::IN)], Some(&limit));
+        let _ = poll(
+            &mut [
+                PollFd::new(&self.end, PollFlags::IN),
+                PollFd::new(&self.soon, PollFlags::IN),
+            ],
+            Some(&limit),
+        );
     }
 
     fn is_end(&mut self) -> bool {
@@ -120,8 +138,11 @@ impl Head {
                     records::drop_secrets(&self.stage, &self.submission);
                     if !self.leaving {
                         let begun = Instant::now();
-                        // What is left is removed by the next site; nodes are not kept waiting for it.
-                        let _ = ended_code::remove(&self.stage, &self.order, &self.run, &|| begun.elapsed() > TIDYING);
+                        // What is left is removed by the next site; nodes are not kept waiting for
+                        // it.
+                        let _ = ended_code::remove(&self.stage, &self.order, &self.run, &|| {
+                            begun.elapsed() > TIDYING
+                        });
                     }
                     if self.leaving {
                         // The scheduler may have put it back for a start that nobody wants.
@@ -130,7 +151,10 @@ impl Head {
                     return Ok(ending.passed_code());
                 }
                 Due::Open(attempt) => {
-                    let Some(claim) = found.attempts.get(&attempt).and_then(|of| of.claim.clone()) else { continue };
+                    let Some(claim) = found.attempts.get(&attempt).and_then(|of| of.claim.clone())
+                    else {
+                        continue;
+                    };
                     if !self.outlives(attempt, &claim)? {
                         return Ok(0);
                     }
@@ -154,9 +178,23 @@ impl Head {
             // Our own start, once more: nobody can say what it did.
             return Ok(false);
         }
-        let ending = Ending::cause(Cause::NodeFailed).detail(format!("its node was lost ({})", claim.hosts.first().map_or("", String::as_str)));
-        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: true, by_scheduler: false })?;
-        while !self.folder.record(attempt, Record::End).exists() && !is_lapsed(&leases, &claim_file)? {
+        let ending = Ending::cause(Cause::NodeFailed).detail(format!(
+            "its node was lost ({})",
+            claim.hosts.first().map_or("", String::as_str)
+        ));
+        records::make(
+            &self.folder,
+            attempt,
+            Record::Stop,
+            &StopOrder {
+                ending: ending.clone(),
+                at_once: true,
+                by_scheduler: false,
+            },
+        )?;
+        while !self.folder.record(attempt, Record::End).exists()
+            && !is_lapsed(&leases, &claim_file)?
+        {
             self.signals.wait(LOOK_EVERY);
             if self.signals.is_end() {
                 return Ok(false);
@@ -168,20 +206,37 @@ impl Head {
 
     fn leases(&self, attempt: u32, claim: &Claim) -> Vec<PathBuf> {
         let nodes = (0..u32::try_from(claim.hosts.len()).unwrap_or(u32::MAX)).map(Holder::Node);
-        [Holder::Head].into_iter().chain(nodes).map(|holder| self.folder.lease(attempt, holder)).collect()
+        [Holder::Head]
+            .into_iter()
+            .chain(nodes)
+            .map(|holder| self.folder.lease(attempt, holder))
+            .collect()
     }
 
     /// The first to say so is right.
     fn end(&self, attempt: u32, ending: Ending) -> io::Result<()> {
         crash::pass("head.end.before");
-        records::make(&self.folder, attempt, Record::End, &End { at: towline_host::clock::now(), ending })?;
+        records::make(
+            &self.folder,
+            attempt,
+            Record::End,
+            &End {
+                at: towline_host::clock::now(),
+                ending,
+            },
+        )?;
         crash::pass("head.end.written");
         Ok(())
     }
 
     fn begin(&mut self, attempt: u32) -> io::Result<()> {
         let hosts = scheduler::hosts()?;
-        let claim = Claim { by: self.me.clone(), at: towline_host::clock::now(), hosts, port: free_port() };
+        let claim = Claim {
+            by: self.me.clone(),
+            at: towline_host::clock::now(),
+            hosts,
+            port: free_port(),
+        };
         crash::pass("head.claim.before");
         if !records::make(&self.folder, attempt, Record::Claim, &claim)? {
             return Ok(());
@@ -208,7 +263,10 @@ impl Head {
         }
         let mut nodes = match self.start_nodes(attempt, claim) {
             Ok(nodes) => nodes,
-            Err(error) => return Ok(Ending::cause(Cause::NotStarted).detail(format!("its nodes could not be started: {error}"))),
+            Err(error) => {
+                return Ok(Ending::cause(Cause::NotStarted)
+                    .detail(format!("its nodes could not be started: {error}")));
+            }
         };
         crash::pass("head.started");
         let mut over = None;
@@ -230,14 +288,25 @@ impl Head {
         }
         let ends = self.node_ends(attempt, claim)?;
         let uncollected = self.uncollected(&ends);
-        let ending = stopping.ending.unwrap_or_else(|| combined(&ends, claim, over.and_then(|status| status.code()), nodes.complaint().as_deref()));
+        let ending = stopping.ending.unwrap_or_else(|| {
+            combined(
+                &ends,
+                claim,
+                over.and_then(|status| status.code()),
+                nodes.complaint().as_deref(),
+            )
+        });
         Ok(ending.with_uncollected(uncollected.as_deref()))
     }
 
     /// Why something that was written has not reached its store, where that is so.
     fn uncollected(&self, ends: &[Option<End>]) -> Option<String> {
-        let told = ends.iter().flatten().find_map(|end| end.ending.uncollected.clone());
-        let nobody_collected = super::node::writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
+        let told = ends
+            .iter()
+            .flatten()
+            .find_map(|end| end.ending.uncollected.clone());
+        let nobody_collected =
+            super::node::writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
         told.or_else(|| nobody_collected.then(|| super::node::CUT_SHORT.to_owned()))
     }
 
@@ -247,8 +316,18 @@ impl Head {
         if self.order.plan.resolved.shape.nodes <= 1 || self.silent(attempt, claim)?.is_empty() {
             return Ok(());
         }
-        let ending = Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
-        records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending, at_once: true, by_scheduler: false })?;
+        let ending =
+            Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
+        records::make(
+            &self.folder,
+            attempt,
+            Record::Stop,
+            &StopOrder {
+                ending,
+                at_once: true,
+                by_scheduler: false,
+            },
+        )?;
         let claim_file = self.folder.record(attempt, Record::Claim);
         loop {
             let silent = self.silent(attempt, claim)?;
@@ -263,7 +342,10 @@ impl Head {
     /// The leases of nodes that have not told how it ended there.
     fn silent(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<PathBuf>> {
         let ends = self.node_ends(attempt, claim)?;
-        let silent = (0..).zip(&ends).filter(|(_, end)| end.is_none()).map(|(node, _)| self.folder.lease(attempt, Holder::Node(node)));
+        let silent = (0..)
+            .zip(&ends)
+            .filter(|(_, end)| end.is_none())
+            .map(|(node, _)| self.folder.lease(attempt, Holder::Node(node)));
         Ok(silent.collect())
     }
 
@@ -278,8 +360,14 @@ impl Head {
             if lease.exists() && is_lapsed(std::slice::from_ref(&lease), &claim_file)? {
                 // Nothing more is begun on these nodes.
                 self.lost = true;
-                let host = (0..).zip(&claim.hosts).find(|(node, _)| self.folder.lease(attempt, Holder::Node(*node)) == lease).map_or("", |(_, host)| host);
-                return Ok(Some(Ending::cause(Cause::NodeFailed).detail(format!("nothing is heard of its node {host} any more"))));
+                let host = (0..)
+                    .zip(&claim.hosts)
+                    .find(|(node, _)| self.folder.lease(attempt, Holder::Node(*node)) == lease)
+                    .map_or("", |(_, host)| host);
+                return Ok(Some(
+                    Ending::cause(Cause::NodeFailed)
+                        .detail(format!("nothing is heard of its node {host} any more")),
+                ));
             }
         }
         Ok(None)
@@ -289,9 +377,12 @@ impl Head {
         Duration::from_millis(self.order.grace_millis) + SLACK
     }
 
-    /// The code, once for all nodes. An ending, where it could not be laid out or is not wanted any more.
+    /// The code, once for all nodes. An ending, where it could not be laid out or is not wanted any
+    /// more.
     fn lay_out(&mut self, attempt: u32, stopping: &mut Stopping) -> io::Result<Option<Ending>> {
-        let Some(code) = &self.order.plan.resolved.code else { return Ok(None) };
+        let Some(code) = &self.order.plan.resolved.code else {
+            return Ok(None);
+        };
         let order = CodeOrder {
             snapshot: code.snapshot.clone().unwrap_or_default(),
             store: self.stage.snapshots().to_string_lossy().into_owned(),
@@ -303,33 +394,61 @@ impl Head {
         let layout = Layout::begin(order, attempt)?;
         while !layout.is_over() {
             let limit = crate::carry::timespec(LOOK_EVERY);
-            let _ = poll(&mut [PollFd::from_borrowed_fd(layout.watch(), PollFlags::IN), PollFd::new(&self.signals.end, PollFlags::IN)], Some(&limit));
+            let _ = poll(
+                &mut [
+                    PollFd::from_borrowed_fd(layout.watch(), PollFlags::IN),
+                    PollFd::new(&self.signals.end, PollFlags::IN),
+                ],
+                Some(&limit),
+            );
             self.look(attempt, stopping)?;
             if stopping.ending.is_some() {
                 layout.stop();
             }
         }
         let laid_out = layout.finish();
-        Ok(stopping
-            .ending
-            .clone()
-            .or_else(|| laid_out.err().map(|error| Ending::cause(Cause::NotStarted).detail(format!("the code could not be laid out: {error}")))))
+        Ok(stopping.ending.clone().or_else(|| {
+            laid_out.err().map(|error| {
+                Ending::cause(Cause::NotStarted)
+                    .detail(format!("the code could not be laid out: {error}"))
+            })
+        }))
     }
 
     fn start_nodes(&self, attempt: u32, claim: &Claim) -> io::Result<Nodes> {
         let own = std::env::current_exe()?.to_string_lossy().into_owned();
-        let mut words = vec![own, super::NODE_VERB.to_owned(), self.stage.root().to_string_lossy().into_owned()];
-        words.extend([self.submission.to_string(), self.run.to_string(), attempt.to_string()]);
+        let mut words = vec![
+            own,
+            super::NODE_VERB.to_owned(),
+            self.stage.root().to_string_lossy().into_owned(),
+        ];
+        words.extend([
+            self.submission.to_string(),
+            self.run.to_string(),
+            attempt.to_string(),
+        ]);
         let nodes = self.order.plan.resolved.shape.nodes;
         if claim.hosts.len() < nodes as usize {
-            return Err(io::Error::other(format!("{nodes} nodes were asked for and {} were given", claim.hosts.len())));
+            return Err(io::Error::other(format!(
+                "{nodes} nodes were asked for and {} were given",
+                claim.hosts.len()
+            )));
         }
         if nodes > 1 {
-            return Nodes::listen(scheduler::on_each_node(nodes, &words).stderr(Stdio::piped()).spawn()?);
+            return Nodes::listen(
+                scheduler::on_each_node(nodes, &words)
+                    .stderr(Stdio::piped())
+                    .spawn()?,
+            );
         }
         let own = std::process::id().to_string();
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env("SLURM_NODEID", "0").env(super::HEAD_PID, own).stdin(Stdio::null()).process_group(0);
+        command
+            .args(&words[1..])
+            .env("SLURM_NODEID", "0")
+            .env(super::HEAD_PID, own)
+            .stdin(Stdio::null())
+            .process_group(0);
         Nodes::listen(command.spawn()?)
     }
 
@@ -349,24 +468,49 @@ impl Head {
             Some(Ending::cause(Cause::ByUser))
         } else if ended {
             self.leaving = true;
-            Some(scheduler::why_ended(&self.me, of.and_then(|of| of.claim.as_ref()).map_or(&[], |claim| &claim.hosts[..])))
+            Some(scheduler::why_ended(
+                &self.me,
+                of.and_then(|of| of.claim.as_ref())
+                    .map_or(&[], |claim| &claim.hosts[..]),
+            ))
         } else if self.deadline.is_near(soon) {
             Some(Ending::cause(Cause::TimeLimit))
         } else {
             let claim = of.and_then(|of| of.claim.as_ref());
             match self.first_failure(attempt)? {
                 // A signal from the scheduler that has not come to us yet: it says why.
-                Some(Ending { cause: Some(Cause::ByUser), .. }) => {
+                Some(Ending {
+                    cause: Some(Cause::ByUser),
+                    ..
+                }) => {
                     self.leaving = true;
-                    Some(scheduler::why_ended(&self.me, claim.map_or(&[], |claim| &claim.hosts[..])))
+                    Some(scheduler::why_ended(
+                        &self.me,
+                        claim.map_or(&[], |claim| &claim.hosts[..]),
+                    ))
                 }
                 Some(ending) => Some(ending),
-                None => claim.map(|claim| self.lost_node(attempt, claim)).transpose()?.flatten(),
+                None => claim
+                    .map(|claim| self.lost_node(attempt, claim))
+                    .transpose()?
+                    .flatten(),
             }
         };
         if let Some(ending) = ending {
-            records::make(&self.folder, attempt, Record::Stop, &StopOrder { ending: ending.clone(), at_once: false, by_scheduler: ended })?;
-            *stopping = Stopping { ending: Some(ending), since: Some(Instant::now()) };
+            records::make(
+                &self.folder,
+                attempt,
+                Record::Stop,
+                &StopOrder {
+                    ending: ending.clone(),
+                    at_once: false,
+                    by_scheduler: ended,
+                },
+            )?;
+            *stopping = Stopping {
+                ending: Some(ending),
+                since: Some(Instant::now()),
+            };
         }
         Ok(())
     }
@@ -379,7 +523,9 @@ impl Head {
         }
         let mut failed: Option<End> = None;
         for node in 0..nodes {
-            if let Some(end) = self.node_end(attempt, node)?.filter(|end| end.ending.cause.is_some())
+            if let Some(end) = self
+                .node_end(attempt, node)?
+                .filter(|end| end.ending.cause.is_some())
                 && failed.as_ref().is_none_or(|first| end.at < first.at)
             {
                 failed = Some(end);
@@ -397,20 +543,49 @@ impl Head {
     }
 
     fn node_ends(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<Option<End>>> {
-        let nodes = u32::try_from(claim.hosts.len()).unwrap_or(u32::MAX).min(self.order.plan.resolved.shape.nodes);
-        (0..nodes).map(|node| self.node_end(attempt, node)).collect()
+        let nodes = u32::try_from(claim.hosts.len())
+            .unwrap_or(u32::MAX)
+            .min(self.order.plan.resolved.shape.nodes);
+        (0..nodes)
+            .map(|node| self.node_end(attempt, node))
+            .collect()
     }
 
     /// Keeps the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
         let failed = matches!(
             ending.cause,
-            Some(Cause::ExitCode | Cause::Signal | Cause::OutOfMemory | Cause::SetUp | Cause::NotStarted | Cause::ImagePull | Cause::Data)
+            Some(
+                Cause::ExitCode
+                    | Cause::Signal
+                    | Cause::OutOfMemory
+                    | Cause::SetUp
+                    | Cause::NotStarted
+                    | Cause::ImagePull
+                    | Cause::Data
+            )
         );
-        let Some(span) = self.order.plan.resolved.hold_on_failure.filter(|_| failed && !self.leaving) else { return Ok(ending) };
+        let Some(span) = self
+            .order
+            .plan
+            .resolved
+            .hold_on_failure
+            .filter(|_| failed && !self.leaving)
+        else {
+            return Ok(ending);
+        };
         let at = towline_host::clock::now();
         let begun = Instant::now();
-        records::make(&self.folder, attempt, Record::Held, &Held { at, until: at.plus_millis(span.0 * 1000), ending: ending.clone() })?;
+        records::make(
+            &self.folder,
+            attempt,
+            Record::Held,
+            &Held {
+                at,
+                until: at.plus_millis(span.0 * 1000),
+                ending: ending.clone(),
+            },
+        )?;
         while begun.elapsed() < Duration::from_secs(span.0) {
             self.signals.wait(LOOK_EVERY);
             if self.signals.is_end() {
@@ -427,7 +602,9 @@ impl Head {
     /// What follows in this job, or in its next life.
     fn follow(&mut self, ending: &Ending) -> io::Result<()> {
         let found = Records::read(&self.folder)?;
-        let Due::Begin(_) = found.due(self.order.plan.resolved.retry.as_ref()) else { return Ok(()) };
+        let Due::Begin(_) = found.due(self.order.plan.resolved.retry.as_ref()) else {
+            return Ok(());
+        };
         if (ending.cause == Some(Cause::TimeLimit) || self.lost) && !self.leaving {
             // No time is left in this life of the job, or not all of its nodes are.
             self.leaving = true;
@@ -454,8 +631,20 @@ impl Nodes {
     fn listen(mut child: Child) -> io::Result<Self> {
         let complaint = Arc::new(Mutex::new(None));
         let heard = complaint.clone();
-        let listener = child.stderr.take().map(|said| std::thread::Builder::new().name("srun".into()).spawn(move || pass_on(said, &heard))).transpose()?;
-        Ok(Self { child, complaint, listener })
+        let listener = child
+            .stderr
+            .take()
+            .map(|said| {
+                std::thread::Builder::new()
+                    .name("srun".into())
+                    .spawn(move || pass_on(said, &heard))
+            })
+            .transpose()?;
+        Ok(Self {
+            child,
+            complaint,
+            listener,
+        })
     }
 
     /// Once it has ended.
@@ -467,18 +656,30 @@ impl Nodes {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.complaint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }
 
 fn pass_on(said: ChildStderr, complaint: &Mutex<Option<String>>) {
     let mut lines = BufReader::new(said);
     let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+    while lines
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|count| count > 0)
+    {
         let _ = io::stderr().write_all(&line);
-        if let Some(text) = String::from_utf8_lossy(&line).trim().strip_prefix("srun: error: ") {
+        if let Some(text) = String::from_utf8_lossy(&line)
+            .trim()
+            .strip_prefix("srun: error: ")
+        {
             // The first says why; those that follow tell what came of it.
-            complaint.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| text.to_owned());
+            complaint
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert_with(|| text.to_owned());
         }
         line.clear();
     }
@@ -498,8 +699,17 @@ impl Stopping {
 }
 
 /// The ending of an attempt, from those of its nodes.
-fn combined(ends: &[Option<End>], claim: &Claim, code: Option<i32>, complaint: Option<&str>) -> Ending {
-    let failed = ends.iter().flatten().filter(|end| end.ending.cause.is_some()).min_by_key(|end| end.at);
+fn combined(
+    ends: &[Option<End>],
+    claim: &Claim,
+    code: Option<i32>,
+    complaint: Option<&str>,
+) -> Ending {
+    let failed = ends
+        .iter()
+        .flatten()
+        .filter(|end| end.ending.cause.is_some())
+        .min_by_key(|end| end.at);
     if let Some(end) = failed {
         return end.ending.clone();
     }
@@ -509,7 +719,8 @@ fn combined(ends: &[Option<End>], claim: &Claim, code: Option<i32>, complaint: O
             let host = claim.hosts.get(node).map_or("", String::as_str);
             let said = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
             let said = complaint.map_or(said, |complaint| format!("srun: {complaint}"));
-            Ending::cause(Cause::NodeFailed).detail(format!("node {node} ({host}) left nothing behind ({said})"))
+            Ending::cause(Cause::NodeFailed)
+                .detail(format!("node {node} ({host}) left nothing behind ({said})"))
         }
     }
 }
@@ -521,14 +732,56 @@ mod tests {
 
     #[test]
     fn the_first_node_to_fail_says_how_it_ended() {
-        let claim = Claim { by: JobStart { job: "1".into(), restarts: 0 }, at: Moment(0), hosts: vec!["a".into(), "b".into()], port: 1 };
-        let end = |at, ending| Some(End { at: Moment(at), ending });
+        let claim = Claim {
+            by: JobStart {
+                job: "1".into(),
+                restarts: 0,
+            },
+            at: Moment(0),
+            hosts: vec!["a".into(), "b".into()],
+            port: 1,
+        };
+        let end = |at, ending| {
+            Some(End {
+                at: Moment(at),
+                ending,
+            })
+        };
         let failed = Ending::cause(Cause::ExitCode);
-        assert_eq!(combined(&[end(5, Ending::success()), end(6, Ending::success())], &claim, Some(0), None), Ending::success());
-        assert_eq!(combined(&[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())], &claim, Some(1), None), failed);
+        assert_eq!(
+            combined(
+                &[end(5, Ending::success()), end(6, Ending::success())],
+                &claim,
+                Some(0),
+                None
+            ),
+            Ending::success()
+        );
+        assert_eq!(
+            combined(
+                &[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())],
+                &claim,
+                Some(1),
+                None
+            ),
+            failed
+        );
         let silent = combined(&[end(5, Ending::success()), None], &claim, Some(137), None);
-        assert_eq!((silent.cause, silent.detail.as_deref()), (Some(Cause::NodeFailed), Some("node 1 (b) left nothing behind (code 137)")));
-        let expired = combined(&[None, None], &claim, Some(167), Some("Task launch for StepId=7.0 failed on node b: Job credential expired"));
-        assert!(expired.detail.is_some_and(|detail| detail.contains("Job credential expired") && detail.contains("node 0 (a)")));
+        assert_eq!(
+            (silent.cause, silent.detail.as_deref()),
+            (
+                Some(Cause::NodeFailed),
+                Some("node 1 (b) left nothing behind (code 137)")
+            )
+        );
+        let expired = combined(
+            &[None, None],
+            &claim,
+            Some(167),
+            Some("Task launch for StepId=7.0 failed on node b: Job credential expired"),
+        );
+        assert!(expired.detail.is_some_and(
+            |detail| detail.contains("Job credential expired") && detail.contains("node 0 (a)")
+        ));
     }
 }

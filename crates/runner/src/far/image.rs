@@ -9,23 +9,38 @@ use towline_host::program::find_program;
 use towline_wire::runner::Assignment;
 
 /// What of the node's own variables means something inside an image.
-const KEPT: [&str; 5] = ["SLURM_", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"];
+const KEPT: [&str; 5] = [
+    "SLURM_",
+    "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+];
 
 pub(super) fn is_kept(variable: &str) -> bool {
     KEPT.iter().any(|begin| variable.starts_with(begin))
 }
 
-/// Fits the container of an assignment to this node. `code` is where the code lay when it was submitted.
+/// Fits the container of an assignment to this node. `code` is where the code lay when it was
+/// submitted.
 pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) -> Result<()> {
-    let Some(order) = &mut assignment.container else { return Ok(()) };
+    let Some(order) = &mut assignment.container else {
+        return Ok(());
+    };
     let path = std::env::var("PATH").unwrap_or_default();
     let runtime = order.container.runtime;
-    let program = find_program(runtime.word(), &path).and_then(|program| program.into_os_string().into_string().ok());
+    let program = find_program(runtime.word(), &path)
+        .and_then(|program| program.into_os_string().into_string().ok());
     order.container.program = program.ok_or_else(|| {
-        Error::refused(format!("the image needs {}, which this node has not", runtime.word()))
-            .hint("PATH over there is that of the job: a module may be missing")
+        Error::refused(format!(
+            "the image needs {}, which this node has not",
+            runtime.word()
+        ))
+        .hint("PATH over there is that of the job: a module may be missing")
     })?;
-    order.variables.0 = std::env::vars().filter(|(name, _)| !name.starts_with("TOW_")).collect();
+    order.variables.0 = std::env::vars()
+        .filter(|(name, _)| !name.starts_with("TOW_"))
+        .collect();
     // A folder of the machine it was submitted from is nothing here, even if one is called so.
     order.binds.retain(|bind| Some(bind.as_str()) != code);
     let make = make();
@@ -40,7 +55,15 @@ pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) ->
         };
         order.container.options.extend(word.map(str::to_owned));
     } else if !given.is_empty() && make != GpuMake::Declared {
-        assignment.gpus = (0..assignment.shape.nodes).map(|number| if number == node { given.clone() } else { Vec::new() }).collect();
+        assignment.gpus = (0..assignment.shape.nodes)
+            .map(|number| {
+                if number == node {
+                    given.clone()
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect();
     }
     assignment.gpu_make = make;
     Ok(())
@@ -57,8 +80,15 @@ fn make() -> GpuMake {
 
 /// The numbers of our GPUs on this node, as the node counts them.
 fn given(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
-    let list = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"].into_iter().find_map(|name| variable(name).filter(|list| !list.is_empty()));
-    list.map(|list| list.split(',').filter_map(|number| number.trim().parse().ok()).collect()).unwrap_or_default()
+    let list = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"]
+        .into_iter()
+        .find_map(|name| variable(name).filter(|list| !list.is_empty()));
+    list.map(|list| {
+        list.split(',')
+            .filter_map(|number| number.trim().parse().ok())
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -73,12 +103,20 @@ mod tests {
             _ => None,
         };
         assert_eq!(given(variables), [4, 6]);
-        assert_eq!(given(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| "1".to_owned())), [1]);
+        assert_eq!(
+            given(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| "1".to_owned())),
+            [1]
+        );
         assert!(given(|_| None).is_empty() && given(|_| Some("GPU-1234".to_owned())).is_empty());
     }
 
     #[test]
     fn a_shell_s_own_variables_stay_outside() {
-        assert!(is_kept("SLURM_JOB_ID") && is_kept("CUDA_VISIBLE_DEVICES") && !is_kept("PATH") && !is_kept("HOME"));
+        assert!(
+            is_kept("SLURM_JOB_ID")
+                && is_kept("CUDA_VISIBLE_DEVICES")
+                && !is_kept("PATH")
+                && !is_kept("HOME")
+        );
     }
 }

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use towline_wire::stage::{LEASE_EVERY, LEASE_GIVEN_UP, LEASE_LAPSED};
 
-/// A lease that is held. Touched by a thread of its own, which a file system that hangs may hold up.
+/// A lease that is held. Touched by a thread of its own, which a file system that hangs may hold
+/// up.
 #[derive(Debug)]
 pub(super) struct Lease {
     path: PathBuf,
@@ -21,24 +22,38 @@ pub(super) struct Lease {
 impl Lease {
     pub(super) fn take(path: PathBuf) -> io::Result<Self> {
         fs::write(&path, b"")?;
-        let lease = Self { path, touched: Arc::new(Mutex::new(Instant::now())), over: Arc::new(AtomicBool::new(false)) };
-        let (path, touched, over) = (lease.path.clone(), lease.touched.clone(), lease.over.clone());
-        std::thread::Builder::new().name("lease".into()).spawn(move || {
-            while !over.load(Ordering::Relaxed) {
-                std::thread::park_timeout(LEASE_EVERY);
-                // Counted from before the write: the file is at least as young as we think.
-                let begun = Instant::now();
-                if !over.load(Ordering::Relaxed) && fs::write(&path, b"").is_ok() {
-                    *touched.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        let lease = Self {
+            path,
+            touched: Arc::new(Mutex::new(Instant::now())),
+            over: Arc::new(AtomicBool::new(false)),
+        };
+        let (path, touched, over) = (
+            lease.path.clone(),
+            lease.touched.clone(),
+            lease.over.clone(),
+        );
+        std::thread::Builder::new()
+            .name("lease".into())
+            .spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(LEASE_EVERY);
+                    // Counted from before the write: the file is at least as young as we think.
+                    let begun = Instant::now();
+                    if !over.load(Ordering::Relaxed) && fs::write(&path, b"").is_ok() {
+                        *touched.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+                    }
                 }
-            }
-        })?;
+            })?;
         Ok(lease)
     }
 
     /// It could not be touched for too long: others may think us dead any moment.
     pub(super) fn is_lost(&self) -> bool {
-        self.touched.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > LEASE_GIVEN_UP
+        self.touched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+            > LEASE_GIVEN_UP
     }
 }
 
@@ -55,7 +70,14 @@ pub fn is_lapsed(leases: &[PathBuf], claim: &Path) -> io::Result<bool> {
     let now = clock_of(claim)?;
     for path in leases.iter().map(PathBuf::as_path).chain([claim]) {
         match fs::metadata(path) {
-            Ok(meta) if now.duration_since(meta.modified()?).unwrap_or(Duration::ZERO) < LEASE_LAPSED => return Ok(false),
+            Ok(meta)
+                if now
+                    .duration_since(meta.modified()?)
+                    .unwrap_or(Duration::ZERO)
+                    < LEASE_LAPSED =>
+            {
+                return Ok(false);
+            }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -66,7 +88,11 @@ pub fn is_lapsed(leases: &[PathBuf], claim: &Path) -> io::Result<bool> {
 
 /// The time by the clock that stamps files there.
 fn clock_of(beside: &Path) -> io::Result<std::time::SystemTime> {
-    let probe = beside.with_file_name(format!(".clock.{}.{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id()));
+    let probe = beside.with_file_name(format!(
+        ".clock.{}.{}",
+        rustix::system::uname().nodename().to_string_lossy(),
+        std::process::id()
+    ));
     // Without a byte in it, it needs no room on a full disk.
     fs::write(&probe, b"")?;
     let now = fs::metadata(&probe)?.modified();
@@ -83,13 +109,24 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let old = std::time::SystemTime::UNIX_EPOCH;
         let (claim, path) = (folder.path().join("claim"), folder.path().join("lease"));
-        fs::File::create(&claim).and_then(|file| file.set_modified(old)).expect("an old claim");
-        assert!(is_lapsed(std::slice::from_ref(&path), &claim).expect("it can be told"), "nobody took it");
+        fs::File::create(&claim)
+            .and_then(|file| file.set_modified(old))
+            .expect("an old claim");
+        assert!(
+            is_lapsed(std::slice::from_ref(&path), &claim).expect("it can be told"),
+            "nobody took it"
+        );
         let lease = Lease::take(path.clone()).expect("it can be taken");
-        assert!(!lease.is_lost() && !is_lapsed(std::slice::from_ref(&path), &claim).expect("it can be told"));
+        assert!(
+            !lease.is_lost()
+                && !is_lapsed(std::slice::from_ref(&path), &claim).expect("it can be told")
+        );
         drop(lease);
         assert!(!path.exists());
         fs::write(&claim, b"").expect("a young claim");
-        assert!(!is_lapsed(&[path], &claim).expect("it can be told"), "its holders may be about to take theirs");
+        assert!(
+            !is_lapsed(&[path], &claim).expect("it can be told"),
+            "its holders may be about to take theirs"
+        );
     }
 }

@@ -16,5 +16,6 @@ pub use node::{NodeTask, local_disk, node_main};
 
 /// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
 pub const NODE_VERB: &str = "__node";
-/// The process id of who started a runner and ends what it leaves behind: the head, where it is on the same node.
+/// The process id of who started a runner and ends what it leaves behind: the head, where it is on
+/// the same node.
 const HEAD_PID: &str = "TOW_HEAD_PID";

@@ -20,7 +20,9 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::runner::{Assignment, GangPlace, Stop};
-use towline_wire::stage::{Claim, End, Holder, Order, Record, RunFolder, StageFolder, Started, StopOrder};
+use towline_wire::stage::{
+    Claim, End, Holder, Order, Record, RunFolder, StageFolder, Started, StopOrder,
+};
 
 /// How often the word to end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -39,7 +41,9 @@ pub struct NodeTask {
 
 /// Who started this runner, where that ends what it leaves behind.
 fn parent() -> Option<u32> {
-    std::env::var(super::HEAD_PID).ok().and_then(|pid| pid.parse().ok())
+    std::env::var(super::HEAD_PID)
+        .ok()
+        .and_then(|pid| pid.parse().ok())
 }
 
 /// Nothing outlives its parent: not every site ends all processes of a job with its first.
@@ -50,7 +54,10 @@ fn is_orphan(parent: u32) -> bool {
 /// The exit code is 0 when its ranks ended well.
 pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
-    let node = std::env::var("SLURM_NODEID").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let node = std::env::var("SLURM_NODEID")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     match parent() {
         Some(parent) => carried(task, node, parent),
         None => guarded(task, node),
@@ -61,28 +68,56 @@ pub fn node_main(task: &NodeTask) -> io::Result<i32> {
 /// a child carries them, and its end is told whatever it was.
 fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
     // The word to end reaches the child by itself; who guards it stays.
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::new(AtomicBool::new(false)))?;
+    signal_hook::flag::register(
+        signal_hook::consts::SIGTERM,
+        Arc::new(AtomicBool::new(false)),
+    )?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(super::NODE_VERB).arg(&task.stage).args([task.submission.as_str(), task.run.as_str(), &task.attempt.to_string()]);
-    let status = command.env(super::HEAD_PID, std::process::id().to_string()).stdin(Stdio::null()).status()?;
+    command.arg(super::NODE_VERB).arg(&task.stage).args([
+        task.submission.as_str(),
+        task.run.as_str(),
+        &task.attempt.to_string(),
+    ]);
+    let status = command
+        .env(super::HEAD_PID, std::process::id().to_string())
+        .stdin(Stdio::null())
+        .status()?;
     towline_host::process::kill_all_descendants();
-    let collects = node == 0 && records::order(&StageFolder::new(&task.stage), &task.submission).is_ok_and(|order| writes_data(&order));
-    let ending = Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {node} was killed")).with_uncollected(collects.then_some(CUT_SHORT));
-    write_end(&StageFolder::new(&task.stage).run(&task.run), task.attempt, node, ending)?;
+    let collects = node == 0
+        && records::order(&StageFolder::new(&task.stage), &task.submission)
+            .is_ok_and(|order| writes_data(&order));
+    let ending = Ending::cause(Cause::NodeFailed)
+        .detail(format!("the runner of node {node} was killed"))
+        .with_uncollected(collects.then_some(CUT_SHORT));
+    write_end(
+        &StageFolder::new(&task.stage).run(&task.run),
+        task.attempt,
+        node,
+        ending,
+    )?;
     Ok(status.code().unwrap_or(1))
 }
 
 /// What is said of data when nobody was left to collect it.
-pub(super) const CUT_SHORT: &str = "the end came before it could be; it is in `io/` of the run's folder: `tow get RUN io`";
+pub(super) const CUT_SHORT: &str =
+    "the end came before it could be; it is in `io/` of the run's folder: `tow get RUN io`";
 
 /// Whether a run of this submission writes to a datastore from its folder.
 pub(super) fn writes_data(order: &Order) -> bool {
-    order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Write)
+    order
+        .plan
+        .resolved
+        .io
+        .iter()
+        .any(|io| io.mode == IoMode::Write)
 }
 
 /// The first to say so is right. On a full disk it waits for room.
 fn write_end(folder: &RunFolder, attempt: u32, node: u32, ending: Ending) -> io::Result<()> {
-    let end = End { at: towline_host::clock::now(), ending };
+    let end = End {
+        at: towline_host::clock::now(),
+        ending,
+    };
     records::create(&folder.node_end(attempt, node), &end).map(|_| ())
 }
 
@@ -92,10 +127,16 @@ fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
     let folder = stage.run(&task.run);
     let lease = Lease::take(folder.lease(task.attempt, Holder::Node(node)))?;
     let ending = match assigned(&stage, task, node) {
-        _ if is_orphan(parent) => Ending::cause(Cause::NodeFailed).detail("the job was over before it began"),
+        _ if is_orphan(parent) => {
+            Ending::cause(Cause::NodeFailed).detail("the job was over before it began")
+        }
         Ok((assignment, needs_data)) => {
             let nodes = assignment.shape.nodes;
-            let collects = assignment.data.iter().flat_map(|data| &data.io).any(|order| order.io.mode == IoMode::Write);
+            let collects = assignment
+                .data
+                .iter()
+                .flat_map(|data| &data.io)
+                .any(|order| order.io.mode == IoMode::Write);
             Carrier {
                 folder: folder.clone(),
                 node,
@@ -121,16 +162,28 @@ fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
 
 /// What this node is to carry, and whether it waits for what the first brings.
 fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignment, bool)> {
-    let unreadable = |error: io::Error| Error::refused(format!("{} cannot be read", stage.submission(&task.submission).display())).source_error(error);
+    let unreadable = |error: io::Error| {
+        Error::refused(format!(
+            "{} cannot be read",
+            stage.submission(&task.submission).display()
+        ))
+        .source_error(error)
+    };
     let order = records::order(stage, &task.submission).map_err(unreadable)?;
-    let run = order.plan.runs.iter().find(|run| run.id == task.run).ok_or_else(|| Error::bug("the run is not in its plan"))?;
+    let run = order
+        .plan
+        .runs
+        .iter()
+        .find(|run| run.id == task.run)
+        .ok_or_else(|| Error::bug("the run is not in its plan"))?;
     let secrets = match fs::read(stage.secrets(&task.submission)) {
         Ok(bytes) => SecretSet::from_private_bytes(&bytes).unwrap_or_default(),
         Err(_) => SecretSet::default(),
     };
     let folder = stage.run(&task.run);
-    let claim: Claim =
-        fs::read(folder.record(task.attempt, Record::Claim)).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other)).map_err(unreadable)?;
+    let claim: Claim = fs::read(folder.record(task.attempt, Record::Claim))
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other))
+        .map_err(unreadable)?;
     let local = local_disk();
     let grounds = Grounds {
         run: folder.root().to_owned(),
@@ -153,7 +206,8 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         intent_is_durable: true,
         given: Given::default(),
     })?;
-    // The head has laid it out for all nodes, watches the clock, and keeps the nodes after a failure.
+    // The head has laid it out for all nodes, watches the clock, and keeps the nodes after a
+    // failure.
     assignment.code = None;
     if order.plan.resolved.code.is_none() {
         // The folder it was submitted from is not here.
@@ -164,25 +218,57 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
     // What is read and written lies in the run's folder, for all nodes: the first sees to it.
     if let Some(data) = assignment.data.as_mut().filter(|_| node > 0) {
         // The first may not have come so far yet.
-        for order in data.io.iter().filter(|order| order.io.mode == IoMode::Write) {
-            fs::create_dir_all(&order.place).map_err(|error| Error::refused(format!("{} cannot be made", order.place)).source_error(error))?;
+        for order in data
+            .io
+            .iter()
+            .filter(|order| order.io.mode == IoMode::Write)
+        {
+            fs::create_dir_all(&order.place).map_err(|error| {
+                Error::refused(format!("{} cannot be made", order.place)).source_error(error)
+            })?;
         }
         data.io.retain(|order| order.io.mode == IoMode::Mount);
     }
-    if assignment.data.as_ref().is_some_and(|data| data.io.is_empty() && data.copy.is_none()) {
+    if assignment
+        .data
+        .as_ref()
+        .is_some_and(|data| data.io.is_empty() && data.copy.is_none())
+    {
         assignment.data = None;
     }
-    assignment.gang = Some(GangPlace { node, hosts: claim.hosts, port: claim.port });
-    image::fit(&mut assignment, node, order.plan.resolved.code.as_ref().map(|code| code.root.as_str()))?;
+    assignment.gang = Some(GangPlace {
+        node,
+        hosts: claim.hosts,
+        port: claim.port,
+    });
+    image::fit(
+        &mut assignment,
+        node,
+        order
+            .plan
+            .resolved
+            .code
+            .as_ref()
+            .map(|code| code.root.as_str()),
+    )?;
     let is_image = assignment.container.is_some();
     for (name, value) in std::env::vars() {
         if !name.starts_with("TOW_") && (!is_image || image::is_kept(&name)) {
             assignment.variables.0.entry(name).or_insert(value);
         }
     }
-    assignment.variables.0.insert("PWD".to_owned(), assignment.workdir.clone());
+    assignment
+        .variables
+        .0
+        .insert("PWD".to_owned(), assignment.workdir.clone());
     assignment.signals_reach_all = order.signals_reach_all;
-    let needs_data = node > 0 && order.plan.resolved.io.iter().any(|io| io.mode == IoMode::Read);
+    let needs_data = node > 0
+        && order
+            .plan
+            .resolved
+            .io
+            .iter()
+            .any(|io| io.mode == IoMode::Read);
     Ok((assignment, needs_data))
 }
 
@@ -229,7 +315,14 @@ impl Carrier<'_> {
             match change {
                 Change::Done => break,
                 Change::SetUpStarted | Change::RanksStarted if self.node == 0 => {
-                    records::make(&self.folder, self.attempt, Record::Started, &Started { at: towline_host::clock::now() })?;
+                    records::make(
+                        &self.folder,
+                        self.attempt,
+                        Record::Started,
+                        &Started {
+                            at: towline_host::clock::now(),
+                        },
+                    )?;
                     if change == Change::RanksStarted {
                         records::create(&self.ready_file(), &())?;
                     }
@@ -244,38 +337,56 @@ impl Carrier<'_> {
             if self.is_to_end(&mut attempt, heard, reach_all) {
                 // Others may begin any moment: nothing of ours may be alive then.
                 towline_host::process::kill_all_descendants();
-                let ending = self.ended_by.clone().unwrap_or_else(|| Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster"));
+                let ending = self.ended_by.clone().unwrap_or_else(|| {
+                    Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")
+                });
                 return Ok(ending.with_uncollected(self.collects.then_some(CUT_SHORT)));
             }
             change = attempt.wake();
         }
         // Why it was told to end counts, not how the ranks took it.
-        Ok(self.ended_by.clone().map_or_else(|| attempt.ending(), |ending| ending.with_uncollected(attempt.uncollected())))
+        Ok(self.ended_by.clone().map_or_else(
+            || attempt.ending(),
+            |ending| ending.with_uncollected(attempt.uncollected()),
+        ))
     }
 
     /// Whether another node has not written down its end and may still be alive.
     fn is_any_other_alive(&self) -> bool {
         let silent = |node: &u32| !self.folder.node_end(self.attempt, *node).exists();
-        let silent: Vec<PathBuf> =
-            (0..self.nodes).filter(|node| *node != self.node).filter(silent).map(|node| self.folder.lease(self.attempt, Holder::Node(node))).collect();
-        !silent.is_empty() && !is_lapsed(&silent, &self.folder.record(self.attempt, Record::Claim)).unwrap_or(false)
+        let silent: Vec<PathBuf> = (0..self.nodes)
+            .filter(|node| *node != self.node)
+            .filter(silent)
+            .map(|node| self.folder.lease(self.attempt, Holder::Node(node)))
+            .collect();
+        !silent.is_empty()
+            && !is_lapsed(&silent, &self.folder.record(self.attempt, Record::Claim))
+                .unwrap_or(false)
     }
 
     fn ready_file(&self) -> PathBuf {
-        self.folder.root().join(format!("attempt-{}.ready", self.attempt))
+        self.folder
+            .root()
+            .join(format!("attempt-{}.ready", self.attempt))
     }
 
-    /// The first node brings what is read; the others begin when it has. An ending, if it is not to be.
+    /// The first node brings what is read; the others begin when it has. An ending, if it is not to
+    /// be.
     fn wait_for_data(&self, word: &mut Word) -> io::Result<Option<Ending>> {
         while self.needs_data && !self.ready_file().exists() {
             let signalled = word.wait(None, LOOK_EVERY)?.is_some();
             let records = Records::read(&self.folder)?;
-            let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
+            let stop = records
+                .attempts
+                .get(&self.attempt)
+                .and_then(|of| of.stop.clone());
             if let Some(StopOrder { ending, .. }) = stop {
                 return Ok(Some(ending));
             }
             if self.lease.is_lost() || is_orphan(self.parent) {
-                return Ok(Some(Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")));
+                return Ok(Some(
+                    Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster"),
+                ));
             }
             if signalled || records.cancelled {
                 return Ok(Some(Ending::cause(Cause::ByUser)));
@@ -297,9 +408,19 @@ impl Carrier<'_> {
             return false;
         }
         self.looked = Instant::now();
-        let Ok(records) = Records::read(&self.folder) else { return false };
-        let stop = records.attempts.get(&self.attempt).and_then(|of| of.stop.clone());
-        if let Some(StopOrder { ending, at_once, by_scheduler }) = stop {
+        let Ok(records) = Records::read(&self.folder) else {
+            return false;
+        };
+        let stop = records
+            .attempts
+            .get(&self.attempt)
+            .and_then(|of| of.stop.clone());
+        if let Some(StopOrder {
+            ending,
+            at_once,
+            by_scheduler,
+        }) = stop
+        {
             self.ended_by = Some(ending);
             // Its signal is under way to all of us.
             let told_since = *self.told_since.get_or_insert_with(Instant::now);
@@ -309,7 +430,10 @@ impl Carrier<'_> {
             return at_once;
         }
         if is_orphan(self.parent) {
-            self.ended_by.get_or_insert_with(|| Ending::cause(Cause::NodeFailed).detail(format!("the runner of node {} was killed", self.node)));
+            self.ended_by.get_or_insert_with(|| {
+                Ending::cause(Cause::NodeFailed)
+                    .detail(format!("the runner of node {} was killed", self.node))
+            });
             attempt.stop(Stop::ByUser);
         }
         if heard.is_some() || records.cancelled {

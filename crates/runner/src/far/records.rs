@@ -11,7 +11,9 @@ use towline_core::RunId;
 use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
 use towline_core::retry::{Next, after};
-use towline_wire::stage::{Claim, End, Held, Order, Record, RunFolder, StageFolder, Started, StopOrder};
+use towline_wire::stage::{
+    Claim, End, Held, Order, Record, RunFolder, StageFolder, Started, StopOrder,
+};
 
 /// One attempt, as far as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,8 +57,15 @@ impl Records {
             if name == "cancel" {
                 records.cancelled = true;
             }
-            let Some((number, word)) = name.strip_prefix("attempt-").and_then(|rest| rest.split_once('.')) else { continue };
-            let Ok(attempt) = number.parse() else { continue };
+            let Some((number, word)) = name
+                .strip_prefix("attempt-")
+                .and_then(|rest| rest.split_once('.'))
+            else {
+                continue;
+            };
+            let Ok(attempt) = number.parse() else {
+                continue;
+            };
             let path = folder.root().join(name);
             let of = records.attempts.entry(attempt).or_default();
             match word {
@@ -68,7 +77,9 @@ impl Records {
                 _ => {}
             }
         }
-        records.attempts.retain(|_, of| *of != AttemptRecords::default());
+        records
+            .attempts
+            .retain(|_, of| *of != AttemptRecords::default());
         Ok(records)
     }
 
@@ -94,24 +105,39 @@ impl Records {
                 Next::Requeue { counted: false } => counted -= 1,
             }
         }
-        if self.cancelled { Due::Nothing(Ending::cause(Cause::ByUser)) } else { Due::Begin(last + 1) }
+        if self.cancelled {
+            Due::Nothing(Ending::cause(Cause::ByUser))
+        } else {
+            Due::Begin(last + 1)
+        }
     }
 
     /// Whoever asked for the end gets it, even if something else was quicker.
     fn final_ending(&self, ending: &Ending) -> Ending {
-        if self.cancelled && ending.cause == Some(Cause::Preempted) { Ending::cause(Cause::ByUser) } else { ending.clone() }
+        if self.cancelled && ending.cause == Some(Cause::Preempted) {
+            Ending::cause(Cause::ByUser)
+        } else {
+            ending.clone()
+        }
     }
 }
 
-/// Drops the secrets of a submission once the last of its runs has ended: nobody needs them any more.
+/// Drops the secrets of a submission once the last of its runs has ended: nobody needs them any
+/// more.
 pub fn drop_secrets(stage: &StageFolder, submission: &RunId) {
     let path = stage.secrets(submission);
     if !path.exists() {
         return;
     }
-    let Ok(order) = order(stage, submission) else { return };
+    let Ok(order) = order(stage, submission) else {
+        return;
+    };
     let policy = order.plan.resolved.retry.as_ref();
-    let is_over = |run: &RunId| Records::read(&stage.run(run)).is_ok_and(|found| !found.attempts.is_empty() && matches!(found.due(policy), Due::Nothing(_)));
+    let is_over = |run: &RunId| {
+        Records::read(&stage.run(run)).is_ok_and(|found| {
+            !found.attempts.is_empty() && matches!(found.due(policy), Due::Nothing(_))
+        })
+    };
     if order.plan.runs.iter().all(|run| is_over(&run.id)) {
         let _ = fs::remove_file(path);
     }
@@ -130,17 +156,24 @@ fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes a record, unless there is one.
-pub fn make<T: Serialize>(folder: &RunFolder, attempt: u32, what: Record, record: &T) -> io::Result<bool> {
+pub fn make<T: Serialize>(
+    folder: &RunFolder,
+    attempt: u32,
+    what: Record,
+    record: &T,
+) -> io::Result<bool> {
     create(&folder.record(attempt, what), record)
 }
 
-/// Makes a file of a run, unless there is one. On a full disk it waits for room: what is known of an attempt must
-/// not be forgotten, and our lease lives on meanwhile.
+/// Makes a file of a run, unless there is one. On a full disk it waits for room: what is known of
+/// an attempt must not be forgotten, and our lease lives on meanwhile.
 pub(super) fn create<T: Serialize>(path: &Path, record: &T) -> io::Result<bool> {
     let bytes = serde_json::to_vec(record).map_err(io::Error::other)?;
     loop {
         match towline_host::once::create(path, &bytes) {
-            Err(error) if towline_host::filesystem::is_no_room(&error) => std::thread::sleep(ROOM_PAUSE),
+            Err(error) if towline_host::filesystem::is_no_room(&error) => {
+                std::thread::sleep(ROOM_PAUSE)
+            }
             other => return other,
         }
     }
@@ -158,25 +191,59 @@ mod tests {
 
     fn ended(cause: Option<Cause>) -> AttemptRecords {
         let ending = cause.map_or_else(Ending::success, Ending::cause);
-        AttemptRecords { end: Some(End { at: Moment(1), ending }), ..AttemptRecords::default() }
+        AttemptRecords {
+            end: Some(End {
+                at: Moment(1),
+                ending,
+            }),
+            ..AttemptRecords::default()
+        }
     }
 
     fn records(attempts: &[Option<Cause>]) -> Records {
-        Records { attempts: (1..).zip(attempts.iter().map(|cause| ended(*cause))).collect(), cancelled: false }
+        Records {
+            attempts: (1..)
+                .zip(attempts.iter().map(|cause| ended(*cause)))
+                .collect(),
+            cancelled: false,
+        }
     }
 
     #[test]
     fn what_is_due_follows_from_the_records_alone() {
-        let policy = RetryPolicy { when: vec![Cause::TimeLimit], max: Some(2) };
+        let policy = RetryPolicy {
+            when: vec![Cause::TimeLimit],
+            max: Some(2),
+        };
         assert_eq!(records(&[]).due(None), Due::Begin(1));
         assert_eq!(records(&[None]).due(None), Due::Nothing(Ending::success()));
-        assert_eq!(records(&[Some(Cause::Preempted), Some(Cause::Preempted)]).due(None), Due::Begin(3));
-        assert_eq!(records(&[Some(Cause::TimeLimit)]).due(Some(&policy)), Due::Begin(2));
+        assert_eq!(
+            records(&[Some(Cause::Preempted), Some(Cause::Preempted)]).due(None),
+            Due::Begin(3)
+        );
+        assert_eq!(
+            records(&[Some(Cause::TimeLimit)]).due(Some(&policy)),
+            Due::Begin(2)
+        );
         let limit = Some(Cause::TimeLimit);
-        assert_eq!(records(&[limit, Some(Cause::Preempted), limit]).due(Some(&policy)), Due::Nothing(Ending::cause(Cause::TimeLimit)), "two starts count");
+        assert_eq!(
+            records(&[limit, Some(Cause::Preempted), limit]).due(Some(&policy)),
+            Due::Nothing(Ending::cause(Cause::TimeLimit)),
+            "two starts count"
+        );
         let mut cancelled = records(&[Some(Cause::Preempted)]);
         cancelled.cancelled = true;
-        assert_eq!(cancelled.due(None), Due::Nothing(Ending::cause(Cause::ByUser)));
-        assert_eq!(Records { cancelled: true, ..Records::default() }.due(None), Due::Nothing(Ending::cause(Cause::ByUser)));
+        assert_eq!(
+            cancelled.due(None),
+            Due::Nothing(Ending::cause(Cause::ByUser))
+        );
+        assert_eq!(
+            Records {
+                cancelled: true,
+                ..Records::default()
+            }
+            .due(None),
+            Due::Nothing(Ending::cause(Cause::ByUser))
+        );
     }
 }

@@ -20,8 +20,9 @@ use towline_wire::layout::StateFolder;
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A journal that cannot be
-    /// read could be of a run that lives: no daemon comes up beside it, because it could start that run again.
+    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A
+    /// journal that cannot be read could be of a run that lives: no daemon comes up beside it,
+    /// because it could start that run again.
     pub(super) fn adopt_all(&mut self) -> Result<()> {
         crash::pass("daemon.adopt.begun");
         let mut seen = BTreeSet::new();
@@ -29,7 +30,13 @@ impl Daemon {
             seen.insert(name.clone());
             let path = self.state.runner_journal(&name);
             let held = lock::is_held(&path).unwrap_or(true);
-            let unread = |error| Error::refused(format!("{} cannot be read, and says which runs are alive", path.display())).source_error(error);
+            let unread = |error| {
+                Error::refused(format!(
+                    "{} cannot be read, and says which runs are alive",
+                    path.display()
+                ))
+                .source_error(error)
+            };
             let records = journal::read(&path).map_err(unread)?;
             self.replay_claims(&name, &records);
             if held {
@@ -45,14 +52,21 @@ impl Daemon {
         Ok(())
     }
 
-    /// The names of all runners that have a journal. A folder that cannot be listed is an error, because a run
-    /// whose journal is missing would be started again.
+    /// The names of all runners that have a journal. A folder that cannot be listed is an error,
+    /// because a run whose journal is missing would be started again.
     fn journals(&self) -> Result<Vec<String>> {
         let folder = self.state.runners();
-        let failed = |error: std::io::Error| Error::refused(format!("the folder {} cannot be read", folder.display())).source_error(error);
+        let failed = |error: std::io::Error| {
+            Error::refused(format!("the folder {} cannot be read", folder.display()))
+                .source_error(error)
+        };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let file = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            let file = entry
+                .map_err(failed)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
             names.extend(file.strip_suffix(".journal").map(str::to_owned));
         }
         Ok(names)
@@ -61,9 +75,28 @@ impl Daemon {
     /// A power cut may have lost the intents that were not synced yet; a claim proves one.
     fn replay_claims(&mut self, name: &str, records: &[JournalRecord]) {
         for record in records {
-            let JournalRecord::Claim { run, attempt, at, gpus } = record else { continue };
-            let Some(key) = self.queue.key(run) else { continue };
-            let event = self.apply(key, RunEvent::AttemptIntent { attempt: *attempt, runner: name.to_owned(), gpus: gpus.clone(), durable: false }, *at);
+            let JournalRecord::Claim {
+                run,
+                attempt,
+                at,
+                gpus,
+            } = record
+            else {
+                continue;
+            };
+            let Some(key) = self.queue.key(run) else {
+                continue;
+            };
+            let event = self.apply(
+                key,
+                RunEvent::AttemptIntent {
+                    attempt: *attempt,
+                    runner: name.to_owned(),
+                    gpus: gpus.clone(),
+                    durable: false,
+                },
+                *at,
+            );
             self.queue.refile(key);
             self.record(event.into_iter().collect(), Then::Nothing);
             if journal::trace(records, run, *attempt).end.is_some() {
@@ -73,7 +106,12 @@ impl Daemon {
     }
 
     fn settle_runs_of_missing_runners(&mut self, seen: &BTreeSet<String>) {
-        let lost: Vec<String> = self.queue.held_runs().filter_map(|run| run.state.runner.clone()).filter(|runner| !seen.contains(runner)).collect();
+        let lost: Vec<String> = self
+            .queue
+            .held_runs()
+            .filter_map(|run| run.state.runner.clone())
+            .filter(|runner| !seen.contains(runner))
+            .collect();
         for name in lost {
             self.settled(&name, &[]);
         }
@@ -84,11 +122,20 @@ impl Daemon {
         let wanted: Vec<(RunKey, u32)> = self
             .queue
             .all()
-            .filter(|run| run.far.is_none() && run.state.cancel_requested && run.state.runner.is_none())
+            .filter(|run| {
+                run.far.is_none() && run.state.cancel_requested && run.state.runner.is_none()
+            })
             .map(|run| (run.key, run.state.attempt))
             .collect();
         for (key, attempt) in wanted {
-            if let Some(event) = self.apply(key, RunEvent::Ended { attempt, ending: cancelled() }, now()) {
+            if let Some(event) = self.apply(
+                key,
+                RunEvent::Ended {
+                    attempt,
+                    ending: cancelled(),
+                },
+                now(),
+            ) {
                 self.record_end(key, event);
             }
         }
@@ -96,7 +143,12 @@ impl Daemon {
 
     /// A runner introduces itself: a new one, or one that a daemon before us started.
     pub(super) fn runner_hello(&mut self, name: &str, carrying: Option<(RunId, u32)>) {
-        let Some((key, attempt)) = self.queue.held_runs().find(|run| run.state.runner.as_deref() == Some(name)).map(|run| (run.key, run.state.attempt)) else {
+        let Some((key, attempt)) = self
+            .queue
+            .held_runs()
+            .find(|run| run.state.runner.as_deref() == Some(name))
+            .map(|run| (run.key, run.state.attempt))
+        else {
             return;
         };
         match carrying {
@@ -109,11 +161,13 @@ impl Daemon {
             }
             // It is ours and has not read its assignment yet.
             None if self.runners.is_own(name) => {}
-            // It never got its assignment, and now never will: the old line is cut. Should its journal be
-            // unreadable now, it is read once the runner has left.
+            // It never got its assignment, and now never will: the old line is cut. Should its
+            // journal be unreadable now, it is read once the runner has left.
             _ => {
                 let id = self.run_of(key).map(|run| run.id.clone());
-                if let (Some(id), Ok(records)) = (id, journal::read(&self.state.runner_journal(name))) {
+                if let (Some(id), Ok(records)) =
+                    (id, journal::read(&self.state.runner_journal(name)))
+                {
                     self.settle_attempt(key, &id, attempt, &records);
                 }
                 self.runners.finished(name);
@@ -123,24 +177,39 @@ impl Daemon {
 
     /// Its journal cannot be read now: what it introduced itself with is taken up again in a while.
     fn hear_again(&self, name: &str, carrying: Option<(RunId, u32)>, error: &std::io::Error) {
-        log(&format!("the journal of runner {name} cannot be read: {error}"));
+        log(&format!(
+            "the journal of runner {name} cannot be read: {error}"
+        ));
         let (inbox, name) = (self.inbox.clone(), name.to_owned());
         tokio::spawn(async move {
             tokio::time::sleep(UNREAD_PAUSE).await;
-            let message = towline_wire::runner::FromRunner::Hello { runner: name.clone(), carrying };
+            let message = towline_wire::runner::FromRunner::Hello {
+                runner: name.clone(),
+                carrying,
+            };
             let _ = inbox.send(Message::Runner { name, message });
         });
     }
 
     /// An attempt that runs under a runner from before: learn what happened meanwhile.
     fn take_up(&mut self, records: &[JournalRecord], key: RunKey, attempt: u32) {
-        let Some(id) = self.run_of(key).map(|run| run.id.clone()) else { return };
+        let Some(id) = self.run_of(key).map(|run| run.id.clone()) else {
+            return;
+        };
         let trace = journal::trace(records, &id, attempt);
         if let Some(at) = trace.started {
             self.attempt_started(key, attempt, at);
         }
         if let Some((until, ending)) = trace.held {
-            let event = self.apply(key, RunEvent::AttemptHeld { attempt, until, ending }, now());
+            let event = self.apply(
+                key,
+                RunEvent::AttemptHeld {
+                    attempt,
+                    until,
+                    ending,
+                },
+                now(),
+            );
             self.record(event.into_iter().collect(), Then::Nothing);
         }
         self.send_stop_if_wanted(key);
@@ -149,10 +218,15 @@ impl Daemon {
     pub(super) fn runner_gone(&mut self, name: &str) {
         self.runners.gone(name);
         // It is dead, or only the line to it is.
-        tokio::spawn(call(self.state.clone(), name.to_owned(), self.inbox.clone()));
+        tokio::spawn(call(
+            self.state.clone(),
+            name.to_owned(),
+            self.inbox.clone(),
+        ));
     }
 
-    /// A runner is dead. Where it died before it took its run, the next one might die of the same: not at once.
+    /// A runner is dead. Where it died before it took its run, the next one might die of the same:
+    /// not at once.
     pub(super) fn runner_settled(&mut self, name: &str, records: &[JournalRecord]) {
         let waiting = self.queue.waiting_count();
         self.settled(name, records);
@@ -163,8 +237,12 @@ impl Daemon {
 
     /// Nobody holds the journal: nothing of this runner is alive but, at worst, its ranks.
     pub(super) fn settled(&mut self, name: &str, records: &[JournalRecord]) {
-        let mine: Vec<(RunKey, RunId, u32)> =
-            self.queue.held_runs().filter(|run| run.state.runner.as_deref() == Some(name)).map(|run| (run.key, run.id.clone(), run.state.attempt)).collect();
+        let mine: Vec<(RunKey, RunId, u32)> = self
+            .queue
+            .held_runs()
+            .filter(|run| run.state.runner.as_deref() == Some(name))
+            .map(|run| (run.key, run.id.clone(), run.state.attempt))
+            .collect();
         for (key, id, attempt) in mine {
             self.settle_attempt(key, &id, attempt, records);
         }
@@ -191,13 +269,18 @@ impl Daemon {
             (Some(_), None) => {
                 let inbox = self.inbox.clone();
                 let of_this_boot = self.runner_is_of_this_boot(key);
-                let (id, group, processes) = (id.clone(), self.group_of_runner(key), trace.processes);
+                let (id, group, processes) =
+                    (id.clone(), self.group_of_runner(key), trace.processes);
                 let end = move || {
                     end_orphans(&id, &processes, of_this_boot, group.as_deref());
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
                 };
                 // Where no thread can be made it is done here, and everybody waits for it.
-                if std::thread::Builder::new().name("orphans".into()).spawn(end.clone()).is_err() {
+                if std::thread::Builder::new()
+                    .name("orphans".into())
+                    .spawn(end.clone())
+                    .is_err()
+                {
                     end();
                 }
             }
@@ -210,18 +293,25 @@ impl Daemon {
         self.queue.refile(key);
         self.record(event.into_iter().collect(), Then::Nothing);
         self.unsettled = true;
-        if self.run_of(key).is_some_and(|run| run.state.cancel_requested) {
+        if self
+            .run_of(key)
+            .is_some_and(|run| run.state.cancel_requested)
+        {
             self.finish_cancelled();
         }
     }
 
     fn may_have_begun(&self, key: RunKey) -> bool {
-        self.run_of(key).is_some_and(|run| run.state.claim_may_be_lost) && !self.runner_is_of_this_boot(key)
+        self.run_of(key)
+            .is_some_and(|run| run.state.claim_may_be_lost)
+            && !self.runner_is_of_this_boot(key)
     }
 
     fn group_of_runner(&self, key: RunKey) -> Option<PathBuf> {
         let runner = self.run_of(key)?.state.runner.as_deref()?;
-        std::fs::read_to_string(self.state.runner_group(runner)).ok().map(PathBuf::from)
+        std::fs::read_to_string(self.state.runner_group(runner))
+            .ok()
+            .map(PathBuf::from)
     }
 
     fn runner_is_of_this_boot(&self, key: RunKey) -> bool {
@@ -234,17 +324,23 @@ impl Daemon {
             // The programs behind its mounts went with them.
             towline_host::mounts::release_below(&self.state.run(&run.id).join("io"));
         }
-        let ending = Ending::cause(Cause::NodeFailed).detail("the runner and its guard were killed, or the machine went down");
+        let ending = Ending::cause(Cause::NodeFailed)
+            .detail("the runner and its guard were killed, or the machine went down");
         self.attempt_over(key, attempt, ending, now());
     }
 }
 
-/// Connects to a live runner; one that dies meanwhile settles by its journal. A lock that cannot be asked counts
-/// as held.
-async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
+/// Connects to a live runner; one that dies meanwhile settles by its journal. A lock that cannot be
+/// asked counts as held.
+async fn call(
+    state: StateFolder,
+    name: String,
+    inbox: tokio::sync::mpsc::UnboundedSender<Message>,
+) {
     let journal = state.runner_journal(&name);
     while lock::is_held(&journal).unwrap_or(true) {
-        if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock")) {
+        if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock"))
+        {
             match runners::serve(&name, stream, inbox.clone()) {
                 Ok(control) => {
                     let _ = inbox.send(Message::RunnerAdopted { name, control });
@@ -259,7 +355,11 @@ async fn call(state: StateFolder, name: String, inbox: tokio::sync::mpsc::Unboun
 }
 
 /// Waits until the guard has cleaned up and gone, then reads what there is to read.
-async fn wait_for_lock(state: StateFolder, name: String, inbox: tokio::sync::mpsc::UnboundedSender<Message>) {
+async fn wait_for_lock(
+    state: StateFolder,
+    name: String,
+    inbox: tokio::sync::mpsc::UnboundedSender<Message>,
+) {
     let journal = state.runner_journal(&name);
     let mut pause = 1;
     let records = loop {
@@ -282,20 +382,33 @@ fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool, group:
     for _ in 0..500 {
         let mut alive: BTreeSet<i32> = BTreeSet::new();
         for (pid, facts) in process::all() {
-            // A pid alone is nobody: it must have started when it was written down, and a group must be led by it or by nobody.
+            // A pid alone is nobody: it must have started when it was written down, and a group
+            // must be led by it or by nobody.
             let is_rank = processes.contains(&(pid, facts.started));
             let of_rank = || {
                 let leader = process::facts(facts.group).map(|leader| leader.started);
-                processes.iter().any(|(known, started)| *known == facts.group && facts.started >= *started && leader.is_none_or(|leader| leader == *started))
+                processes.iter().any(|(known, started)| {
+                    *known == facts.group
+                        && facts.started >= *started
+                        && leader.is_none_or(|leader| leader == *started)
+                })
             };
             let written_down = of_this_boot && (is_rank || of_rank());
-            let marked =
-                || std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()));
+            let marked = || {
+                std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
+                    bytes
+                        .split(|byte| *byte == 0)
+                        .any(|entry| entry == mark.as_bytes())
+                })
+            };
             if !facts.zombie && (written_down || marked()) {
                 alive.insert(pid);
             }
         }
-        let below: Vec<i32> = alive.iter().flat_map(|pid| process::descendants(*pid)).collect();
+        let below: Vec<i32> = alive
+            .iter()
+            .flat_map(|pid| process::descendants(*pid))
+            .collect();
         alive.extend(below);
         if let Some(group) = group {
             towline_host::cgroup::kill(group);

@@ -18,19 +18,33 @@ pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message
     if listener.set_nonblocking(true).is_err() {
         return;
     }
-    let Ok(listener) = UnixListener::from_std(listener) else { return };
+    let Ok(listener) = UnixListener::from_std(listener) else {
+        return;
+    };
     let mut connection = 0;
     let mut spare = spare();
     loop {
         connection += 1;
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(converse(connection, stream, inbox.clone(), None))),
+            Ok((stream, _)) => drop(tokio::spawn(converse(
+                connection,
+                stream,
+                inbox.clone(),
+                None,
+            ))),
             Err(error) => {
                 log(&format!("a connection cannot be taken: {error}"));
-                // With the one that was kept back, one after the other is told so, and heard where it wants us to leave.
+                // With the one that was kept back, one after the other is told so, and heard where
+                // it wants us to leave.
                 drop(spare.take());
                 match tokio::time::timeout(A_MOMENT, listener.accept()).await {
-                    Ok(Ok((stream, _))) => drop(tokio::time::timeout(A_MOMENT, converse(connection, stream, inbox.clone(), Some(error.to_string()))).await),
+                    Ok(Ok((stream, _))) => drop(
+                        tokio::time::timeout(
+                            A_MOMENT,
+                            converse(connection, stream, inbox.clone(), Some(error.to_string())),
+                        )
+                        .await,
+                    ),
                     Ok(Err(_)) => tokio::time::sleep(A_MOMENT).await,
                     Err(_) => {}
                 }
@@ -52,9 +66,14 @@ fn spare() -> Option<std::fs::File> {
     std::fs::File::open("/dev/null").ok()
 }
 
-/// One request, then replies until either side hangs up. Where we are `short` of what a connection needs, only the request to leave
-/// is heard.
-async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSender<Message>, short: Option<String>) {
+/// One request, then replies until either side hangs up. Where we are `short` of what a connection
+/// needs, only the request to leave is heard.
+async fn converse(
+    connection: u64,
+    mut stream: UnixStream,
+    inbox: UnboundedSender<Message>,
+    short: Option<String>,
+) {
     let mut buffer = FrameBuffer::default();
     let mut chunk = vec![0; 64 << 10];
     let hello: Hello = loop {
@@ -68,7 +87,8 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
             Ok(count) => buffer.push(&chunk[..count]),
         }
     };
-    // It was written when we were stopped, and given up since: its user was told that nothing is known of it.
+    // It was written when we were stopped, and given up since: its user was told that nothing is
+    // known of it.
     if matches!(hello.request, Request::Submit(_)) && has_hung_up(&stream) {
         return;
     }
@@ -79,7 +99,14 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
     let mut signs = tokio::time::interval_at(Instant::now() + SIGN_EVERY, SIGN_EVERY);
     let has_signs = hello.signs_of_life;
     let (replies, mut answers) = unbounded_channel();
-    if inbox.send(Message::Asked { connection, hello: Box::new(hello), replies }).is_err() {
+    if inbox
+        .send(Message::Asked {
+            connection,
+            hello: Box::new(hello),
+            replies,
+        })
+        .is_err()
+    {
         return;
     }
     loop {
@@ -96,20 +123,40 @@ async fn converse(connection: u64, mut stream: UnixStream, inbox: UnboundedSende
 }
 
 fn has_hung_up(stream: &UnixStream) -> bool {
-    matches!(rustix::net::recv(stream, &mut [0; 1], rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT), Ok((_, 0)))
+    matches!(
+        rustix::net::recv(
+            stream,
+            &mut [0; 1],
+            rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT
+        ),
+        Ok((_, 0))
+    )
 }
 
 fn cannot_serve(why: &str) -> Reply {
-    let message = format!("the daemon (process {}) cannot take another connection: {why}", std::process::id());
+    let message = format!(
+        "the daemon (process {}) cannot take another connection: {why}",
+        std::process::id()
+    );
     let hints = vec![
-        "it has the limits of the shell that it was started from: `tow daemon stop`, then again from one with a larger `ulimit -n`".to_owned(),
+        "it has the limits of the shell that it was started from: `tow daemon stop`, then again \
+            from one with a larger `ulimit -n`"
+            .to_owned(),
         "runs go on without it".to_owned(),
     ];
-    Reply::Refused(Refusal { kind: RefusalKind::Unreachable, message, hints })
+    Reply::Refused(Refusal {
+        kind: RefusalKind::Unreachable,
+        message,
+        hints,
+    })
 }
 
 pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<String>) {
-    let _ = replies.send(Reply::Refused(Refusal { kind, message: message.into(), hints: Vec::new() }));
+    let _ = replies.send(Reply::Refused(Refusal {
+        kind,
+        message: message.into(),
+        hints: Vec::new(),
+    }));
 }
 
 pub(super) fn refuse_with(replies: &Replies, error: &towline_core::Error) {
@@ -124,11 +171,23 @@ impl Daemon {
             return self.leave();
         }
         if version::is_older(version::version(), &hello.version) {
-            refuse(&replies, RefusalKind::Leaving, format!("tow {} makes room for {}", version::version(), hello.version));
+            refuse(
+                &replies,
+                RefusalKind::Leaving,
+                format!(
+                    "tow {} makes room for {}",
+                    version::version(),
+                    hello.version
+                ),
+            );
             return self.leave();
         }
         if hello.protocol != PROTOCOL {
-            let message = format!("this tow ({}) is too old to talk to the daemon ({})", hello.version, version::version());
+            let message = format!(
+                "this tow ({}) is too old to talk to the daemon ({})",
+                hello.version,
+                version::version()
+            );
             return refuse(&replies, RefusalKind::Refused, message);
         }
         self.answer(connection, hello.request, replies);
@@ -152,7 +211,9 @@ impl Daemon {
             Request::Submit(submit) => self.submit(*submit, replies),
             Request::Cancel { runs } => self.cancel(runs, replies),
             Request::Watch { runs, logs } => self.watch(connection, runs, logs, replies),
-            Request::Refresh { run } => self.ask_far(&run, None, replies, |replies| super::far::Order::Look { replies }),
+            Request::Refresh { run } => self.ask_far(&run, None, replies, |replies| {
+                super::far::Order::Look { replies }
+            }),
             Request::BringLogs { run } => self.bring_logs(&run, replies),
             Request::Find { run } => self.find(run, replies),
             Request::Observe { runs } => self.observe(runs, replies),
@@ -184,7 +245,12 @@ impl Daemon {
     /// Why the history cannot be written, or nothing can be started, at present.
     fn trouble(&self) -> Option<String> {
         let unwritten = self.ledger.stalled().map(ToString::to_string);
-        unwritten.or_else(|| self.paused_starts.as_ref().filter(|_| self.queue.waiting_count() > 0).map(|paused| paused.why.clone()))
+        unwritten.or_else(|| {
+            self.paused_starts
+                .as_ref()
+                .filter(|_| self.queue.waiting_count() > 0)
+                .map(|paused| paused.why.clone())
+        })
     }
 
     pub(super) fn hung_up(&mut self, connection: u64) {
@@ -196,9 +262,14 @@ impl Daemon {
     fn find(&mut self, run: RunId, replies: Replies) {
         self.read_states(vec![run], move |states| {
             if let Ok(states) = &states {
-                let _ = replies.send(Reply::Found { known: states.first().is_some_and(Option::is_some) });
+                let _ = replies.send(Reply::Found {
+                    known: states.first().is_some_and(Option::is_some),
+                });
             }
-            Message::Observed { replies, states: Ok(Vec::new()) }
+            Message::Observed {
+                replies,
+                states: Ok(Vec::new()),
+            }
         });
     }
 
@@ -207,9 +278,16 @@ impl Daemon {
     }
 
     /// States from the history, in the order asked for.
-    fn read_states(&mut self, runs: Vec<RunId>, done: impl FnOnce(towline_core::Result<Vec<Option<RunState>>>) -> Message + 'static) {
+    fn read_states(
+        &mut self,
+        runs: Vec<RunId>,
+        done: impl FnOnce(towline_core::Result<Vec<Option<RunState>>>) -> Message + 'static,
+    ) {
         self.ledger.read(move |history| {
-            let states = runs.iter().map(|run| Ok(history.run(run)?.map(|record| record.state))).collect();
+            let states = runs
+                .iter()
+                .map(|run| Ok(history.run(run)?.map(|record| record.state)))
+                .collect();
             done(states)
         });
     }
@@ -219,10 +297,15 @@ impl Daemon {
             Ok(states) if states.is_empty() => {}
             Ok(states) => {
                 let observe = |state: Option<RunState>| match state {
-                    Some(state) => Observation::Known { native: state.phase.word().to_owned(), state: Box::new(state) },
+                    Some(state) => Observation::Known {
+                        native: state.phase.word().to_owned(),
+                        state: Box::new(state),
+                    },
                     None => Observation::Gone,
                 };
-                let _ = replies.send(Reply::Observed { observations: states.into_iter().map(observe).collect() });
+                let _ = replies.send(Reply::Observed {
+                    observations: states.into_iter().map(observe).collect(),
+                });
             }
             Err(error) => refuse_with(replies, &error),
         }

@@ -40,16 +40,26 @@ impl Daemon {
         }
     }
 
-    /// Nothing is started for a while, because what was tried last could not be. The next tick tries again.
+    /// Nothing is started for a while, because what was tried last could not be. The next tick
+    /// tries again.
     pub(super) fn pause_starts(&mut self, why: String) {
-        if self.paused_starts.as_ref().is_none_or(|paused| paused.why != why) {
+        if self
+            .paused_starts
+            .as_ref()
+            .is_none_or(|paused| paused.why != why)
+        {
             log(&why);
         }
-        self.paused_starts = Some(PausedStarts { until: Instant::now() + START_PAUSE, why });
+        self.paused_starts = Some(PausedStarts {
+            until: Instant::now() + START_PAUSE,
+            why,
+        });
     }
 
     pub(super) fn starts_are_paused(&self) -> bool {
-        self.paused_starts.as_ref().is_some_and(|paused| Instant::now() < paused.until)
+        self.paused_starts
+            .as_ref()
+            .is_some_and(|paused| Instant::now() < paused.until)
     }
 
     /// What the scheduler would do with these, as things stand.
@@ -57,24 +67,46 @@ impl Daemon {
         self.decide_with(true, waiting)
     }
 
-    fn decide_with<'w>(&self, gpus_are_known: bool, waiting: impl IntoIterator<Item = &'w Waiting>) -> Decision {
+    fn decide_with<'w>(
+        &self,
+        gpus_are_known: bool,
+        waiting: impl IntoIterator<Item = &'w Waiting>,
+    ) -> Decision {
         let at = now();
         let mut holding = self.queue.holding(at, self.grace_millis);
         holding.extend(self.reserved.iter().cloned());
-        let gpus = if gpus_are_known { self.machine.usable_gpus() } else { BTreeSet::new() };
-        let capacity = Capacity { cpus: self.machine.cpus, memory: self.machine.memory, gpus };
+        let gpus = if gpus_are_known {
+            self.machine.usable_gpus()
+        } else {
+            BTreeSet::new()
+        };
+        let capacity = Capacity {
+            cpus: self.machine.cpus,
+            memory: self.machine.memory,
+            gpus,
+        };
         decide(&capacity, waiting, &holding, at.0.unsigned_abs())
     }
 
     fn dispatch(&mut self, key: RunKey, gpus: BTreeSet<u32>) {
         crash::pass("daemon.dispatch.before");
-        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt + 1) else { return };
+        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt + 1) else {
+            return;
+        };
         let runner = match self.runners.take_idle() {
             Ok(runner) => runner,
             Err(error) => return self.pause_starts(format!("no runner can be started: {error}")),
         };
-        let Some(event) = self.apply(key, RunEvent::AttemptIntent { attempt, runner: runner.clone(), gpus: gpus.into_iter().collect(), durable: false }, now())
-        else {
+        let Some(event) = self.apply(
+            key,
+            RunEvent::AttemptIntent {
+                attempt,
+                runner: runner.clone(),
+                gpus: gpus.into_iter().collect(),
+                durable: false,
+            },
+            now(),
+        ) else {
             return self.runners.put_back(&runner);
         };
         self.runners.assign(&runner, key, attempt);
@@ -82,51 +114,78 @@ impl Daemon {
             run.started = None;
         }
         self.queue.refile(key);
-        self.record(vec![event], Then::Dispatch(Chosen { key, attempt, runner }));
+        self.record(
+            vec![event],
+            Then::Dispatch(Chosen {
+                key,
+                attempt,
+                runner,
+            }),
+        );
     }
 
     /// The intent is in the history, so whoever comes after us knows which runner may have it.
     pub(super) fn dispatch_written(&mut self, chosen: Chosen) {
         crash::pass("daemon.dispatch.committed");
-        let Some(run) = self.run_of(chosen.key) else { return };
+        let Some(run) = self.run_of(chosen.key) else {
+            return;
+        };
         let submission = run.submission.clone();
         match self.plans.get(&submission) {
             Some(plan) => self.plan_read(&chosen, Ok(Some(plan.clone()))),
             None => self.ledger.read(move |history| {
-                let plan = history.submission(&submission).map(|found| found.map(|submission| Arc::new(submission.plan)));
+                let plan = history
+                    .submission(&submission)
+                    .map(|found| found.map(|submission| Arc::new(submission.plan)));
                 Message::PlanRead { chosen, plan }
             }),
         }
     }
 
-    /// Sends the assignment, unless the attempt has gone to another runner since: that one has a word of its own coming, and
-    /// would carry the attempt twice.
+    /// Sends the assignment, unless the attempt has gone to another runner since: that one has a
+    /// word of its own coming, and would carry the attempt twice.
     pub(super) fn plan_read(&mut self, chosen: &Chosen, plan: Result<Option<Arc<Plan>>>) {
-        let Chosen { key, attempt, runner } = chosen;
+        let Chosen {
+            key,
+            attempt,
+            runner,
+        } = chosen;
         let (key, attempt) = (*key, *attempt);
-        if !self.run_of(key).is_some_and(|run| run.state.attempt == attempt && run.state.runner.as_ref() == Some(runner)) {
+        if !self.run_of(key).is_some_and(|run| {
+            run.state.attempt == attempt && run.state.runner.as_ref() == Some(runner)
+        }) {
             return;
         }
-        let assignment = plan.and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history"))).and_then(|plan| {
-            let assignment = self.assignment(key, &plan)?;
-            self.keep_plan(plan);
-            Ok(assignment)
-        });
+        let assignment = plan
+            .and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history")))
+            .and_then(|plan| {
+                let assignment = self.assignment(key, &plan)?;
+                self.keep_plan(plan);
+                Ok(assignment)
+            });
         match assignment {
             Ok(assignment) => {
-                self.runners.send(runner, ToRunner::Start(Box::new(assignment)));
+                self.runners
+                    .send(runner, ToRunner::Start(Box::new(assignment)));
                 crash::pass("daemon.dispatch.sent");
                 self.send_stop_if_wanted(key);
             }
             Err(error) => {
                 self.runners.put_back(runner);
-                self.attempt_over(key, attempt, Ending::cause(Cause::NotStarted).detail(error.to_string()), now());
+                self.attempt_over(
+                    key,
+                    attempt,
+                    Ending::cause(Cause::NotStarted).detail(error.to_string()),
+                    now(),
+                );
             }
         }
     }
 
     fn assignment(&self, key: RunKey, plan: &Plan) -> Result<Assignment> {
-        let run = self.run_of(key).ok_or_else(|| Error::bug("the run is gone"))?;
+        let run = self
+            .run_of(key)
+            .ok_or_else(|| Error::bug("the run is gone"))?;
         let resolved = &plan.resolved;
         let grounds = Grounds {
             run: self.state.run(&run.id),
@@ -142,7 +201,11 @@ impl Daemon {
             resolved,
             secrets: &self.secrets(&run.submission)?,
             grounds: &grounds,
-            gpus: self.gpus_by_node(&run.state.gpus, resolved.shape.nodes, resolved.shape.gpus_per_node),
+            gpus: self.gpus_by_node(
+                &run.state.gpus,
+                resolved.shape.nodes,
+                resolved.shape.gpus_per_node,
+            ),
             gpu_make: self.gpu_make(),
             grace_millis: self.grace_millis,
             collect_every: self.collect_seconds,
@@ -156,7 +219,15 @@ impl Daemon {
         if self.machine.gpus.is_empty() {
             return Vec::new();
         }
-        (0..nodes).map(|node| gpus.iter().copied().skip((node * per_node) as usize).take(per_node as usize).collect()).collect()
+        (0..nodes)
+            .map(|node| {
+                gpus.iter()
+                    .copied()
+                    .skip((node * per_node) as usize)
+                    .take(per_node as usize)
+                    .collect()
+            })
+            .collect()
     }
 
     fn gpu_make(&self) -> GpuMake {
@@ -164,7 +235,9 @@ impl Daemon {
     }
 
     fn preempt(&mut self, key: RunKey) {
-        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt) else { return };
+        let Some(attempt) = self.run_of(key).map(|run| run.state.attempt) else {
+            return;
+        };
         let event = self.apply(key, RunEvent::PreemptIntent { attempt }, now());
         self.record(event.into_iter().collect(), Then::Preempt { key });
     }
@@ -177,14 +250,27 @@ impl Daemon {
 
     /// A runner that somebody stopped (SIGSTOP) hears nothing. One whose run is to end goes on.
     pub(super) fn continue_stopped_runners(&self) {
-        let leaving = self.queue.held_runs().filter(|run| run.state.cancel_requested || run.state.preempt_requested);
-        let names: BTreeSet<&str> = leaving.filter_map(|run| run.state.runner.as_deref()).collect();
+        let leaving = self
+            .queue
+            .held_runs()
+            .filter(|run| run.state.cancel_requested || run.state.preempt_requested);
+        let names: BTreeSet<&str> = leaving
+            .filter_map(|run| run.state.runner.as_deref())
+            .collect();
         if names.is_empty() {
             return;
         }
-        for (pid, _) in process::all().into_iter().filter(|(_, facts)| facts.stopped) {
-            if let Some(name) = process::words(pid).iter().find(|word| names.contains(word.as_str())) {
-                log(&format!("the runner {name} is stopped, and its run is to end: it is told to go on"));
+        for (pid, _) in process::all()
+            .into_iter()
+            .filter(|(_, facts)| facts.stopped)
+        {
+            if let Some(name) = process::words(pid)
+                .iter()
+                .find(|word| names.contains(word.as_str()))
+            {
+                log(&format!(
+                    "the runner {name} is stopped, and its run is to end: it is told to go on"
+                ));
                 process::signal(pid, rustix::process::Signal::CONT);
             }
         }
@@ -198,8 +284,14 @@ impl Daemon {
             (false, true) => Stop::Preempted,
             (false, false) => return,
         };
-        let Some(runner) = run.state.runner.clone() else { return };
-        let stop = ToRunner::Stop { run: run.id.clone(), attempt: run.state.attempt, why };
+        let Some(runner) = run.state.runner.clone() else {
+            return;
+        };
+        let stop = ToRunner::Stop {
+            run: run.id.clone(),
+            attempt: run.state.attempt,
+            why,
+        };
         self.runners.send(&runner, stop);
     }
 }

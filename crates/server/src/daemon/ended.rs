@@ -18,7 +18,10 @@ impl Daemon {
             FromRunner::Unclaimed { run, attempt, why } => {
                 self.runners.finished(name);
                 self.pause_starts(why);
-                let is_its = |key: &RunKey| self.run_of(*key).is_some_and(|run| run.state.runner.as_deref() == Some(name));
+                let is_its = |key: &RunKey| {
+                    self.run_of(*key)
+                        .is_some_and(|run| run.state.runner.as_deref() == Some(name))
+                };
                 if let Some(key) = self.queue.key(&run).filter(is_its) {
                     self.attempt_unclaimed(key, attempt);
                 }
@@ -32,12 +35,32 @@ impl Daemon {
                 // Only now: before, it would have taken time from the run that was to start.
                 self.runners.keep_one_waiting();
             }
-            FromRunner::Held { run, attempt, until, ending } => {
-                let Some(key) = self.queue.key(&run) else { return };
-                let event = self.apply(key, RunEvent::AttemptHeld { attempt, until, ending }, now());
+            FromRunner::Held {
+                run,
+                attempt,
+                until,
+                ending,
+            } => {
+                let Some(key) = self.queue.key(&run) else {
+                    return;
+                };
+                let event = self.apply(
+                    key,
+                    RunEvent::AttemptHeld {
+                        attempt,
+                        until,
+                        ending,
+                    },
+                    now(),
+                );
                 self.record(event.into_iter().collect(), Then::Nothing);
             }
-            FromRunner::Ended { run, attempt, at, ending } => {
+            FromRunner::Ended {
+                run,
+                attempt,
+                at,
+                ending,
+            } => {
                 crash::pass("daemon.ended.received");
                 self.runners.finished(name);
                 if let Some(key) = self.queue.key(&run) {
@@ -58,14 +81,30 @@ impl Daemon {
     /// An attempt has ended and nothing of it is alive: the run ends, or goes back to the queue.
     pub(super) fn attempt_over(&mut self, key: RunKey, attempt: u32, ending: Ending, at: Moment) {
         let Some(run) = self.run_of(key) else { return };
-        let next = after(run.retry.as_deref(), &ending, run.state.counted_starts, run.state.cancel_requested);
+        let next = after(
+            run.retry.as_deref(),
+            &ending,
+            run.state.counted_starts,
+            run.state.cancel_requested,
+        );
         let event = match next {
-            Next::Requeue { counted } => RunEvent::AttemptEnded { attempt, ending, counted },
+            Next::Requeue { counted } => RunEvent::AttemptEnded {
+                attempt,
+                ending,
+                counted,
+            },
             // Whoever asked for the end gets it, even if a preemption was quicker.
-            Next::End if run.state.cancel_requested && ending.cause == Some(Cause::Preempted) => RunEvent::Ended { attempt, ending: cancelled() },
+            Next::End if run.state.cancel_requested && ending.cause == Some(Cause::Preempted) => {
+                RunEvent::Ended {
+                    attempt,
+                    ending: cancelled(),
+                }
+            }
             Next::End => RunEvent::Ended { attempt, ending },
         };
-        let Some(event) = self.apply(key, event, at) else { return };
+        let Some(event) = self.apply(key, event, at) else {
+            return;
+        };
         if let Some(run) = self.queue.get_mut(key) {
             run.started = None;
         }
@@ -74,12 +113,16 @@ impl Daemon {
         self.record_end(key, event);
     }
 
-    /// Writes what an ended attempt led to. A run that is over is let go of here; its submission's secrets go with
-    /// the last of its runs, and only once its end is in the history: a daemon that comes after us may still need them.
+    /// Writes what an ended attempt led to. A run that is over is let go of here; its submission's
+    /// secrets go with the last of its runs, and only once its end is in the history: a daemon that
+    /// comes after us may still need them.
     pub(super) fn record_end(&mut self, key: RunKey, event: Announced) {
         let over = event.state.phase.is_ended();
         let last_of = if over { self.close(key) } else { None };
-        self.record(vec![event], last_of.map_or(Then::Nothing, |submission| Then::DropSecrets { submission }));
+        self.record(
+            vec![event],
+            last_of.map_or(Then::Nothing, |submission| Then::DropSecrets { submission }),
+        );
     }
 
     /// Lets go of an ended run. Gives its submission, if no other run of it is open.

@@ -15,14 +15,21 @@ impl Daemon {
             None => refuse(&replies, RefusalKind::NotFound, "the run does not wait"),
             Some(found) if found.far.is_some() => {
                 let far = self.far_run(run);
-                self.ask_far(run, None, replies, |replies| Order::Explain { run: far, replies });
+                self.ask_far(run, None, replies, |replies| Order::Explain {
+                    run: far,
+                    replies,
+                });
             }
             Some(found) => self.explain_here(found, &replies),
         }
     }
 
     fn explain_here(&self, run: &super::queue::Run, replies: &Replies) {
-        let ahead = self.queue.waiting().take_while(|waiting| waiting.key != run.key).count();
+        let ahead = self
+            .queue
+            .waiting()
+            .take_while(|waiting| waiting.key != run.key)
+            .count();
         let free = self.free();
         let mut waits_for = Vec::new();
         let mut missing = |short: bool, text: String| {
@@ -30,29 +37,75 @@ impl Daemon {
                 waits_for.push(text);
             }
         };
-        missing(run.need.gpus > free.gpus, format!("{} GPU{} ({} free)", run.need.gpus, if run.need.gpus == 1 { "" } else { "s" }, free.gpus));
-        missing(run.need.cpus > free.cpus, format!("{} CPU{} ({} free)", run.need.cpus, if run.need.cpus == 1 { "" } else { "s" }, free.cpus));
-        missing(run.need.memory > free.memory, format!("{} memory ({} free)", Memory(run.need.memory), Memory(free.memory)));
+        missing(
+            run.need.gpus > free.gpus,
+            format!(
+                "{} GPU{} ({} free)",
+                run.need.gpus,
+                if run.need.gpus == 1 { "" } else { "s" },
+                free.gpus
+            ),
+        );
+        missing(
+            run.need.cpus > free.cpus,
+            format!(
+                "{} CPU{} ({} free)",
+                run.need.cpus,
+                if run.need.cpus == 1 { "" } else { "s" },
+                free.cpus
+            ),
+        );
+        missing(
+            run.need.memory > free.memory,
+            format!(
+                "{} memory ({} free)",
+                Memory(run.need.memory),
+                Memory(free.memory)
+            ),
+        );
         let holds = |other: &&super::queue::Run| {
             (run.need.gpus > free.gpus && other.need.gpus > 0)
                 || (run.need.cpus > free.cpus && other.need.cpus > 0)
                 || (run.need.memory > free.memory && other.need.memory > 0)
         };
-        let held_by: Vec<RunId> = self.queue.held_runs().filter(holds).map(|other| other.id.clone()).collect();
-        let busy = self.machine.gpus.iter().filter(|gpu| gpu.busy_with.is_some()).count();
+        let held_by: Vec<RunId> = self
+            .queue
+            .held_runs()
+            .filter(holds)
+            .map(|other| other.id.clone())
+            .collect();
+        let busy = self
+            .machine
+            .gpus
+            .iter()
+            .filter(|gpu| gpu.busy_with.is_some())
+            .count();
         let mut text = match (run.state.runner.is_some(), waits_for.is_empty(), ahead) {
             (true, ..) => "it is being started".to_owned(),
             (false, true, _) if self.runners.trouble().is_some() => {
-                format!("no runner can be started, which is tried again: {}", self.runners.trouble().unwrap_or_default())
+                format!(
+                    "no runner can be started, which is tried again: {}",
+                    self.runners.trouble().unwrap_or_default()
+                )
             }
             (false, true, 0) => "it starts in a moment".to_owned(),
-            (false, true, ahead) => format!("there is room, but starting it now could delay one of the {ahead} run(s) before it"),
+            (false, true, ahead) => format!(
+                "there is room, but starting it now could delay one of the {ahead} run(s) before it"
+            ),
             (false, false, ahead) => {
-                let place = if ahead == 0 { "next in line".to_owned() } else { format!("behind {ahead} other run(s)") };
+                let place = if ahead == 0 {
+                    "next in line".to_owned()
+                } else {
+                    format!("behind {ahead} other run(s)")
+                };
                 format!("it waits for {}, {place}", waits_for.join(" and "))
             }
         };
-        if let Some(paused) = self.paused_starts.as_ref().filter(|_| run.state.runner.is_none()) {
+        if let Some(paused) = self
+            .paused_starts
+            .as_ref()
+            .filter(|_| run.state.runner.is_none())
+        {
             text = format!("no run can be started now: {}", paused.why);
         }
         if let Some(why) = self.ledger.stalled() {
@@ -61,17 +114,34 @@ impl Daemon {
         if busy > 0 && run.need.gpus > free.gpus {
             text += &format!("; {busy} GPU(s) are kept busy by others");
         }
-        let _ = replies.send(Reply::Explained(Explanation { ahead, waits_for, held_by, text }));
+        let _ = replies.send(Reply::Explained(Explanation {
+            ahead,
+            waits_for,
+            held_by,
+            text,
+        }));
     }
 
     fn free(&self) -> Need {
-        let held = self.queue.held_runs().fold(Need::default(), |sum, run| Need {
-            cpus: sum.cpus + run.need.cpus,
-            memory: sum.memory + run.need.memory,
-            gpus: sum.gpus + run.need.gpus,
-        });
-        let taken: Vec<u32> = self.queue.held_runs().flat_map(|run| run.state.gpus.iter().copied()).collect();
-        let gpus = self.machine.usable_gpus().into_iter().filter(|gpu| !taken.contains(gpu)).count();
+        let held = self
+            .queue
+            .held_runs()
+            .fold(Need::default(), |sum, run| Need {
+                cpus: sum.cpus + run.need.cpus,
+                memory: sum.memory + run.need.memory,
+                gpus: sum.gpus + run.need.gpus,
+            });
+        let taken: Vec<u32> = self
+            .queue
+            .held_runs()
+            .flat_map(|run| run.state.gpus.iter().copied())
+            .collect();
+        let gpus = self
+            .machine
+            .usable_gpus()
+            .into_iter()
+            .filter(|gpu| !taken.contains(gpu))
+            .count();
         Need {
             cpus: self.machine.cpus.saturating_sub(held.cpus),
             memory: self.machine.memory.saturating_sub(held.memory),
@@ -83,7 +153,11 @@ impl Daemon {
     pub(super) fn machine_facts(&self) -> Facts {
         let free = self.free();
         let gpus = self.machine.gpus.iter().cloned().map(|mut gpu| {
-            gpu.run = self.queue.held_runs().find(|run| run.state.gpus.contains(&gpu.index)).map(|run| run.id.clone());
+            gpu.run = self
+                .queue
+                .held_runs()
+                .find(|run| run.state.gpus.contains(&gpu.index))
+                .map(|run| run.id.clone());
             gpu
         });
         let node = NodeFacts {
@@ -95,6 +169,9 @@ impl Daemon {
             gpus: gpus.collect(),
             ..NodeFacts::default()
         };
-        Facts { nodes: vec![node], notes: Vec::new() }
+        Facts {
+            nodes: vec![node],
+            notes: Vec::new(),
+        }
     }
 }

@@ -39,7 +39,10 @@ impl Daemon {
     }
 
     pub(super) fn look_at_gpus_if_needed(&mut self) {
-        if !self.machine.gpus.is_empty() && !self.gpus.is_fresh() && self.queue.waiting().any(|waiting| waiting.need.gpus > 0) {
+        if !self.machine.gpus.is_empty()
+            && !self.gpus.is_fresh()
+            && self.queue.waiting().any(|waiting| waiting.need.gpus > 0)
+        {
             self.look();
         }
     }
@@ -50,10 +53,12 @@ impl Daemon {
         }
         self.gpus.looking = true;
         let (limits, inbox) = (self.machine.limits, self.inbox.clone());
-        let looking = std::thread::Builder::new().name("gpus".into()).spawn(move || {
-            let found = look_at_gpus(limits, &is_ours);
-            let _ = inbox.send(Message::GpusSeen(found));
-        });
+        let looking = std::thread::Builder::new()
+            .name("gpus".into())
+            .spawn(move || {
+                let found = look_at_gpus(limits, &is_ours);
+                let _ = inbox.send(Message::GpusSeen(found));
+            });
         if looking.is_err() {
             // Tokio would panic. Nobody is kept waiting.
             self.gpus_seen(look_at_gpus(limits, &is_ours));
@@ -79,5 +84,9 @@ impl Daemon {
 
 /// A process of one of our runs carries the run's id.
 fn is_ours(pid: i32) -> bool {
-    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry.starts_with(b"TOW_RUN_ID=")))
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
+        bytes
+            .split(|byte| *byte == 0)
+            .any(|entry| entry.starts_with(b"TOW_RUN_ID="))
+    })
 }

@@ -135,7 +135,8 @@ struct Announced {
     at: Moment,
 }
 
-/// An attempt and the runner that was chosen for it. While this is written down the runner may die, and the attempt go to another.
+/// An attempt and the runner that was chosen for it. While this is written down the runner may die,
+/// and the attempt go to another.
 #[derive(Debug, Clone)]
 struct Chosen {
     key: RunKey,
@@ -214,14 +215,40 @@ impl Daemon {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Asked { connection, hello, replies } => self.asked(connection, *hello, replies),
+            Message::Asked {
+                connection,
+                hello,
+                replies,
+            } => self.asked(connection, *hello, replies),
             Message::HungUp { connection } => self.hung_up(connection),
-            Message::Submitted { plan, first, replies, result } => self.submitted(&plan, first, &replies, result),
-            Message::CancelWritten { cancelled, replies, result } => self.cancel_written(cancelled, &replies, result),
-            Message::Forgotten { runs, replies, result } => Self::forgotten(runs, &replies, result),
-            Message::Recorded { events, result, then } => self.recorded(events, result, then),
+            Message::Submitted {
+                plan,
+                first,
+                replies,
+                result,
+            } => self.submitted(&plan, first, &replies, result),
+            Message::CancelWritten {
+                cancelled,
+                replies,
+                result,
+            } => self.cancel_written(cancelled, &replies, result),
+            Message::Forgotten {
+                runs,
+                replies,
+                result,
+            } => Self::forgotten(runs, &replies, result),
+            Message::Recorded {
+                events,
+                result,
+                then,
+            } => self.recorded(events, result, then),
             Message::PlanRead { chosen, plan } => self.plan_read(&chosen, plan),
-            Message::WatchStates { connection, replies, logs, states } => self.watch_states(connection, replies, logs, states),
+            Message::WatchStates {
+                connection,
+                replies,
+                logs,
+                states,
+            } => self.watch_states(connection, replies, logs, states),
             Message::Observed { replies, states } => Self::observed(&replies, states),
             Message::Runner { name, message } => self.runner_said(&name, message),
             Message::RunnerGone { name } => self.runner_gone(&name),
@@ -243,7 +270,13 @@ impl Daemon {
         match reduce(&run.state, &event) {
             Ok(Step::Changed(state)) => {
                 run.state = state.clone();
-                Some(Announced { key, run: run.id.clone(), event, state, at })
+                Some(Announced {
+                    key,
+                    run: run.id.clone(),
+                    event,
+                    state,
+                    at,
+                })
             }
             Ok(Step::Ignored) => None,
             Err(illegal) => {
@@ -299,7 +332,12 @@ impl Daemon {
 
     fn write_events(&mut self, events: Vec<Announced>, then: Then) {
         let writes = events.iter().map(write_of).collect();
-        self.ledger.write(writes, false, move |result| Message::Recorded { events, result, then });
+        self.ledger
+            .write(writes, false, move |result| Message::Recorded {
+                events,
+                result,
+                then,
+            });
     }
 
     fn recorded(&mut self, events: Vec<Announced>, result: Result<Vec<Written>>, then: Then) {
@@ -317,14 +355,24 @@ impl Daemon {
 
     fn announce(&mut self, events: Vec<Announced>, written: &[Written]) {
         for (announced, written) in events.into_iter().zip(written) {
-            let Written::Event(sequence) = written else { continue };
+            let Written::Event(sequence) = written else {
+                continue;
+            };
             match announced.event {
                 RunEvent::Ended { .. } => towline_host::crash::pass("daemon.ended.committed"),
-                RunEvent::AttemptEnded { .. } => towline_host::crash::pass("daemon.requeue.committed"),
+                RunEvent::AttemptEnded { .. } => {
+                    towline_host::crash::pass("daemon.requeue.committed")
+                }
                 _ => {}
             }
-            let recorded = Recorded { sequence: *sequence, run: announced.run, at: announced.at, event: announced.event };
-            self.watchers.tell(announced.key, &recorded, &announced.state);
+            let recorded = Recorded {
+                sequence: *sequence,
+                run: announced.run,
+                at: announced.at,
+                event: announced.event,
+            };
+            self.watchers
+                .tell(announced.key, &recorded, &announced.state);
         }
     }
 
@@ -340,7 +388,11 @@ impl Daemon {
         self.look_at_workspaces();
         self.runners.remove_journals(&mut self.ledger);
         // What is not written yet would be forgotten with us.
-        let idle = self.queue.is_empty() && self.ledger.is_empty() && self.connections == 0 && self.workspaces.is_empty() && self.tunnels.is_empty();
+        let idle = self.queue.is_empty()
+            && self.ledger.is_empty()
+            && self.connections == 0
+            && self.workspaces.is_empty()
+            && self.tunnels.is_empty();
         if !idle {
             self.last_activity = Instant::now();
         } else if self.last_activity.elapsed() > startup::idle_time() {
@@ -357,18 +409,27 @@ impl Daemon {
 }
 
 fn write_of(event: &Announced) -> Write {
-    Write::Event { key: event.key, event: event.event.clone(), state: event.state.clone(), at: event.at }
+    Write::Event {
+        key: event.key,
+        event: event.event.clone(),
+        state: event.state.clone(),
+        at: event.at,
+    }
 }
 
 fn now() -> Moment {
     towline_host::clock::now()
 }
 
-/// A line in the daemon's log. Never holds a job's variables. What is said again and again is said ever more rarely.
+/// A line in the daemon's log. Never holds a job's variables. What is said again and again is said
+/// ever more rarely.
 fn log(text: &str) {
     use std::io::Write;
     static ECHO: std::sync::Mutex<echo::Echo> = std::sync::Mutex::new(echo::Echo::new());
-    let line = ECHO.lock().map_or_else(|_| Some(text.to_owned()), |mut echo| echo.line(text, Instant::now()));
+    let line = ECHO.lock().map_or_else(
+        |_| Some(text.to_owned()),
+        |mut echo| echo.line(text, Instant::now()),
+    );
     if let Some(line) = line {
         let _ = writeln!(std::io::stderr(), "{} {line}", now());
     }

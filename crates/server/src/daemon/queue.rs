@@ -53,7 +53,9 @@ impl Queue {
 
     /// Puts a run where its state says it belongs.
     pub(super) fn refile(&mut self, key: RunKey) {
-        let Some(run) = self.runs.get(&key) else { return };
+        let Some(run) = self.runs.get(&key) else {
+            return;
+        };
         let place = (Reverse(run.tier), key);
         self.waiting.remove(&place);
         self.holding.remove(&key);
@@ -64,7 +66,15 @@ impl Queue {
             self.holding.insert(key);
         } else if run.state.phase == Phase::Queued && !run.state.cancel_requested {
             let limit = run.time.map(|seconds| seconds * 1000);
-            self.waiting.insert(place, Waiting { key, tier: run.tier, need: run.need, limit });
+            self.waiting.insert(
+                place,
+                Waiting {
+                    key,
+                    tier: run.tier,
+                    need: run.need,
+                    limit,
+                },
+            );
         }
     }
 
@@ -122,9 +132,22 @@ impl Queue {
             .map(|run| {
                 let leaving = run.state.cancel_requested || run.state.preempt_requested;
                 let begun = run.started.unwrap_or(now).0.unsigned_abs();
-                let limit = run.time.map(|seconds| (begun + seconds * 1000).max(now_millis));
-                let ends_at = if leaving { Some(now_millis + grace_millis) } else { limit.map(|end| end + grace_millis) };
-                Holding { key: run.key, tier: run.tier, need: run.need, gpus: run.state.gpus.iter().copied().collect(), ends_at, leaving }
+                let limit = run
+                    .time
+                    .map(|seconds| (begun + seconds * 1000).max(now_millis));
+                let ends_at = if leaving {
+                    Some(now_millis + grace_millis)
+                } else {
+                    limit.map(|end| end + grace_millis)
+                };
+                Holding {
+                    key: run.key,
+                    tier: run.tier,
+                    need: run.need,
+                    gpus: run.state.gpus.iter().copied().collect(),
+                    ends_at,
+                    leaving,
+                }
             })
             .collect()
     }

@@ -1,12 +1,13 @@
-//! Room that is kept for the worst moment: a file that is given up when the disk is full, so that the ends of runs can
-//! still be written, and the runs whose logs fill the disk can be pruned.
+//! Room that is kept for the worst moment: a file that is given up when the disk is full, so that
+//! the ends of runs can still be written, and the runs whose logs fill the disk can be pruned.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use towline_host::filesystem;
 
-/// Enough to move the history's write-ahead log into the database, which gives the log's own room back.
+/// Enough to move the history's write-ahead log into the database, which gives the log's own room
+/// back.
 const RESERVE_BYTES: u64 = towline_engine::history::WRITE_AHEAD_LOG_BYTES as u64;
 
 pub(super) struct Reserve {
@@ -23,13 +24,22 @@ impl Reserve {
     /// Keeps the room, unless the disk is nearly full already.
     pub(super) fn keep(&mut self) {
         let folder = self.path.parent().unwrap_or(&self.path);
-        let is_roomy = || filesystem::room(folder).is_ok_and(|room| !room.is_full() && room.free_bytes > 2 * RESERVE_BYTES);
+        let is_roomy = || {
+            filesystem::room(folder)
+                .is_ok_and(|room| !room.is_full() && room.free_bytes > 2 * RESERVE_BYTES)
+        };
         if self.held || !is_roomy() {
             return;
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&self.path);
         let flags = rustix::fs::FallocateFlags::empty();
-        self.held = file.is_ok_and(|file| rustix::fs::fallocate(&file, flags, 0, RESERVE_BYTES).is_ok());
+        self.held =
+            file.is_ok_and(|file| rustix::fs::fallocate(&file, flags, 0, RESERVE_BYTES).is_ok());
     }
 
     /// Gives the room up. `false` when there was none.

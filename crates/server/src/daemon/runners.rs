@@ -42,7 +42,16 @@ pub(super) struct Runners {
 
 impl Runners {
     pub(super) fn new(state: StateFolder, inbox: UnboundedSender<Message>) -> Self {
-        Self { guards: Vec::new(), state, inbox, runners: HashMap::new(), idle: Vec::new(), buried: Vec::new(), next_name: 0, trouble: None }
+        Self {
+            guards: Vec::new(),
+            state,
+            inbox,
+            runners: HashMap::new(),
+            idle: Vec::new(),
+            buried: Vec::new(),
+            next_name: 0,
+            trouble: None,
+        }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -76,11 +85,24 @@ impl Runners {
     fn start_one(&mut self) -> io::Result<String> {
         self.next_name += 1;
         // Never used twice: it carries the machine's boot, the moment and the daemon's pid.
-        let name = format!("{}-{}-{}-{}", towline_host::process::boot(), super::now().0, std::process::id(), self.next_name);
+        let name = format!(
+            "{}-{}-{}-{}",
+            towline_host::process::boot(),
+            super::now().0,
+            std::process::id(),
+            self.next_name
+        );
         let (stream, guard) = towline_runner::spawn::spawn_runner(&self.state, &name)?;
         self.guards.push(guard);
         let control = serve(&name, stream, self.inbox.clone())?;
-        self.runners.insert(name.clone(), Runner { control, carrying: None, adopted: false });
+        self.runners.insert(
+            name.clone(),
+            Runner {
+                control,
+                carrying: None,
+                adopted: false,
+            },
+        );
         Ok(name)
     }
 
@@ -108,7 +130,14 @@ impl Runners {
     }
 
     pub(super) fn adopted(&mut self, name: String, control: UnboundedSender<ToRunner>) {
-        self.runners.insert(name, Runner { control, carrying: None, adopted: true });
+        self.runners.insert(
+            name,
+            Runner {
+                control,
+                carrying: None,
+                adopted: true,
+            },
+        );
     }
 
     pub(super) fn send(&self, name: &str, message: ToRunner) {
@@ -128,7 +157,9 @@ impl Runners {
 
     /// The runner's run has ended: it waits for the next, or leaves if it is from an older daemon.
     pub(super) fn finished(&mut self, name: &str) {
-        let Some(runner) = self.runners.get_mut(name) else { return };
+        let Some(runner) = self.runners.get_mut(name) else {
+            return;
+        };
         runner.carrying = None;
         if runner.adopted {
             let _ = runner.control.send(ToRunner::Retire);
@@ -145,7 +176,8 @@ impl Runners {
 
     /// Lets surplus idle runners go and collects those that went.
     pub(super) fn trim(&mut self, at_rest: bool) {
-        self.guards.retain_mut(|guard| matches!(guard.try_wait(), Ok(None)));
+        self.guards
+            .retain_mut(|guard| matches!(guard.try_wait(), Ok(None)));
         let keep = if at_rest { IDLE_AT_REST } else { IDLE_IN_WORK };
         while self.idle.len() > keep {
             let name = self.idle.remove(0);
@@ -162,22 +194,34 @@ impl Runners {
         if self.buried.is_empty() {
             return;
         }
-        let paths: Vec<_> = self.buried.drain(..).map(|name| self.state.runner_journal(&name)).collect();
-        ledger.write(vec![crate::ledger::Write::ForgetUnused], true, move |result| {
-            if result.is_ok() {
-                for path in &paths {
-                    let _ = std::fs::remove_file(path);
-                    let _ = std::fs::remove_file(path.with_extension("sock"));
-                    let _ = std::fs::remove_file(path.with_extension("cgroup"));
+        let paths: Vec<_> = self
+            .buried
+            .drain(..)
+            .map(|name| self.state.runner_journal(&name))
+            .collect();
+        ledger.write(
+            vec![crate::ledger::Write::ForgetUnused],
+            true,
+            move |result| {
+                if result.is_ok() {
+                    for path in &paths {
+                        let _ = std::fs::remove_file(path);
+                        let _ = std::fs::remove_file(path.with_extension("sock"));
+                        let _ = std::fs::remove_file(path.with_extension("cgroup"));
+                    }
                 }
-            }
-            Message::JournalsRemoved
-        });
+                Message::JournalsRemoved
+            },
+        );
     }
 }
 
 /// Moves messages between a runner's socket and the daemon's inbox.
-pub(super) fn serve(name: &str, stream: StdStream, inbox: UnboundedSender<Message>) -> io::Result<UnboundedSender<ToRunner>> {
+pub(super) fn serve(
+    name: &str,
+    stream: StdStream,
+    inbox: UnboundedSender<Message>,
+) -> io::Result<UnboundedSender<ToRunner>> {
     stream.set_nonblocking(true)?;
     let stream = UnixStream::from_std(stream)?;
     let (control, orders) = unbounded_channel();
@@ -185,7 +229,12 @@ pub(super) fn serve(name: &str, stream: StdStream, inbox: UnboundedSender<Messag
     Ok(control)
 }
 
-async fn converse(name: String, mut stream: UnixStream, mut orders: UnboundedReceiver<ToRunner>, inbox: UnboundedSender<Message>) {
+async fn converse(
+    name: String,
+    mut stream: UnixStream,
+    mut orders: UnboundedReceiver<ToRunner>,
+    inbox: UnboundedSender<Message>,
+) {
     let mut buffer = FrameBuffer::default();
     let mut chunk = vec![0; 8 << 10];
     loop {

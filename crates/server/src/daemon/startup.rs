@@ -1,7 +1,9 @@
 //! Coming up: the lock, the history, what was left by the daemon before, the socket.
 
 use super::far::{FarClusters, Opener};
-use super::{Daemon, Message, clients, gpus::GpuWatch, log, queue::Queue, runners::Runners, watch::Watchers};
+use super::{
+    Daemon, Message, clients, gpus::GpuWatch, log, queue::Queue, runners::Runners, watch::Watchers,
+};
 use crate::ledger::Ledger;
 use crate::machine::Machine;
 use std::collections::HashMap;
@@ -43,22 +45,39 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         let what = what.to_owned();
         move |error: io::Error| Error::refused(what).source_error(error)
     };
-    for folder in [state.root().to_owned(), state.runners(), state.runs(), state.secrets()] {
-        towline_host::filesystem::private_folder(&folder).map_err(failed(&format!("{} cannot be used", folder.display())))?;
+    for folder in [
+        state.root().to_owned(),
+        state.runners(),
+        state.runs(),
+        state.secrets(),
+    ] {
+        towline_host::filesystem::private_folder(&folder)
+            .map_err(failed(&format!("{} cannot be used", folder.display())))?;
     }
-    let lock = File::options().create(true).append(true).mode(0o600).open(state.daemon_lock()).map_err(failed("the daemon's lock cannot be opened"))?;
-    if !towline_host::lock::try_lock_patiently(&lock).map_err(failed("the daemon's lock cannot be taken"))? {
+    let lock = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(state.daemon_lock())
+        .map_err(failed("the daemon's lock cannot be opened"))?;
+    if !towline_host::lock::try_lock_patiently(&lock)
+        .map_err(failed("the daemon's lock cannot be taken"))?
+    {
         return Ok(());
     }
     let _ = rustix::process::setsid();
     // Everybody's runs descend from here; what the shell that started us had narrowed is its own.
     towline_host::limits::widen_own();
     // Runners are born where they work.
-    std::env::set_current_dir(state.runners()).map_err(failed("the runners' folder cannot be used"))?;
+    std::env::set_current_dir(state.runners())
+        .map_err(failed("the runners' folder cannot be used"))?;
     take_log(state).map_err(failed("the daemon's log cannot be opened"))?;
     // Should a guard and its runner be killed at once, what is left falls to us.
     towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed("no runtime"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed("no runtime"))?;
     runtime.block_on(serve(state, opener))?;
     drop(lock);
     Ok(())
@@ -71,12 +90,17 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
     if large {
         std::fs::rename(&path, path.with_extension("log.old"))?;
     }
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)?;
     Ok(rustix::stdio::dup2_stderr(&file)?)
 }
 
 async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
-    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?.with_notice(log);
+    let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?
+        .with_notice(log);
     let active = history.active()?;
     let ledger = Ledger::new(history);
     let (inbox, messages) = unbounded_channel();
@@ -111,8 +135,9 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     daemon.take_up_all_far();
     daemon.tunnels.take_up_all();
     daemon.workspaces.load(state);
-    let listener =
-        towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| Error::refused("the daemon's socket cannot be made").source_error(error))?;
+    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| {
+        Error::refused("the daemon's socket cannot be made").source_error(error)
+    })?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
     tokio::spawn(tick(inbox));
     tell_ready();
@@ -121,7 +146,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     Ok(())
 }
 
-/// The limits the daemon before us was told. They are told again with the next submission, so what cannot be read is only logged.
+/// The limits the daemon before us was told. They are told again with the next submission, so what
+/// cannot be read is only logged.
 fn known_limits(state: &StateFolder) -> Limits {
     let path = state.limits();
     let read = File::open(&path).and_then(|file| {
@@ -131,13 +157,20 @@ fn known_limits(state: &StateFolder) -> Limits {
     });
     match read {
         Ok(limits) if limits.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS) => {
-            log(&format!("{} says {} GPUs, which cannot be: it is not used", path.display(), limits.gpus.unwrap_or_default()));
+            log(&format!(
+                "{} says {} GPUs, which cannot be: it is not used",
+                path.display(),
+                limits.gpus.unwrap_or_default()
+            ));
             Limits::default()
         }
         Ok(limits) => limits,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Limits::default(),
         Err(error) => {
-            log(&format!("{} cannot be read, and is not used: {error}", path.display()));
+            log(&format!(
+                "{} cannot be read, and is not used: {error}",
+                path.display()
+            ));
             Limits::default()
         }
     }
@@ -153,7 +186,10 @@ fn tell_ready() {
 /// Whoever started us and waits hears why we cannot come up.
 fn tell_refusal(error: &Error) {
     let refusal = towline_wire::daemon::Refusal::from(error);
-    let _ = rustix::io::write(rustix::stdio::stdout(), &serde_json::to_vec(&refusal).unwrap_or_default());
+    let _ = rustix::io::write(
+        rustix::stdio::stdout(),
+        &serde_json::to_vec(&refusal).unwrap_or_default(),
+    );
 }
 
 async fn tick(inbox: tokio::sync::mpsc::UnboundedSender<Message>) {

@@ -26,7 +26,10 @@ use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 const PLANS_AT_HAND: usize = 16;
 
 fn queued() -> RunState {
-    RunState { phase: Phase::Queued, ..RunState::default() }
+    RunState {
+        phase: Phase::Queued,
+        ..RunState::default()
+    }
 }
 
 /// A run that starts with its submission: the intent is in the same commit.
@@ -39,16 +42,36 @@ pub(super) struct FirstStart {
 impl Daemon {
     pub(super) fn submit(&mut self, submit: Submit, replies: Replies) {
         crash::pass("daemon.submit.received");
-        let Submit { plan, secrets, limits, cluster } = submit;
+        let Submit {
+            plan,
+            secrets,
+            limits,
+            cluster,
+        } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
-            return refuse(&replies, RefusalKind::Refused, "the plan is of another version of tow");
+            return refuse(
+                &replies,
+                RefusalKind::Refused,
+                "the plan is of another version of tow",
+            );
         }
         if let Some(cluster) = cluster {
             return self.submit_to(&cluster, plan, &secrets.0, replies);
         }
-        if plan.resolved.limits.as_ref().is_some_and(|limits| !towline_host::limits::can_give(limits)) {
-            // Started from a shell that had less, which nobody can undo without a privilege. The submitter starts the next daemon.
-            refuse(&replies, RefusalKind::Leaving, "this daemon was started with a higher nice value or lower limits than the run is to have");
+        if plan
+            .resolved
+            .limits
+            .as_ref()
+            .is_some_and(|limits| !towline_host::limits::can_give(limits))
+        {
+            // Started from a shell that had less, which nobody can undo without a privilege. The
+            // submitter starts the next daemon.
+            refuse(
+                &replies,
+                RefusalKind::Leaving,
+                "this daemon was started with a higher nice value or lower limits than the run is \
+                    to have",
+            );
             return self.leave();
         }
         self.set_limits(limits);
@@ -57,49 +80,122 @@ impl Daemon {
             return refuse_with(&replies, &error);
         }
         if let Err(error) = self.keep_secrets(&plan.id, &secrets.0) {
-            return refuse(&replies, RefusalKind::Refused, format!("the secrets cannot be kept: {error}"));
+            return refuse(
+                &replies,
+                RefusalKind::Refused,
+                format!("the secrets cannot be kept: {error}"),
+            );
         }
         let plan = Arc::new(plan);
         self.keep_plan(plan.clone());
         let first = self.start_at_once(&plan, need);
-        let intent = first.as_ref().map(|first| Box::new((first.event.clone(), first.state.clone())));
-        let write = Write::Submit { plan: plan.clone(), state: queued(), at: now(), intent };
-        self.ledger.write(vec![write], true, move |result| Message::Submitted { plan, first, replies, result });
+        let intent = first
+            .as_ref()
+            .map(|first| Box::new((first.event.clone(), first.state.clone())));
+        let write = Write::Submit {
+            plan: plan.clone(),
+            state: queued(),
+            at: now(),
+            intent,
+        };
+        self.ledger
+            .write(vec![write], true, move |result| Message::Submitted {
+                plan,
+                first,
+                replies,
+                result,
+            });
     }
 
     /// A submission to a far cluster: on disk first, then answered, then carried over.
-    fn submit_to(&mut self, cluster: &NamedCluster, plan: Plan, secrets: &SecretSet, replies: Replies) {
+    fn submit_to(
+        &mut self,
+        cluster: &NamedCluster,
+        plan: Plan,
+        secrets: &SecretSet,
+        replies: Replies,
+    ) {
         if let Err(error) = self.keep_cluster(cluster) {
             return refuse_with(&replies, &error);
         }
         if let Err(error) = self.keep_secrets(&plan.id, secrets) {
-            return refuse(&replies, RefusalKind::Refused, format!("the secrets cannot be kept: {error}"));
+            return refuse(
+                &replies,
+                RefusalKind::Refused,
+                format!("the secrets cannot be kept: {error}"),
+            );
         }
         let plan = Arc::new(plan);
         self.keep_plan(plan.clone());
-        let state = RunState { phase: Phase::Staging, ..RunState::default() };
-        let write = Write::Submit { plan: plan.clone(), state, at: now(), intent: None };
-        self.ledger.write(vec![write], true, move |result| Message::Submitted { plan, first: None, replies, result });
+        let state = RunState {
+            phase: Phase::Staging,
+            ..RunState::default()
+        };
+        let write = Write::Submit {
+            plan: plan.clone(),
+            state,
+            at: now(),
+            intent: None,
+        };
+        self.ledger
+            .write(vec![write], true, move |result| Message::Submitted {
+                plan,
+                first: None,
+                replies,
+                result,
+            });
     }
 
     /// Whether the one run of this submission can start now, before all others. Its place is kept
     /// while it is being written.
     fn start_at_once(&mut self, plan: &Plan, need: render::Need) -> Option<Box<FirstStart>> {
-        let alone = plan.runs.len() == 1 && self.queue.waiting_count() == 0 && self.reserved.is_empty() && self.queue.key(&plan.runs[0].id).is_none();
+        let alone = plan.runs.len() == 1
+            && self.queue.waiting_count() == 0
+            && self.reserved.is_empty()
+            && self.queue.key(&plan.runs[0].id).is_none();
         if !alone || self.starts_are_paused() || (need.gpus > 0 && !self.gpus_are_known()) {
             return None;
         }
-        let waiting = Waiting { key: 0, tier: plan.resolved.tier, need, limit: None };
+        let waiting = Waiting {
+            key: 0,
+            tier: plan.resolved.tier,
+            need,
+            limit: None,
+        };
         let (_, gpus) = self.decide([&waiting]).start.pop()?;
         let runner = self.runners.take_if_idle()?;
         crash::pass("daemon.dispatch.before");
-        let event = RunEvent::AttemptIntent { attempt: 1, runner: runner.clone(), gpus: gpus.iter().copied().collect(), durable: true };
-        let Ok(Step::Changed(state)) = reduce(&queued(), &event) else { return None };
-        self.reserved.push(Holding { key: 0, tier: plan.resolved.tier, need, gpus, ends_at: None, leaving: false });
-        Some(Box::new(FirstStart { runner, event, state }))
+        let event = RunEvent::AttemptIntent {
+            attempt: 1,
+            runner: runner.clone(),
+            gpus: gpus.iter().copied().collect(),
+            durable: true,
+        };
+        let Ok(Step::Changed(state)) = reduce(&queued(), &event) else {
+            return None;
+        };
+        self.reserved.push(Holding {
+            key: 0,
+            tier: plan.resolved.tier,
+            need,
+            gpus,
+            ends_at: None,
+            leaving: false,
+        });
+        Some(Box::new(FirstStart {
+            runner,
+            event,
+            state,
+        }))
     }
 
-    pub(super) fn submitted(&mut self, plan: &Arc<Plan>, first: Option<Box<FirstStart>>, replies: &Replies, result: Result<Vec<Written>>) {
+    pub(super) fn submitted(
+        &mut self,
+        plan: &Arc<Plan>,
+        first: Option<Box<FirstStart>>,
+        replies: &Replies,
+        result: Result<Vec<Written>>,
+    ) {
         if first.is_some() {
             self.reserved.clear();
             self.unsettled = true;
@@ -107,7 +203,9 @@ impl Daemon {
         let keys = match result.map(|written| written.into_iter().next()) {
             Ok(Some(Written::Submitted(keys))) => keys,
             other => {
-                let error = other.err().unwrap_or_else(|| Error::bug("the history gave no keys"));
+                let error = other
+                    .err()
+                    .unwrap_or_else(|| Error::bug("the history gave no keys"));
                 self.give_up(&plan.id, first);
                 return refuse_with(replies, &error);
             }
@@ -119,14 +217,23 @@ impl Daemon {
             None if self.queue.is_open(&plan.id) => self.put_back_first(first),
             None => self.give_up(&plan.id, first),
         }
-        let _ = replies.send(Reply::Submitted { runs: plan.runs.iter().map(|run| run.id.clone()).collect() });
+        let _ = replies.send(Reply::Submitted {
+            runs: plan.runs.iter().map(|run| run.id.clone()).collect(),
+        });
         crash::pass("daemon.submit.answered");
     }
 
     fn enqueue(&mut self, plan: &Arc<Plan>, keys: &[RunKey], mut first: Option<Box<FirstStart>>) {
         if !plan.is_here() {
             for (key, run) in keys.iter().zip(&plan.runs) {
-                let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
+                let mut made = make_run(
+                    *key,
+                    run.id.clone(),
+                    plan.id.clone(),
+                    run.parameters.clone(),
+                    &plan.resolved,
+                    self.machine.cpus,
+                );
                 made.state.phase = Phase::Staging;
                 made.far = Some(plan.cluster.clone());
                 self.queue.insert(made);
@@ -134,7 +241,14 @@ impl Daemon {
             return self.submit_far(&plan.cluster, &plan.id, false);
         }
         for (key, run) in keys.iter().zip(&plan.runs) {
-            let mut made = make_run(*key, run.id.clone(), plan.id.clone(), run.parameters.clone(), &plan.resolved, self.machine.cpus);
+            let mut made = make_run(
+                *key,
+                run.id.clone(),
+                plan.id.clone(),
+                run.parameters.clone(),
+                &plan.resolved,
+                self.machine.cpus,
+            );
             let Some(first) = first.take() else {
                 self.queue.insert(made);
                 self.unsettled = true;
@@ -145,7 +259,14 @@ impl Daemon {
             self.queue.insert(made);
             crash::pass("daemon.dispatch.committed");
             if self.runners.is_there(&first.runner) {
-                self.plan_read(&Chosen { key: *key, attempt: 1, runner: first.runner }, Ok(Some(plan.clone())));
+                self.plan_read(
+                    &Chosen {
+                        key: *key,
+                        attempt: 1,
+                        runner: first.runner,
+                    },
+                    Ok(Some(plan.clone())),
+                );
             } else {
                 // It died while the submission was being written.
                 self.runner_gone(&first.runner);
@@ -176,12 +297,23 @@ impl Daemon {
         let mut last: Option<(RunId, Resolved, Option<String>)> = None;
         for run in active {
             if last.as_ref().is_none_or(|(id, ..)| *id != run.submission) {
-                let Some(submission) = self.ledger.history().submission(&run.submission)? else { continue };
+                let Some(submission) = self.ledger.history().submission(&run.submission)? else {
+                    continue;
+                };
                 let far = (!submission.plan.is_here()).then_some(submission.plan.cluster);
                 last = Some((run.submission.clone(), submission.plan.resolved, far));
             }
-            let Some((_, resolved, far)) = &last else { continue };
-            let mut loaded = make_run(run.key, run.id, run.submission, run.parameters, resolved, self.machine.cpus);
+            let Some((_, resolved, far)) = &last else {
+                continue;
+            };
+            let mut loaded = make_run(
+                run.key,
+                run.id,
+                run.submission,
+                run.parameters,
+                resolved,
+                self.machine.cpus,
+            );
             loaded.started = run.started;
             loaded.state = run.state;
             loaded.far.clone_from(far);
@@ -196,9 +328,14 @@ impl Daemon {
         // An older client may not have refused it.
         limits.gpus = limits.gpus.map(|gpus| gpus.min(MOST_LOCAL_GPUS));
         if self.machine.limits != limits {
-            let written = serde_json::to_vec(&limits).map_err(std::io::Error::other).and_then(|bytes| replace(&self.state.limits(), &bytes));
+            let written = serde_json::to_vec(&limits)
+                .map_err(std::io::Error::other)
+                .and_then(|bytes| replace(&self.state.limits(), &bytes));
             if let Err(error) = written {
-                log(&format!("{} cannot be written: {error}; the next submission tells them again", self.state.limits().display()));
+                log(&format!(
+                    "{} cannot be written: {error}; the next submission tells them again",
+                    self.state.limits().display()
+                ));
             }
             self.machine = Machine::new(limits);
             self.gpus.forget();
@@ -206,8 +343,8 @@ impl Daemon {
         }
     }
 
-    /// Secrets are on disk before their submission is, in a file only we can read. Those of a submission that is
-    /// sent a second time stay whole when the disk is full.
+    /// Secrets are on disk before their submission is, in a file only we can read. Those of a
+    /// submission that is sent a second time stay whole when the disk is full.
     fn keep_secrets(&self, submission: &RunId, secrets: &SecretSet) -> std::io::Result<()> {
         if secrets.is_empty() {
             return Ok(());
@@ -219,7 +356,9 @@ impl Daemon {
     pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
         let path = self.state.secret(submission);
         let unread = || Error::refused(format!("the secrets in {} cannot be read", path.display()));
-        match towline_host::filesystem::read_if_there(&path).map_err(|error| unread().source_error(error))? {
+        match towline_host::filesystem::read_if_there(&path)
+            .map_err(|error| unread().source_error(error))?
+        {
             Some(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(unread),
             None => Ok(SecretSet::default()),
         }
@@ -230,8 +369,16 @@ impl Daemon {
     }
 
     fn drop_orphaned_secrets(&self) {
-        for entry in fs::read_dir(self.state.secrets()).into_iter().flatten().flatten() {
-            let id = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok());
+        for entry in fs::read_dir(self.state.secrets())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let id = entry
+                .file_name()
+                .into_string()
+                .ok()
+                .and_then(|name| RunId::try_from(name).ok());
             if id.is_none_or(|id| !self.queue.is_open(&id)) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -239,7 +386,14 @@ impl Daemon {
     }
 }
 
-fn make_run(key: RunKey, id: RunId, submission: RunId, parameters: towline_core::sweep::Parameters, resolved: &Resolved, cpus: u32) -> Run {
+fn make_run(
+    key: RunKey,
+    id: RunId,
+    submission: RunId,
+    parameters: towline_core::sweep::Parameters,
+    resolved: &Resolved,
+    cpus: u32,
+) -> Run {
     Run {
         key,
         id,

@@ -56,7 +56,14 @@ struct Tunnel {
 
 impl Tunnels {
     pub(super) fn new(state: StateFolder, inbox: UnboundedSender<Message>) -> Self {
-        Self { state, inbox, all: BTreeMap::new(), children: Vec::new(), strays: Vec::new(), looked: Instant::now() }
+        Self {
+            state,
+            inbox,
+            all: BTreeMap::new(),
+            children: Vec::new(),
+            strays: Vec::new(),
+            looked: Instant::now(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -65,11 +72,16 @@ impl Tunnels {
 
     /// Sees to all that are wanted.
     pub(super) fn take_up_all(&mut self) {
-        let found = towline_host::filesystem::entries(&self.state.tunnels()).unwrap_or_else(|error| {
-            log(&format!("which tunnels are wanted cannot be read: {error}"));
-            Vec::new()
-        });
-        for name in found.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>() {
+        let found =
+            towline_host::filesystem::entries(&self.state.tunnels()).unwrap_or_else(|error| {
+                log(&format!("which tunnels are wanted cannot be read: {error}"));
+                Vec::new()
+            });
+        for name in found
+            .into_iter()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect::<Vec<_>>()
+        {
             self.see_to(&name);
         }
     }
@@ -78,7 +90,8 @@ impl Tunnels {
         Wanted::read(&self.state.tunnel(name).join("wanted"))
     }
 
-    /// Has a line to the supervisor of a wanted tunnel, or is on the way to one; forgets one that is not wanted.
+    /// Has a line to the supervisor of a wanted tunnel, or is on the way to one; forgets one that
+    /// is not wanted.
     fn see_to(&mut self, name: &str) -> bool {
         let Some(wanted) = self.wanted(name) else {
             self.all.remove(name);
@@ -105,11 +118,14 @@ impl Tunnels {
         true
     }
 
-    /// A line to the one that lives, or to a new one. `None`: one lives, and is not to be spoken to yet.
+    /// A line to the one that lives, or to a new one. `None`: one lives, and is not to be spoken to
+    /// yet.
     fn reach(&mut self, name: &str, wanted: &Wanted) -> io::Result<Option<StdStream>> {
         let folder = self.state.tunnel(name);
         let line = if lock::is_held(&folder.join("lock")).unwrap_or(false) {
-            let Ok(line) = towline_host::socket::connect(&folder, TUNNEL_SOCKET) else { return Ok(None) };
+            let Ok(line) = towline_host::socket::connect(&folder, TUNNEL_SOCKET) else {
+                return Ok(None);
+            };
             line
         } else {
             self.start(name, wanted)?
@@ -123,20 +139,33 @@ impl Tunnels {
     fn start(&mut self, name: &str, wanted: &Wanted) -> io::Result<StdStream> {
         let (ours, theirs) = StdStream::pair()?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("tow").arg(TUNNEL_VERB).arg(self.state.root()).arg(name);
+        command
+            .arg0("tow")
+            .arg(TUNNEL_VERB)
+            .arg(self.state.root())
+            .arg(name);
         // Those of whoever opened it, not those of whoever started us.
-        for variable in Wanted::VARIABLES.into_iter().filter(|variable| *variable != "PATH") {
+        for variable in Wanted::VARIABLES
+            .into_iter()
+            .filter(|variable| *variable != "PATH")
+        {
             command.env_remove(variable);
         }
         command.envs(&wanted.environment);
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
+        command
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null());
         self.children.push(command.spawn()?);
         Ok(ours)
     }
 
     fn pause(&mut self, name: &str) {
         let tunnel = self.all.entry(name.to_owned()).or_default();
-        if tunnel.begun.take().is_some_and(|begun| begun.elapsed() > LIVED) {
+        if tunnel
+            .begun
+            .take()
+            .is_some_and(|begun| begun.elapsed() > LIVED)
+        {
             tunnel.tries = 0;
         }
         let pause = FIRST.saturating_mul(1 << tunnel.tries.min(10)).min(LONGEST);
@@ -145,15 +174,22 @@ impl Tunnels {
         let (name, inbox) = (name.to_owned(), self.inbox.clone());
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
-            let _ = inbox.send(Message::Tunnel { name, word: Word::Again });
+            let _ = inbox.send(Message::Tunnel {
+                name,
+                word: Word::Again,
+            });
         });
     }
 
     pub(super) fn said(&mut self, name: &str, word: Word) {
         match word {
             Word::Status(status) => {
-                let Some(tunnel) = self.all.get_mut(name) else { return };
-                tunnel.listeners.retain(|(_, replies)| replies.send(Reply::Tunnel(status.clone())).is_ok());
+                let Some(tunnel) = self.all.get_mut(name) else {
+                    return;
+                };
+                tunnel
+                    .listeners
+                    .retain(|(_, replies)| replies.send(Reply::Tunnel(status.clone())).is_ok());
                 tunnel.status = Some(status);
             }
             Word::Gone => {
@@ -173,31 +209,45 @@ impl Tunnels {
 
     pub(super) fn unlisten(&mut self, connection: u64) {
         for tunnel in self.all.values_mut() {
-            tunnel.listeners.retain(|(listener, _)| *listener != connection);
+            tunnel
+                .listeners
+                .retain(|(listener, _)| *listener != connection);
         }
     }
 
     /// Supervisors go on; they need not start another daemon.
     pub(super) fn say_goodbye(&mut self) {
-        for line in self.all.values_mut().filter_map(|tunnel| tunnel.line.as_mut()) {
+        for line in self
+            .all
+            .values_mut()
+            .filter_map(|tunnel| tunnel.line.as_mut())
+        {
             let _ = line.write_all(&frame::encode(&ToTunnel::Goodbye));
         }
     }
 
     pub(super) fn tick(&mut self) {
-        self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.children
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if self.looked.elapsed() > STRAYS && !self.is_empty() {
             self.looked = Instant::now();
             self.collect_strays();
         }
     }
 
-    /// Masters of ssh let go of whoever started them, and fall to us when they do. Those that have been
-    /// dead since the last look are waited for by nobody.
+    /// Masters of ssh let go of whoever started them, and fall to us when they do. Those that have
+    /// been dead since the last look are waited for by nobody.
     fn collect_strays(&mut self) {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let is_ssh = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "ssh");
-        let dead: Vec<i32> = process::all().into_iter().filter(|(pid, facts)| facts.zombie && facts.parent == own && is_ssh(pid)).map(|(pid, _)| pid).collect();
+        let is_ssh = |pid: &i32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "ssh")
+        };
+        let dead: Vec<i32> = process::all()
+            .into_iter()
+            .filter(|(pid, facts)| facts.zombie && facts.parent == own && is_ssh(pid))
+            .map(|(pid, _)| pid)
+            .collect();
         for pid in dead.iter().filter(|pid| self.strays.contains(pid)) {
             process::collect(*pid);
         }
@@ -214,14 +264,27 @@ impl Daemon {
             (tunnel.is_pausing, tunnel.tries) = (false, 0);
         }
         if !self.tunnels.see_to(name) {
-            return super::clients::refuse(&replies, RefusalKind::NotFound, format!("tunnel `{name}` is not wanted"));
+            return super::clients::refuse(
+                &replies,
+                RefusalKind::NotFound,
+                format!("tunnel `{name}` is not wanted"),
+            );
         }
-        let Some(tunnel) = self.tunnels.all.get_mut(name) else { return };
+        let Some(tunnel) = self.tunnels.all.get_mut(name) else {
+            return;
+        };
         // One that has not even said how it is tries already.
         if let (Some(line), true) = (&mut tunnel.line, tunnel.status.is_some()) {
             let _ = line.write_all(&frame::encode(&ToTunnel::Nudge));
         }
-        let unheard = || TunnelStatus { state: TunnelState::Connecting, since: super::now(), port: 0, pid: 0, reconnects: 0, trouble: None };
+        let unheard = || TunnelStatus {
+            state: TunnelState::Connecting,
+            since: super::now(),
+            port: 0,
+            pid: 0,
+            reconnects: 0,
+            trouble: None,
+        };
         let _ = replies.send(Reply::Tunnel(tunnel.status.clone().unwrap_or_else(unheard)));
         tunnel.listeners.push((connection, replies));
     }
@@ -234,8 +297,14 @@ async fn listen(name: String, mut line: UnixStream, inbox: UnboundedSender<Messa
     while let Ok(count @ 1..) = line.read(&mut piece).await {
         buffer.push(&piece[..count]);
         while let Ok(Some(status)) = buffer.next_frame() {
-            let _ = inbox.send(Message::Tunnel { name: name.clone(), word: Word::Status(status) });
+            let _ = inbox.send(Message::Tunnel {
+                name: name.clone(),
+                word: Word::Status(status),
+            });
         }
     }
-    let _ = inbox.send(Message::Tunnel { name, word: Word::Gone });
+    let _ = inbox.send(Message::Tunnel {
+        name,
+        word: Word::Gone,
+    });
 }

@@ -33,17 +33,32 @@ impl Watchers {
         for key in &open {
             self.by_run.entry(*key).or_default().push(connection);
         }
-        self.connections.insert(connection, Watcher { replies, open, logs });
+        self.connections.insert(
+            connection,
+            Watcher {
+                replies,
+                open,
+                logs,
+            },
+        );
     }
 
     /// Whether anybody wants the logs of a run.
     fn is_followed(&self, key: RunKey) -> bool {
-        self.by_run.get(&key).is_some_and(|connections| connections.iter().any(|one| self.connections.get(one).is_some_and(|watcher| watcher.logs)))
+        self.by_run.get(&key).is_some_and(|connections| {
+            connections.iter().any(|one| {
+                self.connections
+                    .get(one)
+                    .is_some_and(|watcher| watcher.logs)
+            })
+        })
     }
 
     /// Gives the runs whose logs it wanted.
     fn remove(&mut self, connection: u64) -> Vec<RunKey> {
-        let Some(watcher) = self.connections.remove(&connection) else { return Vec::new() };
+        let Some(watcher) = self.connections.remove(&connection) else {
+            return Vec::new();
+        };
         for key in &watcher.open {
             if let Some(connections) = self.by_run.get_mut(key) {
                 connections.retain(|other| *other != connection);
@@ -52,16 +67,27 @@ impl Watchers {
                 }
             }
         }
-        if watcher.logs { watcher.open.into_iter().collect() } else { Vec::new() }
+        if watcher.logs {
+            watcher.open.into_iter().collect()
+        } else {
+            Vec::new()
+        }
     }
 
     pub(super) fn tell(&mut self, key: RunKey, recorded: &Recorded, state: &RunState) {
-        let Some(connections) = self.by_run.get(&key) else { return };
+        let Some(connections) = self.by_run.get(&key) else {
+            return;
+        };
         let ended = state.phase.is_ended();
         let mut done = Vec::new();
         for connection in connections {
-            let Some(watcher) = self.connections.get_mut(connection) else { continue };
-            let _ = watcher.replies.send(Reply::Event { recorded: recorded.clone(), state: state.clone() });
+            let Some(watcher) = self.connections.get_mut(connection) else {
+                continue;
+            };
+            let _ = watcher.replies.send(Reply::Event {
+                recorded: recorded.clone(),
+                state: state.clone(),
+            });
             if ended {
                 watcher.open.remove(&key);
                 if watcher.open.is_empty() {
@@ -80,24 +106,49 @@ impl Watchers {
 }
 
 impl Daemon {
-    pub(super) fn watch(&mut self, connection: u64, runs: Vec<RunId>, logs: bool, replies: Replies) {
+    pub(super) fn watch(
+        &mut self,
+        connection: u64,
+        runs: Vec<RunId>,
+        logs: bool,
+        replies: Replies,
+    ) {
         self.ledger.read(move |history| {
-            let states = runs.into_iter().map(|run| Ok((run.clone(), history.run(&run)?.map(|record| record.state)))).collect();
-            Message::WatchStates { connection, replies, logs, states }
+            let states = runs
+                .into_iter()
+                .map(|run| Ok((run.clone(), history.run(&run)?.map(|record| record.state))))
+                .collect();
+            Message::WatchStates {
+                connection,
+                replies,
+                logs,
+                states,
+            }
         });
     }
 
     /// Brings what is new of the logs of a run, wherever it is, ended or not.
     pub(super) fn bring_logs(&mut self, run: &RunId, replies: Replies) {
-        let cluster = self.ledger.history().run(run).ok().flatten().map(|record| record.cluster);
+        let cluster = self
+            .ledger
+            .history()
+            .run(run)
+            .ok()
+            .flatten()
+            .map(|record| record.cluster);
         let far = self.far_run(run);
-        self.ask_far(run, cluster, replies, |replies| Order::Logs { run: far, replies });
+        self.ask_far(run, cluster, replies, |replies| Order::Logs {
+            run: far,
+            replies,
+        });
     }
 
     /// Far runs whose logs somebody follows, or has ceased to.
     fn follow_far(&mut self, keys: &[RunKey], on: bool) {
         let runs = keys.iter().filter_map(|key| self.run_of(*key));
-        let far: Vec<(String, FarRun)> = runs.filter_map(|run| Some((run.far.clone()?, FarRun::known(&run.id, &run.state)))).collect();
+        let far: Vec<(String, FarRun)> = runs
+            .filter_map(|run| Some((run.far.clone()?, FarRun::known(&run.id, &run.state))))
+            .collect();
         for (cluster, run) in far {
             self.order(&cluster, Order::Follow { run, on });
         }
@@ -105,21 +156,37 @@ impl Daemon {
 
     pub(super) fn unwatch(&mut self, connection: u64) {
         let left = self.watchers.remove(connection);
-        let unfollowed: Vec<RunKey> = left.into_iter().filter(|key| !self.watchers.is_followed(*key)).collect();
+        let unfollowed: Vec<RunKey> = left
+            .into_iter()
+            .filter(|key| !self.watchers.is_followed(*key))
+            .collect();
         self.follow_far(&unfollowed, false);
     }
 
     /// The history's word, unless we know better by now.
-    pub(super) fn watch_states(&mut self, connection: u64, replies: Replies, logs: bool, states: Result<Vec<(RunId, Option<RunState>)>>) {
+    pub(super) fn watch_states(
+        &mut self,
+        connection: u64,
+        replies: Replies,
+        logs: bool,
+        states: Result<Vec<(RunId, Option<RunState>)>>,
+    ) {
         let states = match states {
             Ok(states) => states,
             Err(error) => return refuse_with(&replies, &error),
         };
         // Ended since it was read: its end is being written, and the next read sees it.
-        let overtaken =
-            |(run, stored): &(RunId, Option<RunState>)| stored.as_ref().is_some_and(|state| !state.phase.is_ended()) && self.queue.key(run).is_none();
+        let overtaken = |(run, stored): &(RunId, Option<RunState>)| {
+            stored.as_ref().is_some_and(|state| !state.phase.is_ended())
+                && self.queue.key(run).is_none()
+        };
         if states.iter().any(overtaken) {
-            return self.watch(connection, states.into_iter().map(|(run, _)| run).collect(), logs, replies);
+            return self.watch(
+                connection,
+                states.into_iter().map(|(run, _)| run).collect(),
+                logs,
+                replies,
+            );
         }
         let mut open = HashSet::new();
         for (run, stored) in states {

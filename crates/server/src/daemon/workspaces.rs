@@ -45,18 +45,37 @@ impl Workspaces {
         let entries = match towline_host::filesystem::entries(&state.workspaces()) {
             Ok(entries) => entries,
             // What was wanted before still is.
-            Err(error) => return log(&format!("which workspaces are backed up cannot be read: {error}")),
+            Err(error) => {
+                return log(&format!(
+                    "which workspaces are backed up cannot be read: {error}"
+                ));
+            }
         };
-        let names: Vec<String> = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let names: Vec<String> = entries
+            .into_iter()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         let mut before = std::mem::take(&mut self.wanted);
         for name in names {
-            let Some(auto) = read::<Auto>(&state.workspace(&name, "auto")) else { continue };
+            let Some(auto) = read::<Auto>(&state.workspace(&name, "auto")) else {
+                continue;
+            };
             let status: BackupStatus = read(&state.workspace(&name, "status")).unwrap_or_default();
             let known = before.remove(&name);
             let (began, running) = known.map_or((None, None), |known| (known.began, known.running));
-            self.wanted.insert(name, Wanted { every: auto.every, last: status.began, began, failed: status.failing.is_some(), running });
+            self.wanted.insert(
+                name,
+                Wanted {
+                    every: auto.every,
+                    last: status.began,
+                    began,
+                    failed: status.failing.is_some(),
+                    running,
+                },
+            );
         }
-        self.leaving.extend(before.into_values().filter_map(|wanted| wanted.running));
+        self.leaving
+            .extend(before.into_values().filter_map(|wanted| wanted.running));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -66,14 +85,17 @@ impl Workspaces {
     /// Begins what is due.
     fn look(&mut self, state: &StateFolder) {
         let now = super::now();
-        self.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.leaving
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         for (name, wanted) in &mut self.wanted {
             if let Some(child) = &mut wanted.running {
                 match child.try_wait() {
                     Ok(None) => continue,
                     Ok(Some(ended)) => wanted.failed = how_it_went(state, name, wanted.last, ended),
                     // Not ours to ask about any more: it must not keep the next one from beginning.
-                    Err(error) => log(&format!("how the backup of workspace {name} ended is not known: {error}")),
+                    Err(error) => log(&format!(
+                        "how the backup of workspace {name} ended is not known: {error}"
+                    )),
                 }
                 wanted.running = None;
             }
@@ -82,7 +104,9 @@ impl Workspaces {
                 wanted.began = Some(Instant::now());
                 match begin(state, name) {
                     Ok(child) => wanted.running = Some(child),
-                    Err(error) => log(&format!("the backup of workspace {name} cannot be started: {error}")),
+                    Err(error) => log(&format!(
+                        "the backup of workspace {name} cannot be started: {error}"
+                    )),
                 }
             }
         }
@@ -91,10 +115,16 @@ impl Workspaces {
 
 impl Wanted {
     fn is_due(&self, now: Moment) -> bool {
-        let every = if self.failed { self.every.min(AFTER_FAILURE) } else { self.every };
+        let every = if self.failed {
+            self.every.min(AFTER_FAILURE)
+        } else {
+            self.every
+        };
         let by_wall = due(now, every, self.last) <= now;
         // A clock that was set back by less than one span would put it off.
-        let by_ours = self.began.is_some_and(|began| began.elapsed() >= Duration::from_secs(every.0));
+        let by_ours = self
+            .began
+            .is_some_and(|began| began.elapsed() >= Duration::from_secs(every.0));
         by_wall || by_ours
     }
 }
@@ -103,15 +133,36 @@ impl Wanted {
 fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: ExitStatus) -> bool {
     let file = state.workspace(name, "status");
     let status: BackupStatus = read(&file).unwrap_or_default();
-    let Some(signal) = ended.signal() else { return status.failing.is_some() };
+    let Some(signal) = ended.signal() else {
+        return status.failing.is_some();
+    };
     let now = super::now();
-    let (since, times) = status.failing.as_ref().map_or((began.unwrap_or(now), 0), |failing| (failing.since, failing.times));
+    let (since, times) = status
+        .failing
+        .as_ref()
+        .map_or((began.unwrap_or(now), 0), |failing| {
+            (failing.since, failing.times)
+        });
     let hints = vec!["the last good backup is as it was; the next one goes on from it".to_owned()];
-    let failing = Failing { since, last: now, times: times + 1, why: format!("the backup was killed by signal {signal}"), hints };
-    let status = BackupStatus { began: began.or(status.began), failing: Some(failing), ..status };
-    let written = serde_json::to_vec(&status).map_err(std::io::Error::other).and_then(|bytes| replace(&file, &bytes));
+    let failing = Failing {
+        since,
+        last: now,
+        times: times + 1,
+        why: format!("the backup was killed by signal {signal}"),
+        hints,
+    };
+    let status = BackupStatus {
+        began: began.or(status.began),
+        failing: Some(failing),
+        ..status
+    };
+    let written = serde_json::to_vec(&status)
+        .map_err(std::io::Error::other)
+        .and_then(|bytes| replace(&file, &bytes));
     if let Err(error) = written {
-        log(&format!("the status of workspace {name} cannot be written: {error}"));
+        log(&format!(
+            "the status of workspace {name} cannot be written: {error}"
+        ));
     }
     true
 }
@@ -119,13 +170,19 @@ fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: Ex
 fn begin(state: &StateFolder, name: &str) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(BACKUP_VERB).arg(state.root()).arg(name);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).spawn()
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
 }
 
 impl Daemon {
     pub(super) fn workspaces_changed(&mut self, replies: &Replies) {
         self.workspaces.load(&self.state);
-        let _ = replies.send(Reply::Workspaces { autos: self.workspaces.wanted.len() });
+        let _ = replies.send(Reply::Workspaces {
+            autos: self.workspaces.wanted.len(),
+        });
         self.workspaces.look(&self.state);
     }
 

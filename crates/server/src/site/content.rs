@@ -18,7 +18,10 @@ const LARGEST: u64 = 256 << 20;
 
 pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
     if size > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a blob is too large"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a blob is too large",
+        ));
     }
     let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
     input.read_exact(&mut bytes)?;
@@ -41,14 +44,21 @@ fn answer(kept: Result<()>) -> SiteReply {
 
 impl Keeping {
     /// Begins to keep one, and gives the answers of those before it that are due.
-    pub(super) fn keep(&mut self, stage: &StageFolder, name: &str, bytes: Vec<u8>) -> Vec<SiteReply> {
+    pub(super) fn keep(
+        &mut self,
+        stage: &StageFolder,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Vec<SiteReply> {
         // A root says that all its packs are there.
         let is_pack = matches!(Blob::parse(name), Some(Blob::Pack(_)));
         let mut replies = self.wait_for(if is_pack { AT_ONCE - 1 } else { 0 });
         let bytes = Arc::new(bytes);
         let shared = bytes.clone();
         let (own_stage, own_name) = (stage.clone(), name.to_owned());
-        if let Ok(thread) = std::thread::Builder::new().spawn(move || keep(&own_stage, &own_name, &shared)) {
+        if let Ok(thread) =
+            std::thread::Builder::new().spawn(move || keep(&own_stage, &own_name, &shared))
+        {
             self.0.push_back(thread);
         } else {
             // No thread can be made: kept here and now, in turn.
@@ -69,8 +79,12 @@ impl Keeping {
     fn wait_for(&mut self, most: usize) -> Vec<SiteReply> {
         let mut replies = Vec::new();
         while self.0.len() > most {
-            let Some(first) = self.0.pop_front() else { break };
-            let kept = first.join().unwrap_or_else(|_| Err(Error::bug("the keeping of a blob broke down")));
+            let Some(first) = self.0.pop_front() else {
+                break;
+            };
+            let kept = first
+                .join()
+                .unwrap_or_else(|_| Err(Error::bug("the keeping of a blob broke down")));
             replies.push(answer(kept));
         }
         replies
@@ -92,7 +106,8 @@ pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<Str
             continue;
         }
         // Somebody is about to build on it: nobody prunes what is young.
-        let _ = File::open(stage.snapshots().join(blob.path())).and_then(|file| file.set_modified(super::tidy::now()));
+        let _ = File::open(stage.snapshots().join(blob.path()))
+            .and_then(|file| file.set_modified(super::tidy::now()));
     }
     Ok(missing)
 }
@@ -100,8 +115,11 @@ pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<Str
 /// The snapshot and its packs are all there; else whoever sends a submission brings them again.
 pub(super) fn check_whole(stage: &StageFolder, snapshot: &str) -> Result<()> {
     let store = FolderStore::new(stage.snapshots());
-    let gone = || Error::unreachable("its code is not in the stage folder any more").hint("it is sent again");
-    let id = Digest::parse(snapshot).ok_or_else(|| Error::bug(format!("`{snapshot}` names no snapshot")))?;
+    let gone = || {
+        Error::unreachable("its code is not in the stage folder any more").hint("it is sent again")
+    };
+    let id = Digest::parse(snapshot)
+        .ok_or_else(|| Error::bug(format!("`{snapshot}` names no snapshot")))?;
     if !store.has(&Blob::Root(id))? {
         return Err(gone());
     }

@@ -18,37 +18,69 @@ impl Site {
         let settings = self.settings()?;
         let nodes = self.slurm.nodes()?;
         // However many wait.
-        let running = self.slurm.queue(&Which { states: &["R", "CG", "S"], ..Which::default() }).unwrap_or_default();
+        let running = self
+            .slurm
+            .queue(&Which {
+                states: &["R", "CG", "S"],
+                ..Which::default()
+            })
+            .unwrap_or_default();
         let holders = holders(&running);
         let seconds = |limit: Option<Limit>| match limit {
             Some(Limit::At(seconds)) => Some(seconds),
             _ => None,
         };
-        let partitions = self.slurm.partitions()?.into_iter().map(|partition| PartitionFacts {
-            is_up: partition.is_up(),
-            longest: seconds(partition.max_time),
-            usual: seconds(partition.default_time),
-            nodes: partition.total_nodes,
-            is_default: partition.is_default,
-            name: partition.name,
-        });
+        let partitions = self
+            .slurm
+            .partitions()?
+            .into_iter()
+            .map(|partition| PartitionFacts {
+                is_up: partition.is_up(),
+                longest: seconds(partition.max_time),
+                usual: seconds(partition.default_time),
+                nodes: partition.total_nodes,
+                is_default: partition.is_default,
+                name: partition.name,
+            });
         let accounting = settings.has_accounting;
         let qos = accounting.then(|| self.slurm.qos());
         let tiers_unknown = matches!(qos, Some(Err(_)));
-        let tiers = qos.and_then(towline_core::Result::ok).unwrap_or_default().into_iter().map(|qos| qos.name).collect();
-        let mut notes = vec![format!("Slurm {} of cluster {}", settings.version, settings.cluster)];
+        let tiers = qos
+            .and_then(towline_core::Result::ok)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|qos| qos.name)
+            .collect();
+        let mut notes = vec![format!(
+            "Slurm {} of cluster {}",
+            settings.version, settings.cluster
+        )];
         if !accounting {
-            notes.push("no accounting: ended jobs are known to Slurm for some minutes only".to_owned());
+            notes.push(
+                "no accounting: ended jobs are known to Slurm for some minutes only".to_owned(),
+            );
         }
         if tiers_unknown {
-            notes.push("its accounting does not answer: QOS and shares are not known now".to_owned());
+            notes.push(
+                "its accounting does not answer: QOS and shares are not known now".to_owned(),
+            );
         }
-        let down: Vec<&str> = nodes.iter().filter(|node| !node.is_usable()).map(|node| node.name.as_str()).collect();
+        let down: Vec<&str> = nodes
+            .iter()
+            .filter(|node| !node.is_usable())
+            .map(|node| node.name.as_str())
+            .collect();
         if !down.is_empty() {
             notes.push(format!("not usable now: {}", down.join(", ")));
         }
         Ok(SiteFacts {
-            facts: Facts { nodes: nodes.iter().map(|node| node_facts(node, &holders)).collect(), notes },
+            facts: Facts {
+                nodes: nodes
+                    .iter()
+                    .map(|node| node_facts(node, &holders))
+                    .collect(),
+                notes,
+            },
             version: settings.version.to_string(),
             accounting,
             stage: self.stage.root().to_string_lossy().into_owned(),
@@ -67,34 +99,62 @@ impl Site {
 
     fn fair_share(&self) -> Option<String> {
         let shares = self.slurm.share(&self.user).ok()?;
-        let mine = shares.iter().find(|share| share.user.as_deref() == Some(&self.user))?;
-        let part = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{:.0} %", value * 100.0));
-        let fair = mine.fair_share.map_or_else(String::new, |value| format!(", fair share {value:.2}"));
-        Some(format!("account {}: granted {}, used {}{fair}", mine.account, part(mine.granted), part(mine.used)))
+        let mine = shares
+            .iter()
+            .find(|share| share.user.as_deref() == Some(&self.user))?;
+        let part = |value: Option<f64>| {
+            value.map_or_else(|| "?".to_owned(), |value| format!("{:.0} %", value * 100.0))
+        };
+        let fair = mine
+            .fair_share
+            .map_or_else(String::new, |value| format!(", fair share {value:.2}"));
+        Some(format!(
+            "account {}: granted {}, used {}{fair}",
+            mine.account,
+            part(mine.granted),
+            part(mine.used)
+        ))
     }
 
     fn maintenance(&self) -> Vec<String> {
         let windows = self.slurm.reservations().unwrap_or_default();
-        let shown = |moment: Option<towline_core::time::Moment>| moment.map_or_else(|| "?".to_owned(), |moment| moment.to_string());
+        let shown = |moment: Option<towline_core::time::Moment>| {
+            moment.map_or_else(|| "?".to_owned(), |moment| moment.to_string())
+        };
         windows
             .iter()
             .filter(|window| window.is_maintenance())
-            .map(|window| format!("{}: {} until {} ({})", window.name, shown(window.start), shown(window.end), window.nodes))
+            .map(|window| {
+                format!(
+                    "{}: {} until {} ({})",
+                    window.name,
+                    shown(window.start),
+                    shown(window.end),
+                    window.nodes
+                )
+            })
             .collect()
     }
 }
 
-/// What runs images, by the path that our shell has here. A cluster's own comes before those of a workstation.
+/// What runs images, by the path that our shell has here. A cluster's own comes before those of a
+/// workstation.
 fn runtimes() -> Vec<Runtime> {
     let path = std::env::var("PATH").unwrap_or_default();
     let order = [Runtime::Apptainer, Runtime::Podman, Runtime::Docker];
-    order.into_iter().filter(|runtime| find_program(runtime.word(), &path).is_some()).collect()
+    order
+        .into_iter()
+        .filter(|runtime| find_program(runtime.word(), &path).is_some())
+        .collect()
 }
 
 /// Who runs on which node.
 fn holders(rows: &[QueueRow]) -> HashMap<String, Vec<String>> {
     let mut holders: HashMap<String, Vec<String>> = HashMap::new();
-    for row in rows.iter().filter(|row| state::native(&row.state) == state::Native::Running) {
+    for row in rows
+        .iter()
+        .filter(|row| state::native(&row.state) == state::Native::Running)
+    {
         let who = format!("{} ({})", row.user, row.name);
         for host in expand(&row.nodes).unwrap_or_default() {
             holders.entry(host).or_default().push(who.clone());
@@ -108,28 +168,51 @@ fn node_facts(node: &Node, holders: &HashMap<String, Vec<String>>) -> NodeFacts 
     // Slurm does not tell which GPU a job has, only how many are taken.
     let used = node.gpus_used();
     let run = match who.as_slice() {
-        [one] => one.split_once(" (").and_then(|(_, name)| RunId::try_from(name.trim_end_matches(')').to_owned()).ok()),
+        [one] => one
+            .split_once(" (")
+            .and_then(|(_, name)| RunId::try_from(name.trim_end_matches(')').to_owned()).ok()),
         _ => None,
     };
-    let taken = if node.is_usable() { who.join(", ") } else { node.state.join("+").to_lowercase() };
-    let kinds = node.gpus.iter().flat_map(|gpus| std::iter::repeat_n(gpus.kind.clone().unwrap_or_default(), gpus.count as usize));
+    let taken = if node.is_usable() {
+        who.join(", ")
+    } else {
+        node.state.join("+").to_lowercase()
+    };
+    let kinds = node.gpus.iter().flat_map(|gpus| {
+        std::iter::repeat_n(gpus.kind.clone().unwrap_or_default(), gpus.count as usize)
+    });
     let gpus = kinds.zip(0u32..).map(|(name, index)| {
         let is_used = index < used || !node.is_usable();
         GpuFacts {
             index,
             name,
             run: run.clone().filter(|_| is_used && node.is_usable()),
-            busy_with: (is_used && (run.is_none() || !node.is_usable())).then(|| if taken.is_empty() { "a job".to_owned() } else { taken.clone() }),
+            busy_with: (is_used && (run.is_none() || !node.is_usable())).then(|| {
+                if taken.is_empty() {
+                    "a job".to_owned()
+                } else {
+                    taken.clone()
+                }
+            }),
             ..GpuFacts::default()
         }
     });
-    let reason = node.reason.as_ref().filter(|_| !node.is_usable()).map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let reason = node
+        .reason
+        .as_ref()
+        .filter(|_| !node.is_usable())
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
     NodeFacts {
         name: node.name.clone(),
         state: format!("{}{reason}", node.state.join("+").to_lowercase()),
         users: who,
         cpus: node.cpus,
-        cpus_used: if node.is_usable() { node.cpus_used } else { node.cpus },
+        cpus_used: if node.is_usable() {
+            node.cpus_used
+        } else {
+            node.cpus
+        },
         memory: node.memory,
         memory_used: node.memory_used,
         gpus: gpus.collect(),

@@ -1,4 +1,5 @@
-//! The code of an ended run that is not in its folder any more, because it is as its snapshot has it: it is read from there.
+//! The code of an ended run that is not in its folder any more, because it is as its snapshot has
+//! it: it is read from there.
 
 use super::failed;
 use std::collections::{HashSet, VecDeque};
@@ -31,45 +32,85 @@ impl RemovedCode {
     pub(super) fn of(stage: &StageFolder, run: &RunId) -> Result<Option<Self>> {
         let folder = stage.run(run);
         let failed = |error| failed(&folder.code_removed(), error);
-        let Some(record) = ended_code::removed(&folder).map_err(failed)? else { return Ok(None) };
+        let Some(record) = ended_code::removed(&folder).map_err(failed)? else {
+            return Ok(None);
+        };
         let (store, root) = ended_code::snapshot(stage, &record).map_err(failed)?;
-        Ok(Some(Self { folder: folder.root().to_owned(), store, root, absent: record.absent.into_iter().collect() }))
+        Ok(Some(Self {
+            folder: folder.root().to_owned(),
+            store,
+            root,
+            absent: record.absent.into_iter().collect(),
+        }))
     }
 
-    /// What is there, with its path in the run's folder. A name that is not UTF-8 cannot be told, and is left out.
+    /// What is there, with its path in the run's folder. A name that is not UTF-8 cannot be told,
+    /// and is left out.
     fn entries(&self) -> impl Iterator<Item = (String, &Entry)> {
-        let entries = self.root.manifest.entries.iter().filter(|entry| !self.absent.contains(&entry.path));
-        entries.filter_map(|entry| Some((format!("{CODE}/{}", std::str::from_utf8(&entry.path).ok()?), entry)))
+        let entries = self
+            .root
+            .manifest
+            .entries
+            .iter()
+            .filter(|entry| !self.absent.contains(&entry.path));
+        entries.filter_map(|entry| {
+            Some((
+                format!("{CODE}/{}", std::str::from_utf8(&entry.path).ok()?),
+                entry,
+            ))
+        })
     }
 
     /// Adds what lies at or below a path and is not listed.
     pub(super) fn add_to(&self, path: &str, listed: &mut Vec<Listed>) {
-        let Some(wanted) = self.resolved(path) else { return };
+        let Some(wanted) = self.resolved(path) else {
+            return;
+        };
         let known: HashSet<String> = listed.iter().map(|entry| entry.path.clone()).collect();
         for (whole, entry) in self.entries() {
-            let Some(rest) = whole.strip_prefix(&wanted) else { continue };
+            let Some(rest) = whole.strip_prefix(&wanted) else {
+                continue;
+            };
             let below = match (wanted.is_empty(), rest.is_empty()) {
                 (true, _) | (_, true) => Some(rest),
                 (false, false) => rest.strip_prefix('/'),
             };
-            let Some(below) = below.filter(|below| !known.contains(*below)) else { continue };
+            let Some(below) = below.filter(|below| !known.contains(*below)) else {
+                continue;
+            };
             let link = match &entry.kind {
                 Kind::Link(target) => Some(String::from_utf8_lossy(target).into_owned()),
                 _ => None,
             };
-            listed.push(Listed { path: below.to_owned(), size: entry.size(), mode: entry.mode & 0o7777, is_folder: entry.kind == Kind::Folder, link });
+            listed.push(Listed {
+                path: below.to_owned(),
+                size: entry.size(),
+                mode: entry.mode & 0o7777,
+                is_folder: entry.kind == Kind::Folder,
+                link,
+            });
         }
     }
 
     /// The length of a file and some of its bytes; `None` where there is no such file.
-    pub(super) fn part(&self, path: &str, offset: u64, most: u64) -> Result<Option<(u64, Vec<u8>)>> {
-        let Some(wanted) = self.resolved(path) else { return Ok(None) };
-        let Some((_, entry)) = self.entries().find(|(whole, _)| *whole == wanted) else { return Ok(None) };
-        Ok(read_part(&self.root, &self.store, entry, offset, most)?.map(|bytes| (entry.size(), bytes)))
+    pub(super) fn part(
+        &self,
+        path: &str,
+        offset: u64,
+        most: u64,
+    ) -> Result<Option<(u64, Vec<u8>)>> {
+        let Some(wanted) = self.resolved(path) else {
+            return Ok(None);
+        };
+        let Some((_, entry)) = self.entries().find(|(whole, _)| *whole == wanted) else {
+            return Ok(None);
+        };
+        Ok(read_part(&self.root, &self.store, entry, offset, most)?
+            .map(|bytes| (entry.size(), bytes)))
     }
 
-    /// A path of the run's folder with its links followed, those that are there and those that were removed; `None` for one that leads
-    /// out of the folder.
+    /// A path of the run's folder with its links followed, those that are there and those that were
+    /// removed; `None` for one that leads out of the folder.
     fn resolved(&self, path: &str) -> Option<String> {
         let mut left: VecDeque<String> = parts(Path::new(path))?;
         let mut found: Vec<String> = Vec::new();
@@ -80,7 +121,9 @@ impl RemovedCode {
                 continue;
             }
             found.push(part);
-            let Some(target) = self.link(&found.join("/")) else { continue };
+            let Some(target) = self.link(&found.join("/")) else {
+                continue;
+            };
             links += 1;
             if links > MOST_LINKS {
                 return None;
@@ -107,7 +150,10 @@ impl RemovedCode {
             return fs::read_link(place).ok();
         }
         let below = path.strip_prefix(CODE)?.strip_prefix('/')?;
-        let entry = self.root.manifest.entries.iter().find(|entry| &*entry.path == below.as_bytes() && !self.absent.contains(&entry.path))?;
+        let entry =
+            self.root.manifest.entries.iter().find(|entry| {
+                &*entry.path == below.as_bytes() && !self.absent.contains(&entry.path)
+            })?;
         match &entry.kind {
             Kind::Link(target) => std::str::from_utf8(target).ok().map(PathBuf::from),
             _ => None,

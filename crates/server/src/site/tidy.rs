@@ -39,12 +39,16 @@ impl Site {
         self.withdraw_unwanted();
         let stage = self.stage.clone();
         // Beside the answers to questions: a home on the network may take its time.
-        let _ = std::thread::Builder::new().name("tidy".into()).spawn(move || {
-            remove_code(&stage);
-            let _ = prune_snapshots(&stage);
-            remove_parts(&stage, now());
-        });
-        let Ok(own) = fs::read_link("/proc/self/exe") else { return };
+        let _ = std::thread::Builder::new()
+            .name("tidy".into())
+            .spawn(move || {
+                remove_code(&stage);
+                let _ = prune_snapshots(&stage);
+                remove_parts(&stage, now());
+            });
+        let Ok(own) = fs::read_link("/proc/self/exe") else {
+            return;
+        };
         let now = now();
         // Of use today, whatever the day it was brought.
         let _ = File::open(&own).and_then(|file| file.set_modified(now));
@@ -53,22 +57,45 @@ impl Site {
         if old.is_empty() {
             return;
         }
-        let Some(needed) = self.needed_scripts() else { return };
-        for (_, path) in old.into_iter().filter(|(name, _)| !needed.iter().any(|script| script.contains(name))) {
+        let Some(needed) = self.needed_scripts() else {
+            return;
+        };
+        for (_, path) in old
+            .into_iter()
+            .filter(|(name, _)| !needed.iter().any(|script| script.contains(name)))
+        {
             let _ = fs::remove_file(path);
         }
     }
 
-    /// Jobs that wait, or are held, for a start that nobody wants: their runs have ended. A controller that was killed may have come back
-    /// with such.
+    /// Jobs that wait, or are held, for a start that nobody wants: their runs have ended. A
+    /// controller that was killed may have come back with such.
     fn withdraw_unwanted(&self) {
-        let Ok(rows) = self.slurm.queue(&Which { user: Some(&self.user), states: &["PD"], ..Which::default() }) else { return };
+        let Ok(rows) = self.slurm.queue(&Which {
+            user: Some(&self.user),
+            states: &["PD"],
+            ..Which::default()
+        }) else {
+            return;
+        };
         let mut jobs = Vec::new();
-        for id in rows.iter().filter(|row| state::native(&row.state) == state::Native::Waiting).flat_map(|row| row.ids().into_iter().map(|id| (id, &row.name)))
+        for id in rows
+            .iter()
+            .filter(|row| state::native(&row.state) == state::Native::Waiting)
+            .flat_map(|row| row.ids().into_iter().map(|id| (id, &row.name)))
         {
             let (id, name) = id;
-            let Some(submission) = RunId::try_from(name.clone()).ok().filter(|submission| self.stage.plan(submission).exists()) else { continue };
-            let run = if let Part::Task(task) = id.part { submission.numbered(task) } else { submission };
+            let Some(submission) = RunId::try_from(name.clone())
+                .ok()
+                .filter(|submission| self.stage.plan(submission).exists())
+            else {
+                continue;
+            };
+            let run = if let Part::Task(task) = id.part {
+                submission.numbered(task)
+            } else {
+                submission
+            };
             if self.is_over(&FarRun::of(&run)).unwrap_or(false) {
                 jobs.push(id.to_string());
             }
@@ -80,20 +107,40 @@ impl Site {
 
     fn old_programs(&self, now: SystemTime) -> Vec<(String, PathBuf)> {
         let folder = self.stage.program("").parent().map(fs::read_dir);
-        let Some(Ok(entries)) = folder else { return Vec::new() };
+        let Some(Ok(entries)) = folder else {
+            return Vec::new();
+        };
         let is_old = |entry: &fs::DirEntry| {
             let changed = entry.metadata().and_then(|meta| meta.modified());
             changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNUSED))
         };
-        let named = entries.flatten().filter(is_old).filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
-        named.filter(|(name, _)| name.strip_prefix("tow-").is_some_and(|digest| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit()))).collect()
+        let named = entries
+            .flatten()
+            .filter(is_old)
+            .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+        named
+            .filter(|(name, _)| {
+                name.strip_prefix("tow-").is_some_and(|digest| {
+                    digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit())
+                })
+            })
+            .collect()
     }
 
-    /// The scripts of submissions that may still start something; nothing where not all can be read.
+    /// The scripts of submissions that may still start something; nothing where not all can be
+    /// read.
     fn needed_scripts(&self) -> Option<Vec<String>> {
         let mut scripts = Vec::new();
         for entry in fs::read_dir(self.stage.submissions()).ok()? {
-            let Some(submission) = entry.ok()?.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+            let Some(submission) = entry
+                .ok()?
+                .file_name()
+                .into_string()
+                .ok()
+                .and_then(|name| RunId::try_from(name).ok())
+            else {
+                continue;
+            };
             if self.is_done(&submission) {
                 continue;
             }
@@ -108,21 +155,37 @@ impl Site {
     }
 
     fn is_done(&self, submission: &RunId) -> bool {
-        let Ok(order) = records::order(&self.stage, submission) else { return false };
+        let Ok(order) = records::order(&self.stage, submission) else {
+            return false;
+        };
         let is_refused = self.jobs(submission).is_ok_and(|jobs| jobs.is_refused());
-        is_refused || order.plan.runs.iter().all(|run| self.is_over(&FarRun::of(&run.id)).unwrap_or(false))
+        is_refused
+            || order
+                .plan
+                .runs
+                .iter()
+                .all(|run| self.is_over(&FarRun::of(&run.id)).unwrap_or(false))
     }
 }
 
 pub(super) fn now() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0))
+    SystemTime::UNIX_EPOCH
+        + Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0))
 }
 
 /// Of every run that has ended.
 fn remove_code(stage: &StageFolder) {
     for entry in fs::read_dir(stage.runs()).into_iter().flatten().flatten() {
-        let Some(run) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
-        let is_done = ended_code::removed(&stage.run(&run)).is_ok_and(|record| record.is_some_and(|record| record.is_done));
+        let Some(run) = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .and_then(|name| RunId::try_from(name).ok())
+        else {
+            continue;
+        };
+        let is_done = ended_code::removed(&stage.run(&run))
+            .is_ok_and(|record| record.is_some_and(|record| record.is_done));
         if is_done || !stage.run(&run).code().exists() {
             continue;
         }
@@ -132,22 +195,34 @@ fn remove_code(stage: &StageFolder) {
     }
 }
 
-/// Removes snapshots that no submission names. One that a submission names and that cannot be read stops it: what it needs is not known.
+/// Removes snapshots that no submission names. One that a submission names and that cannot be read
+/// stops it: what it needs is not known.
 pub(super) fn prune_snapshots(stage: &StageFolder) -> Result<()> {
     let store = FolderStore::new(stage.snapshots());
-    let before = towline_host::clock::now().0 - i64::try_from(UNNAMED.as_millis()).unwrap_or(i64::MAX);
+    let before =
+        towline_host::clock::now().0 - i64::try_from(UNNAMED.as_millis()).unwrap_or(i64::MAX);
     let is_young = |stored: &Stored| stored.changed.is_none_or(|changed| changed >= before);
-    // Listed before the submissions are read: a submission that comes meanwhile has made young what it names.
+    // Listed before the submissions are read: a submission that comes meanwhile has made young what
+    // it names.
     let (roots, packs) = (store.list(BlobKind::Root)?, store.list(BlobKind::Pack)?);
     let named = named_snapshots(stage)?;
-    let (kept, gone): (Vec<_>, Vec<_>) = roots.into_iter().partition(|stored| is_young(stored) || named.contains(&stored.blob.digest()));
+    let (kept, gone): (Vec<_>, Vec<_>) = roots
+        .into_iter()
+        .partition(|stored| is_young(stored) || named.contains(&stored.blob.digest()));
     let mut needed: HashSet<Digest> = HashSet::new();
     for stored in &kept {
         needed.extend(read(&store, &stored.blob)?.packs);
     }
-    let unneeded = packs.into_iter().filter(|stored| !is_young(stored) && !needed.contains(&stored.blob.digest()));
+    let unneeded = packs
+        .into_iter()
+        .filter(|stored| !is_young(stored) && !needed.contains(&stored.blob.digest()));
     let unneeded: Vec<_> = unneeded.map(|stored| stored.blob).collect();
-    store.delete(&gone.into_iter().map(|stored| stored.blob).collect::<Vec<_>>())?;
+    store.delete(
+        &gone
+            .into_iter()
+            .map(|stored| stored.blob)
+            .collect::<Vec<_>>(),
+    )?;
     store.delete(&unneeded)?;
     store.clear_incoming_before(before);
     Ok(())
@@ -158,12 +233,31 @@ fn named_snapshots(stage: &StageFolder) -> Result<HashSet<Digest>> {
     let mut named = HashSet::new();
     for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
         let entry = entry.map_err(|error| failed(&folder, error))?;
-        let Some(submission) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+        let Some(submission) = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .and_then(|name| RunId::try_from(name).ok())
+        else {
+            continue;
+        };
         match records::order(stage, &submission) {
-            Ok(order) => named.extend(order.plan.resolved.code.and_then(|code| code.snapshot).and_then(|snapshot| Digest::parse(&snapshot))),
+            Ok(order) => named.extend(
+                order
+                    .plan
+                    .resolved
+                    .code
+                    .and_then(|code| code.snapshot)
+                    .and_then(|snapshot| Digest::parse(&snapshot)),
+            ),
             // Not handed over yet: its code was asked for just now.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::refused(format!("the plan of {submission} cannot be read")).source_error(error)),
+            Err(error) => {
+                return Err(
+                    Error::refused(format!("the plan of {submission} cannot be read"))
+                        .source_error(error),
+                );
+            }
         }
     }
     Ok(named)
@@ -176,7 +270,10 @@ fn remove_parts(stage: &StageFolder, now: SystemTime) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_part = entry.file_name().to_string_lossy().starts_with(".tow-");
         let changed = entry.metadata().and_then(|meta| meta.modified());
-        if is_part && changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNNAMED)) {
+        if is_part
+            && changed
+                .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNNAMED))
+        {
             let _ = fs::remove_file(entry.path());
         }
     }

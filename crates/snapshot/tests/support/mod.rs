@@ -57,7 +57,13 @@ impl Bench {
     }
     pub(crate) fn take_with(&self, options: &Options) -> Result<Taken> {
         let rules = Rules::new(&self.tree(), &[], []).expect("rules");
-        take(&self.tree(), &rules, &self.store, options, &Progress::default())
+        take(
+            &self.tree(),
+            &rules,
+            &self.store,
+            options,
+            &Progress::default(),
+        )
     }
     pub(crate) fn take(&self) -> Taken {
         self.take_with(&self.options()).expect("taken")
@@ -74,7 +80,13 @@ impl Bench {
 
 pub(crate) fn lay(store: &dyn BlobStore, id: &Digest, target: &Path) -> Result<PathBuf> {
     let root = read_root(store, id)?;
-    lay_out(&root, store, target, &Progress::default(), &AtomicBool::new(false))?;
+    lay_out(
+        &root,
+        store,
+        target,
+        &Progress::default(),
+        &AtomicBool::new(false),
+    )?;
     Ok(target.to_owned())
 }
 
@@ -86,10 +98,18 @@ pub(crate) fn look(root: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
         for entry in fs::read_dir(&folder).expect("read") {
             let path = entry.expect("read").path();
             let meta = fs::symlink_metadata(&path).expect("there");
-            let below = path.strip_prefix(root).expect("below").as_os_str().as_bytes().to_vec();
+            let below = path
+                .strip_prefix(root)
+                .expect("below")
+                .as_os_str()
+                .as_bytes()
+                .to_vec();
             let time = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
             let content = if meta.is_symlink() {
-                fs::read_link(&path).expect("a link").into_os_string().into_vec()
+                fs::read_link(&path)
+                    .expect("a link")
+                    .into_os_string()
+                    .into_vec()
             } else if meta.is_dir() {
                 folders.push(path);
                 Vec::new()

@@ -16,29 +16,48 @@ use towline_host::clock;
 pub(super) struct Assets(BTreeMap<(String, String, String), Entry>);
 
 /// What cannot change once put, and what the service calls it.
-const FIXED: [(&str, &str, &str, &str); 3] =
-    [("codes", "codeUri", "code version", "code uri"), ("environments", "image", "environment", "image"), ("data", "dataUri", "data version", "data uri")];
+const FIXED: [(&str, &str, &str, &str); 3] = [
+    ("codes", "codeUri", "code version", "code uri"),
+    ("environments", "image", "environment", "image"),
+    ("data", "dataUri", "data version", "data uri"),
+];
 
 /// What must be there.
 const NEEDED: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
 
 impl Assets {
     fn get(&self, kind: &str, name: &str, version: &str, unseen: Duration) -> Option<&Entry> {
-        self.0.get(&(kind.to_owned(), name.to_owned(), version.to_owned())).filter(|entry| entry.is_seen(unseen))
+        self.0
+            .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
+            .filter(|entry| entry.is_seen(unseen))
     }
     /// Whether it is there, seen by reads or not.
     pub(super) fn has(&self, kind: &str, name: &str, version: &str) -> bool {
-        self.0.contains_key(&(kind.to_owned(), name.to_owned(), version.to_owned()))
+        self.0
+            .contains_key(&(kind.to_owned(), name.to_owned(), version.to_owned()))
     }
     /// What was put, seen by reads or not.
     pub(super) fn properties(&self, kind: &str, name: &str, version: &str) -> Option<&Value> {
-        self.0.get(&(kind.to_owned(), name.to_owned(), version.to_owned())).map(|entry| &entry.properties)
+        self.0
+            .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
+            .map(|entry| &entry.properties)
     }
     /// All versions of a name, the newest first.
-    fn versions(&self, kind: &str, name: Option<&str>, unseen: Duration) -> Vec<(&String, &String, &Entry)> {
-        let fits = |(found, its, _): &&(String, String, String)| found == kind && name.is_none_or(|name| name == its);
-        let mut found: Vec<_> =
-            self.0.iter().filter(|(key, entry)| fits(key) && entry.is_seen(unseen)).map(|((_, name, version), entry)| (name, version, entry)).collect();
+    fn versions(
+        &self,
+        kind: &str,
+        name: Option<&str>,
+        unseen: Duration,
+    ) -> Vec<(&String, &String, &Entry)> {
+        let fits = |(found, its, _): &&(String, String, String)| {
+            found == kind && name.is_none_or(|name| name == its)
+        };
+        let mut found: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(key, entry)| fits(key) && entry.is_seen(unseen))
+            .map(|((_, name, version), entry)| (name, version, entry))
+            .collect();
         found.sort_by_key(|(_, _, entry)| std::cmp::Reverse(entry.made));
         found
     }
@@ -52,8 +71,15 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
         ("GET", [kind, name, "versions", version]) => get(world, scope, kind, name, version),
         ("PUT", [kind, name, "versions", version]) => put(world, call, scope, kind, name, version),
         ("DELETE", [kind, name, "versions", version]) => {
-            let key = ((*kind).to_owned(), (*name).to_owned(), (*version).to_owned());
-            let gone = world.workspaces().get_mut(&scope.key()).and_then(|workspace| workspace.assets.0.remove(&key));
+            let key = (
+                (*kind).to_owned(),
+                (*name).to_owned(),
+                (*version).to_owned(),
+            );
+            let gone = world
+                .workspaces()
+                .get_mut(&scope.key())
+                .and_then(|workspace| workspace.assets.0.remove(&key));
             Ok(Answer::empty(if gone.is_some() { 200 } else { 204 }))
         }
         (_, [_, _, "versions", _] | [_, _, "versions"] | [_, _] | [_]) => Err(not_allowed()),
@@ -64,13 +90,31 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
 fn get(world: &World, scope: &Scope, kind: &str, name: &str, version: &str) -> Outcome {
     let unseen = world.conditions().unseen;
     let workspaces = world.workspaces();
-    let entry = workspaces.get(&scope.key()).and_then(|workspace| workspace.assets.get(kind, name, version, unseen));
-    good(show(scope, kind, name, version, entry.ok_or_else(|| missing(kind, name, version))?))
+    let entry = workspaces
+        .get(&scope.key())
+        .and_then(|workspace| workspace.assets.get(kind, name, version, unseen));
+    good(show(
+        scope,
+        kind,
+        name,
+        version,
+        entry.ok_or_else(|| missing(kind, name, version))?,
+    ))
 }
 
-fn put(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str, version: &str) -> Outcome {
+fn put(
+    world: &World,
+    call: &Call,
+    scope: &Scope,
+    kind: &str,
+    name: &str,
+    version: &str,
+) -> Outcome {
     let properties = call.properties()?;
-    if let Some((_, needed)) = NEEDED.iter().find(|(of, needed)| *of == kind && properties[*needed].as_str().is_none_or(str::is_empty)) {
+    if let Some((_, needed)) = NEEDED
+        .iter()
+        .find(|(of, needed)| *of == kind && properties[*needed].as_str().is_none_or(str::is_empty))
+    {
         return Err(invalid(&format!("The {needed} field is required.")));
     }
     let mut workspaces = world.workspaces();
@@ -82,27 +126,42 @@ fn put(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str, versio
         known.changed = clock::now();
         200
     } else {
-        workspace.assets.0.insert(key.clone(), Entry::new(properties));
+        workspace
+            .assets
+            .0
+            .insert(key.clone(), Entry::new(properties));
         201
     };
     let entry = &workspace.assets.0[&key];
-    Ok(Answer::json(status, show(scope, kind, name, version, entry)))
+    Ok(Answer::json(
+        status,
+        show(scope, kind, name, version, entry),
+    ))
 }
 
 /// What an asset is made of stays as it is.
 fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answer> {
-    let Some((_, field, what, called)) = FIXED.iter().find(|(of, ..)| *of == kind) else { return Ok(()) };
+    let Some((_, field, what, called)) = FIXED.iter().find(|(of, ..)| *of == kind) else {
+        return Ok(());
+    };
     if known[*field] == properties[*field] {
         return Ok(());
     }
     let message = format!(
-        "A {what} with this name and version already exists. If you are trying to create a new {what}, use a different name or version. If you are trying \
-         to update an existing {what}, the existing asset's {called} cannot be changed. Only tags, description, and isArchived can be updated."
+        "A {what} with this name and version already exists. If you are trying to create a new \
+            {what}, use a different name or version. If you are trying \
+         to update an existing {what}, the existing asset's {called} cannot be changed. Only tags, \
+             description, and isArchived can be updated."
     );
-    Err(user_error(400, &message, &json!({"code": "Immutable", "innerError": {"code": "VersionedAssetImmutable", "innerError": null}})))
+    Err(user_error(
+        400,
+        &message,
+        &json!({"code": "Immutable", "innerError": {"code": "VersionedAssetImmutable", "innerError": null}}),
+    ))
 }
 
-/// Versions of a name, or, by the hash of their content, of any name: the same code is never stored twice.
+/// Versions of a name, or, by the hash of their content, of any name: the same code is never stored
+/// twice.
 fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Outcome {
     let unseen = world.conditions().unseen;
     let workspaces = world.workspaces();
@@ -111,11 +170,21 @@ fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Ou
     let fits = |entry: &Entry| {
         let says = &entry.properties["properties"];
         let archived = entry.properties["isArchived"] == true;
-        hash.map_or(!archived || call.query("listViewType") == Some("All"), |hash| says["hash_sha256"] == *hash)
+        hash.map_or(
+            !archived || call.query("listViewType") == Some("All"),
+            |hash| says["hash_sha256"] == *hash,
+        )
     };
-    let found = workspace.assets.versions(kind, hash.is_none().then_some(name), unseen).into_iter().filter(|(_, _, entry)| fits(entry));
+    let found = workspace
+        .assets
+        .versions(kind, hash.is_none().then_some(name), unseen)
+        .into_iter()
+        .filter(|(_, _, entry)| fits(entry));
     let most = call.number("$top").unwrap_or(usize::MAX);
-    let value: Vec<Value> = found.take(most).map(|(name, version, entry)| show(scope, kind, name, version, entry)).collect();
+    let value: Vec<Value> = found
+        .take(most)
+        .map(|(name, version, entry)| show(scope, kind, name, version, entry))
+        .collect();
     good(json!({"value": value}))
 }
 
@@ -123,10 +192,18 @@ fn containers(world: &World, scope: &Scope, kind: &str) -> Outcome {
     let unseen = world.conditions().unseen;
     let workspaces = world.workspaces();
     let workspace = workspaces.get(&scope.key()).ok_or_else(nowhere)?;
-    let mut names: Vec<&String> = workspace.assets.versions(kind, None, unseen).into_iter().map(|(name, ..)| name).collect();
+    let mut names: Vec<&String> = workspace
+        .assets
+        .versions(kind, None, unseen)
+        .into_iter()
+        .map(|(name, ..)| name)
+        .collect();
     names.sort();
     names.dedup();
-    let value: Vec<Value> = names.into_iter().filter_map(|name| show_container(&workspace.assets, scope, kind, name, unseen)).collect();
+    let value: Vec<Value> = names
+        .into_iter()
+        .filter_map(|name| show_container(&workspace.assets, scope, kind, name, unseen))
+        .collect();
     good(json!({"value": value}))
 }
 
@@ -134,13 +211,27 @@ fn container(world: &World, scope: &Scope, kind: &str, name: &str) -> Outcome {
     let unseen = world.conditions().unseen;
     let workspaces = world.workspaces();
     let workspace = workspaces.get(&scope.key()).ok_or_else(nowhere)?;
-    good(show_container(&workspace.assets, scope, kind, name, unseen).ok_or_else(|| missing(kind, name, "latest"))?)
+    good(
+        show_container(&workspace.assets, scope, kind, name, unseen)
+            .ok_or_else(|| missing(kind, name, "latest"))?,
+    )
 }
 
-fn show_container(assets: &Assets, scope: &Scope, kind: &str, name: &str, unseen: Duration) -> Option<Value> {
+fn show_container(
+    assets: &Assets,
+    scope: &Scope,
+    kind: &str,
+    name: &str,
+    unseen: Duration,
+) -> Option<Value> {
     let versions = assets.versions(kind, Some(name), unseen);
     let (_, latest, newest) = versions.first()?;
-    let next = versions.iter().filter_map(|(_, version, _)| version.parse::<u64>().ok()).max().unwrap_or(0) + 1;
+    let next = versions
+        .iter()
+        .filter_map(|(_, version, _)| version.parse::<u64>().ok())
+        .max()
+        .unwrap_or(0)
+        + 1;
     let mut properties = json!({"latestVersion": latest, "nextVersion": next.to_string(), "isArchived": false, "tags": {}, "properties": {}});
     if kind == "data" {
         properties["dataType"] = newest.properties["dataType"].clone();
@@ -156,18 +247,31 @@ fn show(scope: &Scope, kind: &str, name: &str, version: &str, entry: &Entry) -> 
             properties["osType"] = json!("Linux");
         }
     }
-    for (name, empty) in [("tags", json!({})), ("properties", json!({})), ("isArchived", json!(false)), ("isAnonymous", json!(false))] {
+    for (name, empty) in [
+        ("tags", json!({})),
+        ("properties", json!({})),
+        ("isArchived", json!(false)),
+        ("isAnonymous", json!(false)),
+    ] {
         if properties[name].is_null() {
             properties[name] = empty;
         }
     }
     // Numbers are taken as properties, and given back as text.
-    for value in properties["properties"].as_object_mut().into_iter().flat_map(|entries| entries.values_mut()) {
+    for value in properties["properties"]
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|entries| entries.values_mut())
+    {
         if value.is_number() {
             *value = json!(value.to_string());
         }
     }
-    entry.resource(&format!("{}/{kind}/{name}/versions/{version}", scope.id()), &format!("{kind}/versions"), &properties)
+    entry.resource(
+        &format!("{}/{kind}/{name}/versions/{version}", scope.id()),
+        &format!("{kind}/versions"),
+        &properties,
+    )
 }
 
 fn missing(kind: &str, name: &str, version: &str) -> Answer {

@@ -29,13 +29,27 @@ impl Blobs {
     pub(super) fn new(azurite: &Azurite, handle: Handle) -> Self {
         let mut roots = RootCertStore::empty();
         let authority = azurite.authority().unwrap();
-        roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(authority).unwrap())
+            .unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap();
         let config = config.with_root_certificates(roots).with_no_client_auth();
         // It ends connections that are idle for five seconds; one that is used just then breaks.
-        let client = Client::builder().tls_backend_preconfigured(config).no_proxy().pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
-        Self { account: azurite.first().clone(), port: azurite.port(), client, handle }
+        let client = Client::builder()
+            .tls_backend_preconfigured(config)
+            .no_proxy()
+            .pool_idle_timeout(Duration::from_secs(2))
+            .build()
+            .unwrap();
+        Self {
+            account: azurite.first().clone(),
+            port: azurite.port(),
+            client,
+            handle,
+        }
     }
 
     /// `core.localhost:PORT`
@@ -44,16 +58,33 @@ impl Blobs {
     }
     /// As clients are told it, by the account's own host name.
     pub(super) fn address(&self, container: &str, name: &str) -> String {
-        let end = if name.is_empty() { String::new() } else { format!("/{}", encoded(name)) };
-        format!("https://{}.blob.{}/{container}{end}", self.account.name, self.suffix())
+        let end = if name.is_empty() {
+            String::new()
+        } else {
+            format!("/{}", encoded(name))
+        };
+        format!(
+            "https://{}.blob.{}/{container}{end}",
+            self.account.name,
+            self.suffix()
+        )
     }
     /// Container and blob of an address in either style; none if it is another service's.
     pub(super) fn place(&self, address: &str) -> Option<(String, String)> {
         let url = url::Url::parse(address).ok()?;
-        let path = percent_encoding::percent_decode_str(url.path()).decode_utf8().ok()?.into_owned();
+        let path = percent_encoding::percent_decode_str(url.path())
+            .decode_utf8()
+            .ok()?
+            .into_owned();
         let path = path.trim_start_matches('/');
-        let own_host = url.host_str()?.starts_with(&format!("{}.blob.", self.account.name));
-        let path = if own_host { path } else { path.strip_prefix(&format!("{}/", self.account.name))? };
+        let own_host = url
+            .host_str()?
+            .starts_with(&format!("{}.blob.", self.account.name));
+        let path = if own_host {
+            path
+        } else {
+            path.strip_prefix(&format!("{}/", self.account.name))?
+        };
         let (container, name) = path.split_once('/').unwrap_or((path, ""));
         Some((container.to_owned(), name.to_owned()))
     }
@@ -61,49 +92,123 @@ impl Blobs {
     /// Fine if it is there.
     pub(super) fn make_container(&self, name: &str) -> Outcome<()> {
         let target = format!("{name}?restype=container");
-        self.send(Method::PUT, &target, &[], Vec::new(), &[StatusCode::CREATED, StatusCode::CONFLICT]).map(drop)
+        self.send(
+            Method::PUT,
+            &target,
+            &[],
+            Vec::new(),
+            &[StatusCode::CREATED, StatusCode::CONFLICT],
+        )
+        .map(drop)
     }
     pub(super) fn put(&self, container: &str, name: &str, bytes: Vec<u8>) -> Outcome<()> {
         let target = format!("{container}/{}", encoded(name));
-        self.send(Method::PUT, &target, &[("x-ms-blob-type", "BlockBlob")], bytes, &[StatusCode::CREATED]).map(drop)
+        self.send(
+            Method::PUT,
+            &target,
+            &[("x-ms-blob-type", "BlockBlob")],
+            bytes,
+            &[StatusCode::CREATED],
+        )
+        .map(drop)
     }
     pub(super) fn make_append(&self, container: &str, name: &str) -> Outcome<()> {
         let target = format!("{container}/{}", encoded(name));
-        self.send(Method::PUT, &target, &[("x-ms-blob-type", "AppendBlob")], Vec::new(), &[StatusCode::CREATED]).map(drop)
+        self.send(
+            Method::PUT,
+            &target,
+            &[("x-ms-blob-type", "AppendBlob")],
+            Vec::new(),
+            &[StatusCode::CREATED],
+        )
+        .map(drop)
     }
     pub(super) fn append(&self, container: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
         let target = format!("{container}/{}?comp=appendblock", encoded(name));
-        bytes.chunks(BLOCK).try_for_each(|block| self.send(Method::PUT, &target, &[], block.to_vec(), &[StatusCode::CREATED]).map(drop))
+        bytes.chunks(BLOCK).try_for_each(|block| {
+            self.send(
+                Method::PUT,
+                &target,
+                &[],
+                block.to_vec(),
+                &[StatusCode::CREATED],
+            )
+            .map(drop)
+        })
     }
     /// None if it is not there.
     pub(super) fn get(&self, container: &str, name: &str) -> Outcome<Option<Vec<u8>>> {
         let target = format!("{container}/{}", encoded(name));
-        let (status, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK, StatusCode::NOT_FOUND])?;
+        let (status, bytes) = self.send(
+            Method::GET,
+            &target,
+            &[],
+            Vec::new(),
+            &[StatusCode::OK, StatusCode::NOT_FOUND],
+        )?;
         Ok((status == StatusCode::OK).then_some(bytes))
     }
     /// Every container of the account.
     pub(super) fn containers(&self) -> Outcome<Vec<String>> {
-        let (_, bytes) = self.send(Method::GET, "?comp=list", &[], Vec::new(), &[StatusCode::OK])?;
+        let (_, bytes) = self.send(
+            Method::GET,
+            "?comp=list",
+            &[],
+            Vec::new(),
+            &[StatusCode::OK],
+        )?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Ok(text.split("<Container>").skip(1).map(|entry| inside(entry, "Name")).collect())
+        Ok(text
+            .split("<Container>")
+            .skip(1)
+            .map(|entry| inside(entry, "Name"))
+            .collect())
     }
     /// Fine if it is gone.
     pub(super) fn delete(&self, container: &str, name: &str) -> Outcome<()> {
         let target = format!("{container}/{}", encoded(name));
-        self.send(Method::DELETE, &target, &[], Vec::new(), &[StatusCode::ACCEPTED, StatusCode::NOT_FOUND]).map(drop)
+        self.send(
+            Method::DELETE,
+            &target,
+            &[],
+            Vec::new(),
+            &[StatusCode::ACCEPTED, StatusCode::NOT_FOUND],
+        )
+        .map(drop)
     }
     /// All names that begin so, each with a mark that is another when its bytes are others.
-    pub(super) fn list_marked(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, String)>> {
-        self.list_entries(container, prefix, |entry| (inside(entry, "Name"), inside(entry, "Etag")))
+    pub(super) fn list_marked(
+        &self,
+        container: &str,
+        prefix: &str,
+    ) -> Outcome<Vec<(String, String)>> {
+        self.list_entries(container, prefix, |entry| {
+            (inside(entry, "Name"), inside(entry, "Etag"))
+        })
     }
-    /// All names that begin so, with their sizes. A container that is not there is an error: an empty answer would hide the mistake of whoever asks.
+    /// All names that begin so, with their sizes. A container that is not there is an error: an
+    /// empty answer would hide the mistake of whoever asks.
     pub(super) fn list(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, u64)>> {
-        self.list_entries(container, prefix, |entry| (inside(entry, "Name"), inside(entry, "Content-Length").parse().unwrap_or(0)))
+        self.list_entries(container, prefix, |entry| {
+            (
+                inside(entry, "Name"),
+                inside(entry, "Content-Length").parse().unwrap_or(0),
+            )
+        })
     }
-    fn list_entries<T>(&self, container: &str, prefix: &str, read: impl Fn(&str) -> T) -> Outcome<Vec<T>> {
+    fn list_entries<T>(
+        &self,
+        container: &str,
+        prefix: &str,
+        read: impl Fn(&str) -> T,
+    ) -> Outcome<Vec<T>> {
         let (mut found, mut marker) = (Vec::new(), String::new());
         loop {
-            let target = format!("{container}?restype=container&comp=list&prefix={}&marker={}", word(prefix), word(&marker));
+            let target = format!(
+                "{container}?restype=container&comp=list&prefix={}&marker={}",
+                word(prefix),
+                word(&marker)
+            );
             let (_, bytes) = self.send(Method::GET, &target, &[], Vec::new(), &[StatusCode::OK])?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
             found.extend(text.split("<Blob>").skip(1).map(&read));
@@ -115,56 +220,129 @@ impl Blobs {
     }
 
     /// A request to another service of the same cloud: status and answer.
-    pub(super) fn ask(&self, method: Method, url: &str, token: &str, body: Option<&serde_json::Value>) -> Outcome<(u16, serde_json::Value)> {
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        token: &str,
+        body: Option<&serde_json::Value>,
+    ) -> Outcome<(u16, serde_json::Value)> {
         let mut request = self.client.request(method, url).bearer_auth(token);
         if let Some(body) = body {
-            request = request.header("Content-Type", "application/json").body(body.to_string());
+            request = request
+                .header("Content-Type", "application/json")
+                .body(body.to_string());
         }
         self.handle.block_on(async {
-            let answer = request.send().await.map_err(|error| format!("{url}: {error:?}"))?;
+            let answer = request
+                .send()
+                .await
+                .map_err(|error| format!("{url}: {error:?}"))?;
             let status = answer.status().as_u16();
-            let bytes = answer.bytes().await.map_err(|error| format!("{url}: {error:?}"))?;
+            let bytes = answer
+                .bytes()
+                .await
+                .map_err(|error| format!("{url}: {error:?}"))?;
             Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
         })
     }
 
     /// A request that came to us for the blob service, and its answer, as they are.
     pub(super) fn pass_on(&self, call: &Call) -> Outcome<Answer> {
-        let method = Method::from_bytes(call.method.as_bytes()).map_err(|error| error.to_string())?;
-        let mut request = self.client.request(method, format!("https://{}.blob.{}{}", self.account.name, self.suffix(), call.target));
-        for (name, value) in call.headers.iter().filter(|(name, _)| name != "host" && name != "connection") {
+        let method =
+            Method::from_bytes(call.method.as_bytes()).map_err(|error| error.to_string())?;
+        let mut request = self.client.request(
+            method,
+            format!(
+                "https://{}.blob.{}{}",
+                self.account.name,
+                self.suffix(),
+                call.target
+            ),
+        );
+        for (name, value) in call
+            .headers
+            .iter()
+            .filter(|(name, _)| name != "host" && name != "connection")
+        {
             request = request.header(name, value);
         }
         self.handle.block_on(async {
-            let told = request.body(call.body.clone()).send().await.map_err(|error| error.to_string())?;
+            let told = request
+                .body(call.body.clone())
+                .send()
+                .await
+                .map_err(|error| error.to_string())?;
             let mut answer = Answer::empty(told.status().as_u16());
-            for (name, value) in told.headers().iter().filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str())) {
+            for (name, value) in told
+                .headers()
+                .iter()
+                .filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str()))
+            {
                 answer = answer.with(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
             }
-            answer.body = Body::Bytes(told.bytes().await.map_err(|error| error.to_string())?.to_vec());
+            answer.body = Body::Bytes(
+                told.bytes()
+                    .await
+                    .map_err(|error| error.to_string())?
+                    .to_vec(),
+            );
             Ok(answer)
         })
     }
 
-    fn send(&self, method: Method, target: &str, headers: &[(&str, &str)], body: Vec<u8>, fine: &[StatusCode]) -> Outcome<(StatusCode, Vec<u8>)> {
+    fn send(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        fine: &[StatusCode],
+    ) -> Outcome<(StatusCode, Vec<u8>)> {
         let mark = if target.contains('?') { '&' } else { '?' };
-        let url = format!("{}/{target}{mark}{}", self.account.endpoint, self.account.sas("rwdlac", 3600));
-        let mut request = self.client.request(method, url).header("x-ms-version", "2022-11-02").header("Content-Length", body.len()).body(body);
+        let url = format!(
+            "{}/{target}{mark}{}",
+            self.account.endpoint,
+            self.account.sas("rwdlac", 3600)
+        );
+        let mut request = self
+            .client
+            .request(method, url)
+            .header("x-ms-version", "2022-11-02")
+            .header("Content-Length", body.len())
+            .body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let (status, bytes) = self.handle.block_on(async {
-            // Azurite closes connections that are idle; one that is just taken up again is tried once more.
-            let again = request.try_clone().filter(|_| !target.contains("comp=appendblock"));
+            // Azurite closes connections that are idle; one that is just taken up again is tried
+            // once more.
+            let again = request
+                .try_clone()
+                .filter(|_| !target.contains("comp=appendblock"));
             let answer = match (request.send().await, again) {
                 (Err(error), Some(again)) if error.is_request() => again.send().await,
                 (answer, _) => answer,
             };
             let answer = answer.map_err(|error| format!("{target}: {error:?}"))?;
             let status = answer.status();
-            Ok::<_, String>((status, answer.bytes().await.map_err(|error| format!("{target}: {error:?}"))?.to_vec()))
+            Ok::<_, String>((
+                status,
+                answer
+                    .bytes()
+                    .await
+                    .map_err(|error| format!("{target}: {error:?}"))?
+                    .to_vec(),
+            ))
         })?;
-        if fine.contains(&status) { Ok((status, bytes)) } else { Err(format!("{target}: {status}: {}", String::from_utf8_lossy(&bytes))) }
+        if fine.contains(&status) {
+            Ok((status, bytes))
+        } else {
+            Err(format!(
+                "{target}: {status}: {}",
+                String::from_utf8_lossy(&bytes)
+            ))
+        }
     }
 }
 
@@ -180,6 +358,11 @@ fn word(text: &str) -> String {
 /// The text of the first element of a name.
 fn inside(text: &str, name: &str) -> String {
     let begin = format!("<{name}>");
-    let found = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&format!("</{name}>")));
-    found.and_then(|(inside, _)| unescape(inside).ok()).unwrap_or_default().into_owned()
+    let found = text
+        .split_once(&begin)
+        .and_then(|(_, rest)| rest.split_once(&format!("</{name}>")));
+    found
+        .and_then(|(inside, _)| unescape(inside).ok())
+        .unwrap_or_default()
+        .into_owned()
 }

@@ -13,7 +13,12 @@ const GROUP: &str = "towclusters";
 
 /// Of the one cluster there is, until a test says otherwise.
 pub(super) fn quotas() -> Vec<Quota> {
-    let limits = [("NDAMv4", "Premium", 64, 48), ("NDAMv4", "Standard", 32, 8), ("NDAMv4", "Basic", 128, 0), ("NDH100v5", "Premium", 16, 16)];
+    let limits = [
+        ("NDAMv4", "Premium", 64, 48),
+        ("NDAMv4", "Standard", 32, 8),
+        ("NDAMv4", "Basic", 128, 0),
+        ("NDH100v5", "Premium", 16, 16),
+    ];
     let quota = |(series, tier, limit, used): (&str, &str, u32, u32)| Quota {
         region: LOCATION.to_owned(),
         series: series.to_owned(),
@@ -25,7 +30,9 @@ pub(super) fn quotas() -> Vec<Quota> {
 }
 
 pub(super) fn id() -> String {
-    format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{NAME}")
+    format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{NAME}"
+    )
 }
 
 fn cluster(world: &World) -> Value {
@@ -50,13 +57,32 @@ fn cluster(world: &World) -> Value {
     })
 }
 
-pub(super) fn get(world: &World, call: &Call, subscription: &str, group: &str, name: &str) -> Outcome {
+pub(super) fn get(
+    world: &World,
+    call: &Call,
+    subscription: &str,
+    group: &str,
+    name: &str,
+) -> Outcome {
     if call.method != "GET" {
         return Err(super::routes::not_allowed());
     }
     let fits = subscription == SUBSCRIPTION && group == GROUP && name == NAME;
-    let missing = || refusal(404, "ResourceNotFound", &format!("The Resource 'Microsoft.MachineLearningServices/virtualclusters/{name}' was not found."));
-    if fits { good(cluster(world)) } else { Err(missing()) }
+    let missing = || {
+        refusal(
+            404,
+            "ResourceNotFound",
+            &format!(
+                "The Resource 'Microsoft.MachineLearningServices/virtualclusters/{name}' was not \
+                    found."
+            ),
+        )
+    };
+    if fits {
+        good(cluster(world))
+    } else {
+        Err(missing())
+    }
 }
 
 /// The resource graph, for the one question that is asked of it.
@@ -64,10 +90,20 @@ pub(super) fn query(world: &World, call: &Call) -> Outcome {
     let asked = call.json()?;
     let text = asked["query"].as_str().unwrap_or_default().to_lowercase();
     if text.is_empty() {
-        return Err(refusal(400, "BadRequest", "Please provide below info when asking for support: the query is missing."));
+        return Err(refusal(
+            400,
+            "BadRequest",
+            "Please provide below info when asking for support: the query is missing.",
+        ));
     }
-    let found = if text.contains("microsoft.machinelearningservices/virtualclusters") { vec![cluster(world)] } else { Vec::new() };
-    good(json!({"totalRecords": found.len(), "count": found.len(), "data": found, "facets": [], "resultTruncated": "false"}))
+    let found = if text.contains("microsoft.machinelearningservices/virtualclusters") {
+        vec![cluster(world)]
+    } else {
+        Vec::new()
+    };
+    good(
+        json!({"totalRecords": found.len(), "count": found.len(), "data": found, "facets": [], "resultTruncated": "false"}),
+    )
 }
 
 pub(super) fn instance_types(location: &str) -> Value {

@@ -9,17 +9,31 @@ use serde_json::json;
 /// How long an upload may take.
 const LIFETIME: i64 = 24 * 3600;
 
-pub(super) fn start_upload(world: &World, call: &Call, scope: &Scope, name: &str, version: &str) -> Outcome {
+pub(super) fn start_upload(
+    world: &World,
+    call: &Call,
+    scope: &Scope,
+    name: &str,
+    version: &str,
+) -> Outcome {
     if call.method != "POST" {
         return Err(super::routes::not_allowed());
     }
-    let id = call.json_or_empty()["pendingUploadId"].as_str().map_or_else(|| uuid_of(&format!("{} {name} {version}", scope.key())), ToOwned::to_owned);
+    let id = call.json_or_empty()["pendingUploadId"]
+        .as_str()
+        .map_or_else(
+            || uuid_of(&format!("{} {name} {version}", scope.key())),
+            ToOwned::to_owned,
+        );
     // The same upload gets the same container again.
     let container = uuid_of(&format!("{} {name} {version} {id}", scope.key()));
     let broken = |error: String| refusal(500, "InternalServerError", &error);
     world.blobs.make_container(&container).map_err(broken)?;
     let address = world.blobs.address(&container, "");
-    let signature = world.blobs.account.container_sas(&container, "rcwl", LIFETIME);
+    let signature = world
+        .blobs
+        .account
+        .container_sas(&container, "rcwl", LIFETIME);
     good(json!({
         "pendingUploadId": id,
         "pendingUploadType": "TemporaryBlobReference",

@@ -20,7 +20,10 @@ pub(super) fn first(scope: &Scope) -> BTreeMap<String, Entry> {
         "resourceId": format!("{}/providers/Microsoft.Kubernetes/connectedClusters/k8s", scope.group_id()),
         "properties": {"namespace": "default", "defaultInstanceType": "small", "instanceTypes": {"small": {"resources": {"requests": {"cpu": "1", "memory": "4Gi"}}}}},
     });
-    BTreeMap::from([("cpu", nodes), ("k8s", pods)].map(|(name, properties)| (name.to_owned(), Entry::new(properties))))
+    BTreeMap::from(
+        [("cpu", nodes), ("k8s", pods)]
+            .map(|(name, properties)| (name.to_owned(), Entry::new(properties))),
+    )
 }
 
 /// Kinds of machines that computes may have.
@@ -43,13 +46,25 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;
     match (call.method.as_str(), words) {
         ("GET", []) => {
-            let found: Vec<Value> = workspace.computes.iter().map(|(name, entry)| show(workspace, name, entry)).collect();
+            let found: Vec<Value> = workspace
+                .computes
+                .iter()
+                .map(|(name, entry)| show(workspace, name, entry))
+                .collect();
             good(json!({"value": found}))
         }
         ("GET", [name]) => good(show(workspace, name, known(workspace, name)?)),
         ("PUT" | "PATCH", [name]) => put(workspace, call, name),
-        ("DELETE", [_]) if call.query("underlyingResourceAction").is_none() => Err(invalid("The underlyingResourceAction parameter is required.")),
-        ("DELETE", [name]) => Ok(Answer::empty(if workspace.computes.remove(*name).is_some() { 200 } else { 204 })),
+        ("DELETE", [_]) if call.query("underlyingResourceAction").is_none() => Err(invalid(
+            "The underlyingResourceAction parameter is required.",
+        )),
+        ("DELETE", [name]) => Ok(Answer::empty(
+            if workspace.computes.remove(*name).is_some() {
+                200
+            } else {
+                204
+            },
+        )),
         ("POST", [name, "listNodes"]) => {
             known(workspace, name)?;
             good(json!({"nodes": nodes(workspace, name)}))
@@ -60,7 +75,13 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
 }
 
 fn known<'a>(workspace: &'a Workspace, name: &str) -> Result<&'a Entry, Answer> {
-    let missing = || refusal(404, "ComputeNotFound", &format!("Compute with name {name} could not be found in the workspace."));
+    let missing = || {
+        refusal(
+            404,
+            "ComputeNotFound",
+            &format!("Compute with name {name} could not be found in the workspace."),
+        )
+    };
     workspace.computes.get(name).ok_or_else(missing)
 }
 
@@ -74,7 +95,13 @@ fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {
             for (field, value) in properties.as_object().into_iter().flatten() {
                 known.properties[field] = value.clone();
             }
-            (200, Entry { changed: clock::now(), ..known })
+            (
+                200,
+                Entry {
+                    changed: clock::now(),
+                    ..known
+                },
+            )
         }
         None => (201, Entry::new(properties)),
     };
@@ -87,7 +114,10 @@ fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {
 fn nodes(workspace: &Workspace, name: &str) -> Vec<Value> {
     let end = format!("/computes/{name}");
     let here = |id: &str| id == name || id.ends_with(&end);
-    let running = workspace.jobs.iter().filter(|(_, job)| job.status == "Running" && here(job.text("computeId")));
+    let running = workspace
+        .jobs
+        .iter()
+        .filter(|(_, job)| job.status == "Running" && here(job.text("computeId")));
     let node = |job: &str, number: usize| {
         json!({
             "nodeId": format!("tvmps_{name}_{number}_d"), "privateIpAddress": format!("10.0.0.{}", number + 4), "publicIpAddress": null,
@@ -95,7 +125,10 @@ fn nodes(workspace: &Workspace, name: &str) -> Vec<Value> {
         })
     };
     let of_jobs = running.flat_map(|(name, job)| (0..job.node_count()).map(move |_| name.as_str()));
-    of_jobs.enumerate().map(|(number, job)| node(job, number)).collect()
+    of_jobs
+        .enumerate()
+        .map(|(number, job)| node(job, number))
+        .collect()
 }
 
 fn show(workspace: &Workspace, name: &str, entry: &Entry) -> Value {
@@ -110,7 +143,8 @@ fn show(workspace: &Workspace, name: &str, entry: &Entry) -> Value {
         properties["properties"]["currentNodeCount"] = json!(many);
         properties["properties"]["targetNodeCount"] = json!(many);
         properties["properties"]["allocationState"] = json!("Steady");
-        let none = ["preparing", "idle", "unusable", "leaving", "preempted"].map(|state| (format!("{state}NodeCount"), json!(0)));
+        let none = ["preparing", "idle", "unusable", "leaving", "preempted"]
+            .map(|state| (format!("{state}NodeCount"), json!(0)));
         let mut counts: serde_json::Map<String, Value> = none.into_iter().collect();
         counts.insert("runningNodeCount".to_owned(), json!(many));
         properties["properties"]["nodeStateCounts"] = Value::Object(counts);

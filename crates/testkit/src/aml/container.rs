@@ -1,4 +1,5 @@
-//! What a job finds around it on its nodes: all of this machine, a few of its programs, or nothing but a container.
+//! What a job finds around it on its nodes: all of this machine, a few of its programs, or nothing
+//! but a container.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,9 +10,11 @@ use towline_host::program::find_program;
 pub enum Image {
     /// Whatever this machine has, as root.
     WholeMachine,
-    /// No bash, few programs, a user who is not root, and a work folder that is not theirs to write to.
+    /// No bash, few programs, a user who is not root, and a work folder that is not theirs to write
+    /// to.
     Poor,
-    /// A root of its own by podman, which cannot be written to but for `/tmp`, has no users, no certificates and nothing but busybox; not root either.
+    /// A root of its own by podman, which cannot be written to but for `/tmp`, has no users, no
+    /// certificates and nothing but busybox; not root either.
     Container,
 }
 
@@ -63,14 +66,29 @@ impl Prepared {
         if image != Image::WholeMachine {
             close(attempt)?;
         }
-        Ok(Self { image, folder, attempt: attempt.to_owned(), authority: authority.to_owned() })
+        Ok(Self {
+            image,
+            folder,
+            attempt: attempt.to_owned(),
+            authority: authority.to_owned(),
+        })
     }
 
-    /// The job's words in its image. `setpriv` becomes the shell, which dies with the thread of the job's life.
-    pub(super) fn command(&self, wd: &Path, words: &str, variables: &[(String, String)]) -> Command {
+    /// The job's words in its image. `setpriv` becomes the shell, which dies with the thread of the
+    /// job's life.
+    pub(super) fn command(
+        &self,
+        wd: &Path,
+        words: &str,
+        variables: &[(String, String)],
+    ) -> Command {
         let own = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new(find_program("setpriv", &own).unwrap_or_else(|| PathBuf::from("setpriv")));
-        command.args(["--pdeathsig", "KILL"]).current_dir(wd).env_clear();
+        let mut command =
+            Command::new(find_program("setpriv", &own).unwrap_or_else(|| PathBuf::from("setpriv")));
+        command
+            .args(["--pdeathsig", "KILL"])
+            .current_dir(wd)
+            .env_clear();
         if self.image == Image::Container {
             self.in_container(&mut command, wd, variables);
             command.args(["sh", "-c", words]).env("PATH", own);
@@ -81,18 +99,54 @@ impl Prepared {
             command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
         }
         command.args(["--", if is_poor { "sh" } else { "bash" }, "-c", words]);
-        command.env("PATH", if is_poor { self.folder.as_os_str() } else { own.as_ref() }).env("HOME", wd).env("LANG", "C.UTF-8");
+        command
+            .env(
+                "PATH",
+                if is_poor {
+                    self.folder.as_os_str()
+                } else {
+                    own.as_ref()
+                },
+            )
+            .env("HOME", wd)
+            .env("LANG", "C.UTF-8");
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// Podman's runtime takes control groups only where there is one tree of them: another is hidden in a mount namespace.
+    /// Podman's runtime takes control groups only where there is one tree of them: another is
+    /// hidden in a mount namespace.
     fn in_container(&self, command: &mut Command, wd: &Path, variables: &[(String, String)]) {
         const ONE_TREE: &str = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
         let bound = |path: &Path| format!("{0}:{0}", path.display());
-        command.args(["--", "unshare", "-m", "sh", "-c", ONE_TREE, "podman", "run", "--rm", "--network=host", "--pid=host"]);
-        command.args(["--read-only", "--user", NOBODY, "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]);
-        command.args(["--volume", &bound(&self.attempt), "--volume", &format!("{}:ro", bound(&self.authority))]);
+        command.args([
+            "--",
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            ONE_TREE,
+            "podman",
+            "run",
+            "--rm",
+            "--network=host",
+            "--pid=host",
+        ]);
+        command.args([
+            "--read-only",
+            "--user",
+            NOBODY,
+            "--ulimit",
+            "nofile=1024:1024",
+            "--ulimit",
+            "nproc=1000:1000",
+        ]);
+        command.args([
+            "--volume",
+            &bound(&self.attempt),
+            "--volume",
+            &format!("{}:ro", bound(&self.authority)),
+        ]);
         command.arg("--workdir").arg(wd);
         for (name, value) in variables {
             command.arg("--env").arg(format!("{name}={value}"));
@@ -123,7 +177,9 @@ fn root(attempt: &Path) -> std::io::Result<PathBuf> {
     let busybox = root.join("bin/busybox");
     if !busybox.exists() {
         std::fs::copy("/bin/busybox", &busybox)?;
-        PROGRAMS.iter().try_for_each(|name| symlink("busybox", root.join("bin").join(name)))?;
+        PROGRAMS
+            .iter()
+            .try_for_each(|name| symlink("busybox", root.join("bin").join(name)))?;
     }
     Ok(root)
 }
@@ -131,10 +187,23 @@ fn root(attempt: &Path) -> std::io::Result<PathBuf> {
 /// Whoever is not root can come to the nodes' folders, and write into none but mounts.
 fn close(attempt: &Path) -> std::io::Result<()> {
     let mut open: Vec<PathBuf> = attempt.ancestors().take(2).map(Path::to_owned).collect();
-    open.extend(std::fs::read_dir(attempt)?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
-    open.iter().try_for_each(|folder| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)))?;
-    for entry in std::fs::read_dir(attempt)?.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("node-")) {
-        std::fs::set_permissions(entry.path().join("wd"), std::fs::Permissions::from_mode(0o555))?;
+    open.extend(
+        std::fs::read_dir(attempt)?
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir()),
+    );
+    open.iter().try_for_each(|folder| {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+    })?;
+    for entry in std::fs::read_dir(attempt)?
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"))
+    {
+        std::fs::set_permissions(
+            entry.path().join("wd"),
+            std::fs::Permissions::from_mode(0o555),
+        )?;
     }
     Ok(())
 }

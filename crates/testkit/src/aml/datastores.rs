@@ -26,12 +26,19 @@ pub(super) fn first(workspace: &str, blobs: &Blobs) -> BTreeMap<String, Entry> {
         Entry::new(properties)
     };
     let container = format!("azureml-blobstore-{workspace}");
-    BTreeMap::from([("workspaceblobstore".to_owned(), store(&container, true)), ("workspaceartifactstore".to_owned(), store(ARTIFACTS, false))])
+    BTreeMap::from([
+        ("workspaceblobstore".to_owned(), store(&container, true)),
+        ("workspaceartifactstore".to_owned(), store(ARTIFACTS, false)),
+    ])
 }
 
-/// Container and path behind `azureml://datastores/NAME/paths/PATH`, in its short and its long form.
+/// Container and path behind `azureml://datastores/NAME/paths/PATH`, in its short and its long
+/// form.
 pub(super) fn place(workspace: &Workspace, address: &str) -> Option<(String, String)> {
-    let (_, rest) = address.strip_prefix("azureml://")?.split_once("datastores/").or_else(|| Some(("", address.strip_prefix("azureml://datastores/")?)))?;
+    let (_, rest) = address
+        .strip_prefix("azureml://")?
+        .split_once("datastores/")
+        .or_else(|| Some(("", address.strip_prefix("azureml://datastores/")?)))?;
     let (name, path) = rest.split_once('/')?;
     let path = path.strip_prefix("paths/").unwrap_or(path);
     let container = workspace.datastores.get(name)?.properties["containerName"].as_str()?;
@@ -42,7 +49,11 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
     let unseen = world.conditions().unseen;
     let (expirable, forbidden, firewalled) = {
         let conditions = world.conditions();
-        (conditions.expirable_secrets, conditions.forbidden_keys, conditions.firewalled)
+        (
+            conditions.expirable_secrets,
+            conditions.forbidden_keys,
+            conditions.firewalled,
+        )
     };
     // Whoever is outside meets the firewall, which the service itself plays.
     let from_outside = |mut shown: Value| {
@@ -55,10 +66,22 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
     let mut workspaces = world.workspaces();
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;
     match (call.method.as_str(), words) {
-        ("GET", []) => good(json!({"value": list(workspace, call, unseen).into_iter().map(from_outside).collect::<Vec<_>>()})),
-        ("GET", [name]) => good(from_outside(show(scope, name, known(workspace, name, unseen)?))),
+        ("GET", []) => good(
+            json!({"value": list(workspace, call, unseen).into_iter().map(from_outside).collect::<Vec<_>>()}),
+        ),
+        ("GET", [name]) => good(from_outside(show(
+            scope,
+            name,
+            known(workspace, name, unseen)?,
+        ))),
         ("PUT", [name]) => put(workspace, call, name),
-        ("DELETE", [name]) => Ok(Answer::empty(if workspace.datastores.remove(*name).is_some() { 200 } else { 204 })),
+        ("DELETE", [name]) => Ok(Answer::empty(
+            if workspace.datastores.remove(*name).is_some() {
+                200
+            } else {
+                204
+            },
+        )),
         ("POST", [name, "listSecrets"]) => {
             let mut properties = known(workspace, name, unseen)?.properties.clone();
             drop(workspaces);
@@ -75,7 +98,11 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
 
 fn known<'a>(workspace: &'a Workspace, name: &str, unseen: Duration) -> Result<&'a Entry, Answer> {
     let missing = || not_found(&format!("Could not find datastore: {name}"));
-    workspace.datastores.get(name).filter(|entry| entry.is_seen(unseen)).ok_or_else(missing)
+    workspace
+        .datastores
+        .get(name)
+        .filter(|entry| entry.is_seen(unseen))
+        .ok_or_else(missing)
 }
 
 fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Vec<Value> {
@@ -83,9 +110,18 @@ fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Vec<Value> {
     let fits = |name: &str, entry: &Entry| {
         let default = entry.properties["isDefault"] == true;
         let named = names.as_ref().is_none_or(|names| names.contains(&name));
-        named && (!call.says("isDefault") || default) && call.query("searchText").is_none_or(|text| name.contains(text)) && entry.is_seen(unseen)
+        named
+            && (!call.says("isDefault") || default)
+            && call
+                .query("searchText")
+                .is_none_or(|text| name.contains(text))
+            && entry.is_seen(unseen)
     };
-    let found = workspace.datastores.iter().filter(|(name, entry)| fits(name, entry)).map(|(name, entry)| show(&workspace.scope, name, entry));
+    let found = workspace
+        .datastores
+        .iter()
+        .filter(|(name, entry)| fits(name, entry))
+        .map(|(name, entry)| show(&workspace.scope, name, entry));
     let most = call.number("count").unwrap_or(usize::MAX);
     found.take(most).collect()
 }
@@ -104,7 +140,14 @@ fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {
         properties["isDefault"] = json!(false);
     }
     let (status, entry) = match workspace.datastores.remove(name) {
-        Some(known) => (200, Entry { properties, changed: clock::now(), ..known }),
+        Some(known) => (
+            200,
+            Entry {
+                properties,
+                changed: clock::now(),
+                ..known
+            },
+        ),
         None => (201, Entry::new(properties)),
     };
     let shown = show(&workspace.scope, name, &entry);
@@ -118,7 +161,11 @@ fn show(scope: &Scope, name: &str, entry: &Entry) -> Value {
     if let Some(secrets) = properties["credentials"]["secrets"].as_object_mut() {
         secrets.retain(|name, _| name == "secretsType");
     }
-    entry.resource(&format!("{}/datastores/{name}", scope.id()), "datastores", &properties)
+    entry.resource(
+        &format!("{}/datastores/{name}", scope.id()),
+        "datastores",
+        &properties,
+    )
 }
 
 fn secrets(world: &World, call: &Call, properties: &Value, expirable: bool) -> Value {

@@ -45,26 +45,44 @@ pub(super) fn logs(world: &World, job: &str) -> Result<Map<String, Value>, Strin
         (conditions.expired_logs, conditions.halved_logs)
     };
     let found = world.blobs.list(CONTAINER, &prefix)?;
-    let names = found.iter().filter_map(|(name, _)| name.strip_prefix(&prefix)).filter(|name| LOGS.iter().any(|folder| name.starts_with(folder)));
+    let names = found
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix(&prefix))
+        .filter(|name| LOGS.iter().any(|folder| name.starts_with(folder)));
     let address = |name: &str| {
         let blob = format!("{prefix}{name}");
-        let signature = world.blobs.account.blob_sas(CONTAINER, &blob, "r", if expired { -60 } else { LIFETIME });
+        let signature = world.blobs.account.blob_sas(
+            CONTAINER,
+            &blob,
+            "r",
+            if expired { -60 } else { LIFETIME },
+        );
         if halved {
             format!("{}/signed/{CONTAINER}/{blob}?{signature}", world.endpoint)
         } else {
             format!("{}?{signature}", world.blobs.address(CONTAINER, &blob))
         }
     };
-    Ok(names.map(|name| (name.to_owned(), json!(address(name)))).collect())
+    Ok(names
+        .map(|name| (name.to_owned(), json!(address(name))))
+        .collect())
 }
 
 /// What was asked to be reachable on a node, while the job runs.
 pub(super) fn services(job: &Job, node: &str) -> Value {
     let leader = node == "0";
     let on_node = |service: &Value| leader || service["nodes"]["nodesValueType"] == "All";
-    let there = job.status == "Running" && node.parse().is_ok_and(|node: usize| node < job.node_count());
+    let there = job.status == "Running"
+        && node
+            .parse()
+            .is_ok_and(|node: usize| node < job.node_count());
     let mut instances = Map::new();
-    for (name, service) in job.asked["services"].as_object().into_iter().flatten().filter(|(_, service)| there && on_node(service)) {
+    for (name, service) in job.asked["services"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, service)| there && on_node(service))
+    {
         let kind = service["jobServiceType"].as_str().unwrap_or_default();
         let endpoint = format!("wss://ssh-{}-{node}.localhost/nbip/v1.0/ws-tcp", job.name);
         let shown = json!({"type": kind, "port": service["port"].as_u64().unwrap_or(22), "status": "Running", "endpoint": endpoint, "error": null, "properties": {"ProxyEndpoint": endpoint}});

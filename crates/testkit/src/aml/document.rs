@@ -63,13 +63,19 @@ impl Job {
         self.asked[name].as_str().unwrap_or_default()
     }
     pub(super) fn experiment(&self) -> &str {
-        Some(self.text("experimentName")).filter(|name| !name.is_empty()).unwrap_or("Default")
+        Some(self.text("experimentName"))
+            .filter(|name| !name.is_empty())
+            .unwrap_or("Default")
     }
     pub(super) fn display_name(&self) -> &str {
-        Some(self.text("displayName")).filter(|name| !name.is_empty()).unwrap_or(&self.name)
+        Some(self.text("displayName"))
+            .filter(|name| !name.is_empty())
+            .unwrap_or(&self.name)
     }
     pub(super) fn node_count(&self) -> usize {
-        let many = self.asked["resources"]["instanceCount"].as_u64().and_then(|many| usize::try_from(many).ok());
+        let many = self.asked["resources"]["instanceCount"]
+            .as_u64()
+            .and_then(|many| usize::try_from(many).ok());
         many.unwrap_or(1).max(1)
     }
     /// On a virtual cluster.
@@ -122,7 +128,11 @@ impl Job {
         properties["displayName"] = json!(self.display_name());
         properties["services"] = self.services(scope, endpoint);
         properties["properties"] = Value::Object(self.shown_properties());
-        for (name, empty) in [("tags", json!({})), ("isArchived", json!(false)), ("outputs", json!({}))] {
+        for (name, empty) in [
+            ("tags", json!({})),
+            ("isArchived", json!(false)),
+            ("outputs", json!({})),
+        ] {
             if properties[name].is_null() {
                 properties[name] = empty;
             }
@@ -133,7 +143,10 @@ impl Job {
             }
         }
         if default_output && self.text("jobType") == "Command" {
-            let address = format!("azureml://datastores/workspaceartifactstore/{}", Self::artifacts(&self.name).trim_end_matches('/'));
+            let address = format!(
+                "azureml://datastores/workspaceartifactstore/{}",
+                Self::artifacts(&self.name).trim_end_matches('/')
+            );
             properties["outputs"]["default"] = json!({"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": address, "description": null});
         }
         let id = format!("{}/jobs/{}", scope.id(), self.name);
@@ -145,22 +158,43 @@ impl Job {
 
     /// Where an output goes that says nothing of it.
     pub(super) fn output_address(&self, name: &str) -> String {
-        format!("azureml://datastores/workspaceblobstore/paths/azureml/{}/{name}/", self.name)
+        format!(
+            "azureml://datastores/workspaceblobstore/paths/azureml/{}/{name}/",
+            self.name
+        )
     }
 
     fn services(&self, scope: &Scope, endpoint: &str) -> Value {
         let service = |kind: &str, address: String| json!({"jobServiceType": kind, "port": null, "endpoint": address, "status": null, "errorMessage": null, "properties": null});
-        let mut services = self.asked["services"].as_object().cloned().unwrap_or_default();
+        let mut services = self.asked["services"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         let studio = format!("{endpoint}/runs/{}?wsid={}", self.name, scope.id());
         services.insert("Studio".to_owned(), service("Studio", studio));
-        services.insert("Tracking".to_owned(), service("Tracking", format!("azureml://localhost/mlflow/v1.0{}?", scope.id())));
+        services.insert(
+            "Tracking".to_owned(),
+            service(
+                "Tracking",
+                format!("azureml://localhost/mlflow/v1.0{}?", scope.id()),
+            ),
+        );
         Value::Object(services)
     }
 
     pub(super) fn shown_properties(&self) -> Map<String, Value> {
-        let mut properties = self.asked["properties"].as_object().cloned().unwrap_or_default();
-        let kind = if self.is_singularity() { "AISC" } else { "amlctrain" };
-        properties.entry("_azureml.ComputeTargetType").or_insert_with(|| json!(kind));
+        let mut properties = self.asked["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let kind = if self.is_singularity() {
+            "AISC"
+        } else {
+            "amlctrain"
+        };
+        properties
+            .entry("_azureml.ComputeTargetType")
+            .or_insert_with(|| json!(kind));
         for (name, moment) in [("StartTimeUtc", self.started), ("EndTimeUtc", self.ended)] {
             if let Some(moment) = moment {
                 properties.insert(name.to_owned(), json!(moment.to_string()));
@@ -171,19 +205,31 @@ impl Job {
 }
 
 pub(super) fn is_singularity(asked: &Value) -> bool {
-    platform(asked).is_some() || asked["computeId"].as_str().is_some_and(|id| id.to_lowercase().contains("/virtualclusters/"))
+    platform(asked).is_some()
+        || asked["computeId"]
+            .as_str()
+            .is_some_and(|id| id.to_lowercase().contains("/virtualclusters/"))
 }
 
 /// Nodes to work on by hand: they are there, and the command is not run.
 pub(super) fn is_interactive(asked: &Value) -> bool {
-    let says = |entry: (&String, &Value)| entry.0.eq_ignore_ascii_case("interactive") && *entry.1 == true;
-    platform(asked).is_some_and(|bag| bag.as_object().is_some_and(|entries| entries.iter().any(says)))
+    let says =
+        |entry: (&String, &Value)| entry.0.eq_ignore_ascii_case("interactive") && *entry.1 == true;
+    platform(asked).is_some_and(|bag| {
+        bag.as_object()
+            .is_some_and(|entries| entries.iter().any(says))
+    })
 }
 
 /// What is asked of a virtual cluster; tools spell its name in several ways.
 fn platform(asked: &Value) -> Option<&Value> {
-    let is = |name: &str| ["aisupercomputer", "singularity"].contains(&name.to_lowercase().as_str());
-    asked["resources"]["properties"].as_object()?.iter().find(|(name, _)| is(name)).map(|(_, bag)| bag)
+    let is =
+        |name: &str| ["aisupercomputer", "singularity"].contains(&name.to_lowercase().as_str());
+    asked["resources"]["properties"]
+        .as_object()?
+        .iter()
+        .find(|(name, _)| is(name))
+        .map(|(_, bag)| bag)
 }
 
 /// `P1DT2H3M4.5S`
@@ -191,7 +237,10 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     let rest = text.strip_prefix('P')?;
     let (days, times) = rest.split_once('T').unwrap_or((rest, ""));
     let (mut total, mut digits) = (0.0, String::new());
-    for (part, units) in [(days, [('W', 604_800.0), ('D', 86_400.0), (' ', 0.0)]), (times, [('H', 3_600.0), ('M', 60.0), ('S', 1.0)])] {
+    for (part, units) in [
+        (days, [('W', 604_800.0), ('D', 86_400.0), (' ', 0.0)]),
+        (times, [('H', 3_600.0), ('M', 60.0), ('S', 1.0)]),
+    ] {
         for letter in part.chars() {
             if letter.is_ascii_digit() || letter == '.' {
                 digits.push(letter);

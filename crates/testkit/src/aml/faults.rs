@@ -10,7 +10,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     /// An answer of this status, with the wish to be asked again in so many seconds.
-    Status { status: u16, retry_after: Option<u32> },
+    Status {
+        status: u16,
+        retry_after: Option<u32>,
+    },
     /// The connection breaks; no answer comes.
     Cut,
 }
@@ -39,7 +42,8 @@ pub struct Quota {
 pub struct Device {
     /// Seconds between questions, as the service wants it.
     pub interval: u32,
-    /// So many questions are told to come slower, and then so many that nobody has entered the code yet.
+    /// So many questions are told to come slower, and then so many that nobody has entered the code
+    /// yet.
     pub slow_downs: usize,
     pub pending: usize,
     /// How it ends, where not with a token: `expired_token`, `authorization_declined`.
@@ -55,7 +59,8 @@ pub struct Conditions {
     pub pause: Duration,
     /// Jobs stay in this state until it is none.
     pub hold_in: Option<String>,
-    /// Jobs that are put from now on wait for ever, without a thread of their own, and bodies are not recorded: thousands of them cost little.
+    /// Jobs that are put from now on wait for ever, without a thread of their own, and bodies are
+    /// not recorded: thousands of them cost little.
     pub asleep: bool,
     /// Nothing starts: every job that comes to its nodes fails with these words.
     pub broken_start: Option<String>,
@@ -65,7 +70,8 @@ pub struct Conditions {
     pub unseen: Duration,
     /// Addresses of logs come with signatures that have expired.
     pub expired_logs: bool,
-    /// Addresses of logs lead to copies that end after half of what is asked for, and say nothing of it.
+    /// Addresses of logs lead to copies that end after half of what is asked for, and say nothing
+    /// of it.
     pub halved_logs: bool,
     /// So many lists have an empty first page that leads on.
     pub empty_pages: usize,
@@ -76,7 +82,8 @@ pub struct Conditions {
     pub device: Device,
     /// Whether a job names its artifacts as an output `default`, as newer services do.
     pub default_output: bool,
-    /// Whether datastores give signatures that expire where they are asked for such, or their key all the same.
+    /// Whether datastores give signatures that expire where they are asked for such, or their key
+    /// all the same.
     pub expirable_secrets: bool,
     /// Datastores give a key that the storage account does not take: it allows identities alone.
     pub forbidden_keys: bool,
@@ -92,7 +99,8 @@ pub struct Conditions {
     pub poll_after: Option<u32>,
     /// Of the virtual cluster.
     pub quotas: Vec<Quota>,
-    /// What processes of jobs have in their environment besides: the beginning of the job's name, and a variable with its value.
+    /// What processes of jobs have in their environment besides: the beginning of the job's name,
+    /// and a variable with its value.
     pub variables: Vec<(String, [String; 2])>,
 }
 
@@ -110,7 +118,13 @@ impl Default for Conditions {
             empty_pages: 0,
             page: 50,
             token_lifetime: 3600,
-            device: Device { interval: 5, slow_downs: 0, pending: 1, refusal: None, ended: false },
+            device: Device {
+                interval: 5,
+                slow_downs: 0,
+                pending: 1,
+                refusal: None,
+                ended: false,
+            },
             default_output: true,
             expirable_secrets: false,
             forbidden_keys: false,
@@ -143,7 +157,13 @@ impl Faults {
     }
 
     pub(super) fn add(&self, times: usize, method: &str, part: &str, trouble: Trouble, when: When) {
-        self.rules().push(Rule { left: times, method: method.to_owned(), part: part.to_owned(), trouble, when });
+        self.rules().push(Rule {
+            left: times,
+            method: method.to_owned(),
+            part: part.to_owned(),
+            trouble,
+            when,
+        });
     }
     pub(super) fn left(&self) -> usize {
         self.rules().iter().map(|rule| rule.left).sum()
@@ -151,7 +171,11 @@ impl Faults {
     /// What happens to this request; it counts.
     pub(super) fn take(&self, call: &Call) -> Option<(Trouble, When)> {
         let mut rules = self.rules();
-        let fits = |rule: &&mut Rule| rule.left > 0 && (rule.method == "*" || rule.method == call.method) && call.target.contains(&rule.part);
+        let fits = |rule: &&mut Rule| {
+            rule.left > 0
+                && (rule.method == "*" || rule.method == call.method)
+                && call.target.contains(&rule.part)
+        };
         let rule = rules.iter_mut().find(fits)?;
         rule.left -= 1;
         Some((rule.trouble, rule.when))
@@ -160,7 +184,13 @@ impl Faults {
 
 /// The answer of a trouble; none cuts the connection.
 pub(super) fn answer(trouble: Trouble) -> Option<Answer> {
-    let Trouble::Status { status, retry_after } = trouble else { return None };
+    let Trouble::Status {
+        status,
+        retry_after,
+    } = trouble
+    else {
+        return None;
+    };
     let code = match status {
         409 => "Conflict",
         412 => "PreconditionFailed",

@@ -29,34 +29,59 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
         ("PATCH", ["runs", name]) => patch(world, call, scope, name),
         ("GET", ["runs", name, "details"]) => {
             run(world, scope, name, |_| Ok(()))?;
-            let logs = details::logs(world, name).map_err(|error| refusal(500, "ServiceError", &error))?;
-            good(run(world, scope, name, |job| Ok(details::details(job, &logs)))?)
+            let logs =
+                details::logs(world, name).map_err(|error| refusal(500, "ServiceError", &error))?;
+            good(run(world, scope, name, |job| {
+                Ok(details::details(job, &logs))
+            })?)
         }
-        ("GET", ["runs", name, "serviceinstances", node]) => good(run(world, scope, name, |job| Ok(details::services(job, node)))?),
+        ("GET", ["runs", name, "serviceinstances", node]) => {
+            good(run(world, scope, name, |job| {
+                Ok(details::services(job, node))
+            })?)
+        }
         ("GET", ["runs", name, "artifacts", rest @ ..]) => {
             run(world, scope, name, |_| Ok(()))?;
             artifacts::of_run(world, call, name, rest)
         }
         (_, ["rundata"] | ["runs", ..]) => Err(not_allowed()),
-        _ => Err(refusal(404, "UserError", "There is no such path of run history.")),
+        _ => Err(refusal(
+            404,
+            "UserError",
+            "There is no such path of run history.",
+        )),
     }
 }
 
 /// The same as of jobs, with the service's own words where there is none.
-fn run<T>(world: &World, scope: &Scope, name: &str, act: impl FnOnce(&mut Job) -> Result<T, Answer>) -> Result<T, Answer> {
-    seen(world, scope, name, act).map_err(|answer| if answer.status == 404 { missing(name) } else { answer })
+fn run<T>(
+    world: &World,
+    scope: &Scope,
+    name: &str,
+    act: impl FnOnce(&mut Job) -> Result<T, Answer>,
+) -> Result<T, Answer> {
+    seen(world, scope, name, act).map_err(|answer| {
+        if answer.status == 404 {
+            missing(name)
+        } else {
+            answer
+        }
+    })
 }
 
 fn missing(name: &str) -> Answer {
     Answer::json(
         404,
-        json!({"error": {"code": "UserError", "message": format!("Run {name} was not found"), "innerError": {"code": "NotFoundError"}}, "statusCode": 404}),
+        json!({"error": {"code": "UserError", "message": format!("Run {name} was not \
+            found"), "innerError": {"code": "NotFoundError"}}, "statusCode": 404}),
     )
 }
 
 /// Names and tags are added to and replaced; `hidden` is what the resource manager calls archived.
 fn patch(world: &World, call: &Call, scope: &Scope, name: &str) -> Outcome {
-    let Value::Object(asked) = call.json()? else { return Err(not_allowed()) };
+    let Value::Object(asked) = call.json()? else {
+        return Err(not_allowed());
+    };
     good(run(world, scope, name, |job| {
         for (field, value) in asked {
             match field.as_str() {

@@ -16,14 +16,25 @@ pub(super) const LOCATION: &str = "westus3";
 impl Scope {
     /// The one that is there from the start.
     pub(super) fn first() -> Self {
-        Self { subscription: SUBSCRIPTION.to_owned(), group: "towtests".to_owned(), workspace: "towline".to_owned() }
+        Self {
+            subscription: SUBSCRIPTION.to_owned(),
+            group: "towtests".to_owned(),
+            workspace: "towline".to_owned(),
+        }
     }
     /// `/subscriptions/…/workspaces/…`
     pub fn id(&self) -> String {
-        format!("{}/providers/{PROVIDER}/workspaces/{}", self.group_id(), self.workspace)
+        format!(
+            "{}/providers/{PROVIDER}/workspaces/{}",
+            self.group_id(),
+            self.workspace
+        )
     }
     pub(super) fn group_id(&self) -> String {
-        format!("/subscriptions/{}/resourceGroups/{}", self.subscription, self.group)
+        format!(
+            "/subscriptions/{}/resourceGroups/{}",
+            self.subscription, self.group
+        )
     }
     /// What compares equal in any case, as the resource manager's names do.
     pub(super) fn key(&self) -> String {
@@ -34,6 +45,20 @@ impl Scope {
 /// 32 hex digits in five groups, always the same for the same words.
 pub(super) fn uuid_of(words: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
-    let hex = format!("{:032x}", digest.as_ref().iter().take(16).fold(0_u128, |number, byte| number << 8 | u128::from(*byte)));
-    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    let hex = format!(
+        "{:032x}",
+        digest
+            .as_ref()
+            .iter()
+            .take(16)
+            .fold(0_u128, |number, byte| number << 8 | u128::from(*byte))
+    );
+    format!(
+        "{}-{}-4{}-8{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..]
+    )
 }

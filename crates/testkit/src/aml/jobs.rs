@@ -16,7 +16,9 @@ pub(super) fn route(world: &Arc<World>, call: &Call, scope: &Scope, words: &[&st
         ("PUT", [name]) => put(world, call, scope, name),
         ("GET", [name]) => {
             let default_output = world.conditions().default_output;
-            seen(world, scope, name, |job| good(job.resource(scope, &world.endpoint, default_output)))
+            seen(world, scope, name, |job| {
+                good(job.resource(scope, &world.endpoint, default_output))
+            })
         }
         ("DELETE", [name]) => delete(world, scope, name),
         ("POST", [name, "cancel"]) => cancel(world, scope, name),
@@ -27,10 +29,17 @@ pub(super) fn route(world: &Arc<World>, call: &Call, scope: &Scope, words: &[&st
 }
 
 /// Acts on a job that reads can see.
-pub(super) fn seen<T>(world: &World, scope: &Scope, name: &str, act: impl FnOnce(&mut Job) -> Result<T, Answer>) -> Result<T, Answer> {
+pub(super) fn seen<T>(
+    world: &World,
+    scope: &Scope,
+    name: &str,
+    act: impl FnOnce(&mut Job) -> Result<T, Answer>,
+) -> Result<T, Answer> {
     let unseen = world.conditions().unseen;
     let found = world.job_of(scope, name, |job| job.is_seen(unseen).then(|| act(job)));
-    found.flatten().unwrap_or_else(|| Err(not_found(&format!("Job {name} not found."))))
+    found
+        .flatten()
+        .unwrap_or_else(|| Err(not_found(&format!("Job {name} not found."))))
 }
 
 fn put(world: &Arc<World>, call: &Call, scope: &Scope, name: &str) -> Outcome {
@@ -60,13 +69,21 @@ fn put(world: &Arc<World>, call: &Call, scope: &Scope, name: &str) -> Outcome {
 
 fn check_name(name: &str) -> Result<(), Answer> {
     let fine = name.len() <= 255 && name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
-    let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    if fine && letters { Ok(()) } else { Err(invalid(&format!("The job name '{name}' is invalid."))) }
+    let letters = name
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    if fine && letters {
+        Ok(())
+    } else {
+        Err(invalid(&format!("The job name '{name}' is invalid.")))
+    }
 }
 
 /// What the published description asks of a job.
 fn check(asked: &Value) -> Result<(), Answer> {
-    let Some(kind) = asked["jobType"].as_str() else { return Err(invalid("The JobType field is required.")) };
+    let Some(kind) = asked["jobType"].as_str() else {
+        return Err(invalid("The JobType field is required."));
+    };
     if !["Command", "Sweep", "Pipeline", "AutoML", "Spark"].contains(&kind) {
         return Err(invalid(&format!("The job type '{kind}' is unknown.")));
     }
@@ -80,22 +97,38 @@ fn check(asked: &Value) -> Result<(), Answer> {
         }
     }
     let resources = &asked["resources"];
-    if resources["instanceCount"].as_i64().is_some_and(|many| many < 1) {
+    if resources["instanceCount"]
+        .as_i64()
+        .is_some_and(|many| many < 1)
+    {
         return Err(invalid("The field InstanceCount must be at least 1."));
     }
-    if resources["shmSize"].as_str().is_some_and(|size| !is_size(size)) {
-        return Err(invalid("The field ShmSize must match the regular expression '\\d+[bBkKmMgG]'."));
+    if resources["shmSize"]
+        .as_str()
+        .is_some_and(|size| !is_size(size))
+    {
+        return Err(invalid(
+            "The field ShmSize must match the regular expression '\\d+[bBkKmMgG]'.",
+        ));
     }
-    if asked["limits"]["timeout"].as_str().is_some_and(|text| duration(text).is_none()) {
+    if asked["limits"]["timeout"]
+        .as_str()
+        .is_some_and(|text| duration(text).is_none())
+    {
         return Err(invalid("The field Timeout is no duration of ISO 8601."));
     }
     for id in ["clientId", "objectId"] {
-        if asked["identity"][id].as_str().is_some_and(|text| !is_uuid(text)) {
+        if asked["identity"][id]
+            .as_str()
+            .is_some_and(|text| !is_uuid(text))
+        {
             return Err(invalid(&format!("The identity's {id} is no UUID.")));
         }
     }
     if is_singularity(asked) && asked["identity"]["identityType"] == "Managed" {
-        return Err(invalid("Managed identity is not supported for virtual cluster jobs."));
+        return Err(invalid(
+            "Managed identity is not supported for virtual cluster jobs.",
+        ));
     }
     Ok(())
 }
@@ -103,22 +136,43 @@ fn check(asked: &Value) -> Result<(), Answer> {
 /// Letters of an experiment's name, and the published lengths of what people write.
 fn check_texts(asked: &Value) -> Result<(), Answer> {
     let experiment = asked["experimentName"].as_str().unwrap_or("Default");
-    let letters = experiment.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
-    if !letters || experiment.len() > 255 || !experiment.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+    let letters = experiment
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if !letters
+        || experiment.len() > 255
+        || !experiment.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+    {
         return Err(invalid(&format!(
-            "The experiment name '{experiment}' is invalid. It must be 1-255 characters long, start with a letter or number, and hold letters, numbers, underscores and dashes."
+            "The experiment name '{experiment}' is invalid. It must be 1-255 characters long, \
+                start with a letter or number, and hold letters, numbers, underscores and dashes."
         )));
     }
     for (field, most) in [("description", 5_000), ("displayName", 256)] {
-        if asked[field].as_str().is_some_and(|text| text.chars().count() > most) {
-            return Err(invalid(&format!("The field {field} must be a string with a maximum length of {most}.")));
+        if asked[field]
+            .as_str()
+            .is_some_and(|text| text.chars().count() > most)
+        {
+            return Err(invalid(&format!(
+                "The field {field} must be a string with a maximum length of {most}."
+            )));
         }
     }
     for field in ["tags", "properties"] {
-        let Some(entries) = asked[field].as_object() else { continue };
-        let is_long = |(name, value): (&String, &Value)| name.chars().count() > 100 || value.as_str().is_some_and(|value| value.chars().count() > 1_000);
+        let Some(entries) = asked[field].as_object() else {
+            continue;
+        };
+        let is_long = |(name, value): (&String, &Value)| {
+            name.chars().count() > 100
+                || value
+                    .as_str()
+                    .is_some_and(|value| value.chars().count() > 1_000)
+        };
         if entries.len() > 50 || entries.iter().any(is_long) || entries.contains_key("") {
-            return Err(invalid(&format!("The {field} exceed the limits: 50 of them, 100 characters for a key, 1000 for a value.")));
+            return Err(invalid(&format!(
+                "The {field} exceed the limits: 50 of them, 100 characters for a key, 1000 for a \
+                    value."
+            )));
         }
     }
     Ok(())
@@ -126,12 +180,17 @@ fn check_texts(asked: &Value) -> Result<(), Answer> {
 
 fn is_size(text: &str) -> bool {
     let digits = text.strip_suffix(['b', 'B', 'k', 'K', 'm', 'M', 'g', 'G']);
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn is_uuid(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-    lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    lengths == [8, 4, 4, 4, 12]
+        && text
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
 /// What a job names by an id of this workspace must be there.
@@ -145,13 +204,19 @@ fn check_references(workspace: &Workspace, asked: &Value) -> Result<(), Answer> 
         }
         let words: Vec<&str> = id[own.len()..].split('/').collect();
         let there = match words.as_slice() {
-            [kind @ ("codes" | "environments"), name, "versions", version] => workspace.assets.has(kind, name, version),
+            [kind @ ("codes" | "environments"), name, "versions", version] => {
+                workspace.assets.has(kind, name, version)
+            }
             ["computes", name] => workspace.computes.contains_key(*name),
             _ => true,
         };
         if !there {
             let inner = json!({"code": "NotFound", "innerError": null});
-            return Err(user_error(400, &format!("The {field} '{id}' of the job was not found."), &inner));
+            return Err(user_error(
+                400,
+                &format!("The {field} '{id}' of the job was not found."),
+                &inner,
+            ));
         }
     }
     Ok(())
@@ -162,14 +227,22 @@ fn cancel(world: &World, scope: &Scope, name: &str) -> Outcome {
     let done = seen(world, scope, name, |job| {
         if !job.is_final() {
             job.cancelled = true;
-            job.turn(if job.asleep { "Canceled" } else { "CancelRequested" });
+            job.turn(if job.asleep {
+                "Canceled"
+            } else {
+                "CancelRequested"
+            });
         }
         Ok(job.is_final())
     })?;
     if done {
         return Ok(Answer::empty(200));
     }
-    let location = format!("{}{}/jobs/{name}/cancel?api-version=2024-04-01", world.endpoint, scope.id());
+    let location = format!(
+        "{}{}/jobs/{name}/cancel?api-version=2024-04-01",
+        world.endpoint,
+        scope.id()
+    );
     Ok(accepted(world).with("Location", location))
 }
 
@@ -179,7 +252,11 @@ fn poll_cancel(world: &World, scope: &Scope, name: &str) -> Outcome {
         job.cancel_polls = job.cancel_polls.saturating_sub(1);
         Ok(waits)
     })?;
-    Ok(if waits { accepted(world) } else { Answer::empty(200) })
+    Ok(if waits {
+        accepted(world)
+    } else {
+        Answer::empty(200)
+    })
 }
 
 fn accepted(world: &World) -> Answer {
@@ -196,7 +273,11 @@ fn delete(world: &World, scope: &Scope, name: &str) -> Outcome {
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;
     match workspace.jobs.get(name) {
         None => Ok(Answer::empty(204)),
-        Some(job) if !job.is_final() => Err(user_error(409, &format!("Job {name} is not in a final state."), &json!({"code": "Conflict"}))),
+        Some(job) if !job.is_final() => Err(user_error(
+            409,
+            &format!("Job {name} is not in a final state."),
+            &json!({"code": "Conflict"}),
+        )),
         Some(_) => {
             workspace.jobs.remove(name);
             Ok(Answer::empty(200))

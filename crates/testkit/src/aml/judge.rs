@@ -10,9 +10,13 @@ use std::process::Command;
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
 
 /// Where Microsoft's client and Microsoft's description differ.
-const CLIENT_DIFFERS: [(&str, &str); 1] = [("CodeVersions_CreateOrUpdate", "/properties/properties/hash_version")];
+const CLIENT_DIFFERS: [(&str, &str); 1] = [(
+    "CodeVersions_CreateOrUpdate",
+    "/properties/properties/hash_version",
+)];
 
-/// Fields of run history that its published description is too old for; Microsoft's client has them all.
+/// Fields of run history that its published description is too old for; Microsoft's client has them
+/// all.
 const NEWER: [&str; 14] = [
     "runUuid",
     "rootRunId",
@@ -34,7 +38,10 @@ const NEWER: [&str; 14] = [
 pub fn published() -> Option<PathBuf> {
     let folder = std::env::var_os("TOW_AZUREML_SPEC").map(PathBuf::from);
     if folder.is_none() {
-        not_run("holding against the published description of Azure ML: TOW_AZUREML_SPEC does not say where it is");
+        not_run(
+            "holding against the published description of Azure ML: TOW_AZUREML_SPEC does not say \
+                where it is",
+        );
     }
     folder
 }
@@ -47,18 +54,42 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     aml.write_recorded(&pairs).unwrap();
     let mut command = Command::new("node");
     // It writes a log into the home.
-    command.env("HOME", home.path()).current_dir(home.path()).arg(DRIVER).arg(real::part("oav/node_modules/oav")).arg(spec).arg(pairs);
+    command
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .arg(DRIVER)
+        .arg(real::part("oav/node_modules/oav"))
+        .arg(spec)
+        .arg(pairs);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let mut said: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut said: Vec<Value> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
     let summary = said.pop().unwrap();
     let operation = |found: &Value| found["operation"].as_str().unwrap_or_default().to_owned();
     let place = |found: &Value| found["where"][0].as_str().unwrap_or_default().to_owned();
-    let differs = |found: &Value| CLIENT_DIFFERS.contains(&(operation(found).as_str(), place(found).as_str()));
-    let field = |found: &Value| place(found).rsplit('/').next().unwrap_or_default().to_owned();
-    let newer =
-        |found: &Value| found["code"] == "OBJECT_ADDITIONAL_PROPERTIES" && operation(found).starts_with("Runs_") && NEWER.contains(&field(found).as_str());
+    let differs = |found: &Value| {
+        CLIENT_DIFFERS.contains(&(operation(found).as_str(), place(found).as_str()))
+    };
+    let field = |found: &Value| {
+        place(found)
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let newer = |found: &Value| {
+        found["code"] == "OBJECT_ADDITIONAL_PROPERTIES"
+            && operation(found).starts_with("Runs_")
+            && NEWER.contains(&field(found).as_str())
+    };
     said.retain(|found| !differs(found) && !newer(found));
     assert!(said.is_empty(), "{said:#?}");
     summary

@@ -19,13 +19,19 @@ pub(super) struct Life {
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 pub(super) fn begin(world: &Arc<World>, scope: &Scope, name: &str) {
-    let life = Life { world: Arc::clone(world), scope: scope.clone(), name: name.to_owned() };
+    let life = Life {
+        world: Arc::clone(world),
+        scope: scope.clone(),
+        name: name.to_owned(),
+    };
     world.keep(std::thread::spawn(move || life.live()));
 }
 
 impl Life {
     fn live(&self) {
-        let early = ["Starting", "Provisioning", "Preparing"].into_iter().all(|state| self.stay(state));
+        let early = ["Starting", "Provisioning", "Preparing"]
+            .into_iter()
+            .all(|state| self.stay(state));
         if !early {
             return self.finish("Canceled", None);
         }
@@ -39,12 +45,18 @@ impl Life {
             End::Succeeded => self.finish("Completed", None),
             End::Failed(error) => self.finish("Failed", Some(error)),
             End::Cancelled => self.finish("Canceled", None),
-            End::TimedOut => self.finish("Canceled", Some(user_error("The job reached its time limit and was canceled."))),
+            End::TimedOut => self.finish(
+                "Canceled",
+                Some(user_error(
+                    "The job reached its time limit and was canceled.",
+                )),
+            ),
             End::Preempted | End::Gone => {}
         }
     }
 
-    /// Runs until it has ended by itself or by somebody's will; nodes that are taken away are replaced by others.
+    /// Runs until it has ended by itself or by somebody's will; nodes that are taken away are
+    /// replaced by others.
     fn attempts(&self) -> End {
         let mut number = 0;
         loop {
@@ -88,7 +100,10 @@ impl Life {
             }
             let (pause, held) = {
                 let conditions = self.world.conditions();
-                (conditions.pause, conditions.hold_in.as_deref() == Some(state))
+                (
+                    conditions.pause,
+                    conditions.hold_in.as_deref() == Some(state),
+                )
             };
             if !held && begun.elapsed() >= pause {
                 return true;
@@ -102,8 +117,12 @@ impl Life {
             return;
         }
         // The last lines are there before the last word is.
-        let last = self.job(|job| [job.states.as_slice(), &[state.to_owned()]].concat()).unwrap_or_default();
-        let message = error.as_ref().and_then(|error| error["error"]["message"].as_str());
+        let last = self
+            .job(|job| [job.states.as_slice(), &[state.to_owned()]].concat())
+            .unwrap_or_default();
+        let message = error
+            .as_ref()
+            .and_then(|error| error["error"]["message"].as_str());
         logs::write_system(&self.world, &self.name, &last, message);
         self.job(|job| {
             job.error = error;

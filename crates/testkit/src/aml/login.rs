@@ -1,5 +1,5 @@
-//! The login service, as OAuth 2.0 and Microsoft's description of their v2.0 endpoints have it: device
-//! codes, refresh tokens, secrets and assertions of applications.
+//! The login service, as OAuth 2.0 and Microsoft's description of their v2.0 endpoints have it:
+//! device codes, refresh tokens, secrets and assertions of applications.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -45,29 +45,68 @@ struct Form(BTreeMap<String, String>);
 
 impl Form {
     fn read(call: &Call) -> Result<Self, Answer> {
-        let is_form = call.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
+        let is_form = call
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
         if call.method != "POST" || !is_form {
-            return Err(refuse(400, "invalid_request", 900_144, "The request body must be a form."));
+            return Err(refuse(
+                400,
+                "invalid_request",
+                900_144,
+                "The request body must be a form.",
+            ));
         }
-        Ok(Self(url::form_urlencoded::parse(&call.body).into_owned().collect()))
+        Ok(Self(
+            url::form_urlencoded::parse(&call.body)
+                .into_owned()
+                .collect(),
+        ))
     }
     fn get(&self, name: &str) -> Result<&str, Answer> {
-        let missing = || refuse(400, "invalid_request", 900_144, &format!("The request body must contain the following parameter: '{name}'."));
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty()).ok_or_else(missing)
+        let missing = || {
+            refuse(
+                400,
+                "invalid_request",
+                900_144,
+                &format!("The request body must contain the following parameter: '{name}'."),
+            )
+        };
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(missing)
     }
     /// `https://ml.azure.com` of `https://ml.azure.com/.default offline_access`.
     fn resource(&self) -> Result<&str, Answer> {
-        let resource = self.get("scope")?.split(' ').find_map(|word| word.strip_suffix("/.default"));
-        resource.ok_or_else(|| refuse(400, "invalid_scope", 70_011, "The provided value for the input parameter 'scope' is not valid."))
+        let resource = self
+            .get("scope")?
+            .split(' ')
+            .find_map(|word| word.strip_suffix("/.default"));
+        resource.ok_or_else(|| {
+            refuse(
+                400,
+                "invalid_scope",
+                70_011,
+                "The provided value for the input parameter 'scope' is not valid.",
+            )
+        })
     }
     fn wants(&self, word: &str) -> bool {
-        self.0.get("scope").is_some_and(|scope| scope.split(' ').any(|found| found == word))
+        self.0
+            .get("scope")
+            .is_some_and(|scope| scope.split(' ').any(|found| found == word))
     }
 }
 
 pub(super) fn route(world: &World, call: &Call, tenant: &str, what: &str) -> Outcome {
     if !matches!(tenant, "organizations" | "common") && !tenant.eq_ignore_ascii_case(TENANT) {
-        return Err(refuse(400, "invalid_request", 90_002, &format!("Tenant '{tenant}' not found.")));
+        return Err(refuse(
+            400,
+            "invalid_request",
+            90_002,
+            &format!("Tenant '{tenant}' not found."),
+        ));
     }
     match what {
         "devicecode" => device_code(world, &Form::read(call)?),
@@ -95,7 +134,8 @@ fn device_code(world: &World, form: &Form) -> Outcome {
     good(json!({
         "user_code": shown, "device_code": format!("{code}~{}", form.get("scope")?), "verification_uri": page, "expires_in": 900,
         "interval": world.conditions().device.interval,
-        "message": format!("To sign in, use a web browser to open the page {page} and enter the code {shown} to authenticate."),
+        "message": format!("To sign in, use a web browser to open the page {page} and enter the \
+            code {shown} to authenticate."),
     }))
 }
 
@@ -107,26 +147,55 @@ fn token(world: &World, form: &Form) -> Outcome {
             granted(world, form, client)
         }
         "refresh_token" => {
-            let is_good = world.tokens.claims(form.get("refresh_token")?, REFRESH).is_some_and(|claims| claims["appid"] == client);
+            let is_good = world
+                .tokens
+                .claims(form.get("refresh_token")?, REFRESH)
+                .is_some_and(|claims| claims["appid"] == client);
             if !is_good || world.conditions().device.ended {
-                return Err(refuse(400, "invalid_grant", 700_082, "The refresh token has expired due to inactivity."));
+                return Err(refuse(
+                    400,
+                    "invalid_grant",
+                    700_082,
+                    "The refresh token has expired due to inactivity.",
+                ));
             }
             granted(world, form, client)
         }
         DEVICE => {
-            let wrong = || refuse(400, "bad_verification_code", 70_018, "The device_code is not recognised.");
+            let wrong = || {
+                refuse(
+                    400,
+                    "bad_verification_code",
+                    70_018,
+                    "The device_code is not recognised.",
+                )
+            };
             let (code, scope) = form.get("device_code")?.split_once('~').ok_or_else(wrong)?;
-            if world.tokens.claims(code, CODE).is_none_or(|claims| claims["appid"] != client) {
+            if world
+                .tokens
+                .claims(code, CODE)
+                .is_none_or(|claims| claims["appid"] != client)
+            {
                 return Err(wrong());
             }
             device(world)?;
             if !world.codes.redeem(code) {
-                return Err(refuse(400, "invalid_grant", 54_005, "The device code was already redeemed."));
+                return Err(refuse(
+                    400,
+                    "invalid_grant",
+                    54_005,
+                    "The device code was already redeemed.",
+                ));
             }
             let asked = Form(BTreeMap::from([("scope".to_owned(), scope.to_owned())]));
             granted(world, &asked, client)
         }
-        other => Err(refuse(400, "unsupported_grant_type", 70_003, &format!("The app requested an unsupported grant type '{other}'."))),
+        other => Err(refuse(
+            400,
+            "unsupported_grant_type",
+            70_003,
+            &format!("The app requested an unsupported grant type '{other}'."),
+        )),
     }
 }
 
@@ -139,23 +208,53 @@ fn device(world: &World) -> Result<(), Answer> {
     }
     if device.pending > 0 {
         device.pending -= 1;
-        return Err(refuse(400, "authorization_pending", 70_016, "OAuth 2.0 device flow error. Authorization is pending. Continue polling."));
+        return Err(refuse(
+            400,
+            "authorization_pending",
+            70_016,
+            "OAuth 2.0 device flow error. Authorization is pending. Continue polling.",
+        ));
     }
-    device.refusal.as_ref().map_or(Ok(()), |word| Err(refuse(400, word, 70_019, "The verification code has ended.")))
+    device.refusal.as_ref().map_or(Ok(()), |word| {
+        Err(refuse(
+            400,
+            word,
+            70_019,
+            "The verification code has ended.",
+        ))
+    })
 }
 
 fn application(world: &World, form: &Form, client: &str) -> Result<(), Answer> {
     let known = world.tokens.principal();
     if client != known.client {
-        return Err(refuse(400, "unauthorized_client", 700_016, &format!("Application with identifier '{client}' was not found in the directory.")));
+        return Err(refuse(
+            400,
+            "unauthorized_client",
+            700_016,
+            &format!("Application with identifier '{client}' was not found in the directory."),
+        ));
     }
     if let Ok(kind) = form.get("client_assertion_type") {
-        let is_good = kind == ASSERTION && world.tokens.claims(form.get("client_assertion")?, EXCHANGE).is_some();
+        let is_good = kind == ASSERTION
+            && world
+                .tokens
+                .claims(form.get("client_assertion")?, EXCHANGE)
+                .is_some();
         let message = "No matching federated identity record found for presented assertion.";
-        return if is_good { Ok(()) } else { Err(refuse(401, "invalid_client", 700_213, message)) };
+        return if is_good {
+            Ok(())
+        } else {
+            Err(refuse(401, "invalid_client", 700_213, message))
+        };
     }
-    let message = "Invalid client secret provided. Ensure the secret being sent in the request is the client secret value, not the client secret ID.";
-    if form.get("client_secret")? == known.secret { Ok(()) } else { Err(refuse(401, "invalid_client", 7_000_215, message)) }
+    let message = "Invalid client secret provided. Ensure the secret being sent in the request is \
+        the client secret value, not the client secret ID.";
+    if form.get("client_secret")? == known.secret {
+        Ok(())
+    } else {
+        Err(refuse(401, "invalid_client", 7_000_215, message))
+    }
 }
 
 fn granted(world: &World, asked: &Form, client: &str) -> Outcome {
@@ -176,7 +275,11 @@ fn granted(world: &World, asked: &Form, client: &str) -> Outcome {
             "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client), "preferred_username": "tow@example.com", "name": "Tow",
         });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        body["id_token"] = json!(format!("{}.{}.", part(&json!({"typ": "JWT", "alg": "none"})), part(&who)));
+        body["id_token"] = json!(format!(
+            "{}.{}.",
+            part(&json!({"typ": "JWT", "alg": "none"})),
+            part(&who)
+        ));
         body["client_info"] = json!(part(&json!({"uid": uuid_of(client), "utid": TENANT})));
     }
     good(body)
@@ -184,7 +287,10 @@ fn granted(world: &World, asked: &Form, client: &str) -> Outcome {
 
 fn refuse(status: u16, word: &str, number: u32, message: &str) -> Answer {
     let id = uuid_of(message);
-    let description = format!("AADSTS{number}: {message} Trace ID: {id} Correlation ID: {id} Timestamp: 2026-01-01 00:00:00Z");
+    let description = format!(
+        "AADSTS{number}: {message} Trace ID: {id} Correlation ID: {id} Timestamp: 2026-01-01 \
+            00:00:00Z"
+    );
     Answer::json(
         status,
         json!({"error": word, "error_description": description, "error_codes": [number], "timestamp": "2026-01-01 00:00:00Z", "trace_id": id, "correlation_id": id}),

@@ -1,4 +1,5 @@
-//! What processes write, on its way into the store: appended while they run, whole when they have ended.
+//! What processes write, on its way into the store: appended while they run, whole when they have
+//! ended.
 
 use super::blobs::Blobs;
 use super::document::{CONTAINER, Job};
@@ -18,12 +19,20 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn new(blobs: &Blobs, blob: &str, file: &Path) -> Result<Self, String> {
         blobs.make_append(CONTAINER, blob)?;
-        Ok(Self { blob: blob.to_owned(), file: File::open(file).map_err(|error| error.to_string())?, sent: 0 })
+        Ok(Self {
+            blob: blob.to_owned(),
+            file: File::open(file).map_err(|error| error.to_string())?,
+            sent: 0,
+        })
     }
 
     /// Sends what is new. Where the store fails, the same is sent the next time.
     pub(super) fn ship(&mut self, blobs: &Blobs) {
-        if self.file.metadata().is_ok_and(|facts| facts.len() == self.sent) {
+        if self
+            .file
+            .metadata()
+            .is_ok_and(|facts| facts.len() == self.sent)
+        {
             return;
         }
         let mut bytes = vec![0; 1 << 20];
@@ -39,10 +48,15 @@ impl Log {
 /// The platform's own log, which is written anew each time, with why a job failed.
 pub(super) fn write_system(world: &World, job: &str, states: &[String], error: Option<&str>) {
     let now = clock::now();
-    let mut text = states.iter().fold(String::new(), |text, state| text + &format!("{now} lifecycler: {state}\n"));
+    let mut text = states.iter().fold(String::new(), |text, state| {
+        text + &format!("{now} lifecycler: {state}\n")
+    });
     if let Some(error) = error {
         text += &format!("{now} lifecycler: ERROR {error}\n");
     }
-    let name = format!("{}system_logs/lifecycler/lifecycler.log", Job::artifacts(job));
+    let name = format!(
+        "{}system_logs/lifecycler/lifecycler.log",
+        Job::artifacts(job)
+    );
     let _ = world.blobs.put(CONTAINER, &name, text.into_bytes());
 }

@@ -1,4 +1,5 @@
-//! What a client asks before it knows anything: the cloud's endpoints, subscriptions, tokens of a managed identity.
+//! What a client asks before it knows anything: the cloud's endpoints, subscriptions, tokens of a
+//! managed identity.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -22,7 +23,9 @@ pub(super) fn endpoints(world: &World, call: &Call) -> Outcome {
         },
     });
     // Older forms of the question want a list.
-    let listed = call.query("api-version").is_some_and(|version| version < "2022");
+    let listed = call
+        .query("api-version")
+        .is_some_and(|version| version < "2022");
     good(if listed { json!([cloud]) } else { cloud })
 }
 
@@ -41,14 +44,30 @@ pub(super) fn tenants() -> Value {
 /// Where a workspace's own services are.
 pub(super) fn discovery(world: &World) -> Value {
     let base = &world.endpoint;
-    let names = ["api", "history", "experimentation", "catalog", "modelmanagement", "pipelines", "studio"];
-    Value::Object(names.into_iter().map(|name| (name.to_owned(), json!(base))).collect())
+    let names = [
+        "api",
+        "history",
+        "experimentation",
+        "catalog",
+        "modelmanagement",
+        "pipelines",
+        "studio",
+    ];
+    Value::Object(
+        names
+            .into_iter()
+            .map(|name| (name.to_owned(), json!(base)))
+            .collect(),
+    )
 }
 
 /// The plain port of a node: tokens for whoever knows its secret.
 pub(super) fn identity(world: &Arc<World>, call: &Call) -> Option<Answer> {
     let trouble = world.faults.take(call);
-    let answer = trouble.map_or_else(|| Some(token(world, call).unwrap_or_else(|refusal| refusal)), |(trouble, _)| super::faults::answer(trouble));
+    let answer = trouble.map_or_else(
+        || Some(token(world, call).unwrap_or_else(|refusal| refusal)),
+        |(trouble, _)| super::faults::answer(trouble),
+    );
     world.recorder.add(call, answer.as_ref(), true);
     answer
 }
@@ -58,15 +77,33 @@ fn token(world: &World, call: &Call) -> Outcome {
         return Err(refusal(404, "NotFound", "There is nothing else here."));
     }
     // Compute of Azure ML has the older form.
-    let header = if call.query("api-version") == Some("2017-09-01") { "secret" } else { "x-identity-header" };
-    if !call.header(header).is_some_and(|secret| world.tokens.knows(secret)) {
-        return Err(refusal(401, "Unauthorized", "The X-IDENTITY-HEADER is missing or wrong."));
+    let header = if call.query("api-version") == Some("2017-09-01") {
+        "secret"
+    } else {
+        "x-identity-header"
+    };
+    if !call
+        .header(header)
+        .is_some_and(|secret| world.tokens.knows(secret))
+    {
+        return Err(refusal(
+            401,
+            "Unauthorized",
+            "The X-IDENTITY-HEADER is missing or wrong.",
+        ));
     }
     let Some(resource) = call.query("resource") else {
-        return Err(refusal(400, "invalid_request", "Required query variable 'resource' is missing."));
+        return Err(refusal(
+            400,
+            "invalid_request",
+            "Required query variable 'resource' is missing.",
+        ));
     };
     let lifetime = world.conditions().token_lifetime;
-    let client = call.query("client_id").or_else(|| call.query("clientid")).map_or_else(|| uuid_of("client"), ToOwned::to_owned);
+    let client = call
+        .query("client_id")
+        .or_else(|| call.query("clientid"))
+        .map_or_else(|| uuid_of("client"), ToOwned::to_owned);
     good(json!({
         "access_token": world.tokens.mint_for(resource, lifetime, &client),
         "expires_on": (clock::now().seconds() + lifetime).to_string(),

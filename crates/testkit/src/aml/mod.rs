@@ -1,8 +1,8 @@
-//! An emulator of the Azure ML service on loopback, beside a real blob service: what a client of the
-//! real one can ask for is answered, and a command job really runs, as processes of this machine.
-//! Written from the published description of the service and from nothing of ours, so that it can
-//! judge; certified by Microsoft's own clients (`tests/aml.rs`). It runs no containers and knows no
-//! images: a command finds the programs of this machine.
+//! An emulator of the Azure ML service on loopback, beside a real blob service: what a client of
+//! the real one can ask for is answered, and a command job really runs, as processes of this
+//! machine. Written from the published description of the service and from nothing of ours, so that
+//! it can judge; certified by Microsoft's own clients (`tests/aml.rs`). It runs no containers and
+//! knows no images: a command finds the programs of this machine.
 
 mod answer;
 mod artifacts;
@@ -71,18 +71,28 @@ pub struct Aml {
 }
 
 impl Aml {
-    /// One workspace, with its datastores, a cluster of nodes (`cpu`), one of Kubernetes (`k8s`) and a virtual cluster (`vc`).
+    /// One workspace, with its datastores, a cluster of nodes (`cpu`), one of Kubernetes (`k8s`)
+    /// and a virtual cluster (`vc`).
     #[track_caller]
     pub fn start() -> Self {
         let azurite = Azurite::start_tls();
         let secured = azurite.secured().unwrap();
         let authority = secured.authority.clone();
         let server = server::Server::bind(secured);
-        let folder = tempfile::Builder::new().prefix("tow-aml-").tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("tow-aml-")
+            .tempdir()
+            .unwrap();
         let world = World::new(&azurite, &server, folder.path());
         server.serve(&world);
         world.add_workspace(&Scope::first());
-        Self { world, server, azurite, authority, _folder: folder }
+        Self {
+            world,
+            server,
+            azurite,
+            authority,
+            _folder: folder,
+        }
     }
 
     /// `https://localhost:PORT`: the resource manager, and with it the rest of the cloud.
@@ -104,11 +114,13 @@ impl Aml {
     pub fn cluster(&self) -> String {
         clusters::id()
     }
-    /// `core.localhost:PORT`: the end of the blob service's host names, `https://ACCOUNT.blob.core.localhost:PORT`.
+    /// `core.localhost:PORT`: the end of the blob service's host names,
+    /// `https://ACCOUNT.blob.core.localhost:PORT`.
     pub fn storage_suffix(&self) -> String {
         self.world.blobs.suffix()
     }
-    /// What a process needs in its environment to be a managed identity: `IDENTITY_ENDPOINT` and `IDENTITY_HEADER`.
+    /// What a process needs in its environment to be a managed identity: `IDENTITY_ENDPOINT` and
+    /// `IDENTITY_HEADER`.
     pub fn identity(&self) -> [(String, String); 2] {
         self.world.tokens.identity()
     }
@@ -116,7 +128,8 @@ impl Aml {
     pub fn principal(&self) -> Principal {
         self.world.tokens.principal()
     }
-    /// What proves to the login service that a workload is that application; less than 0 is expired.
+    /// What proves to the login service that a workload is that application; less than 0 is
+    /// expired.
     pub fn assertion(&self, seconds: i64) -> String {
         self.world.tokens.mint(login::EXCHANGE, seconds)
     }
@@ -140,43 +153,63 @@ impl Aml {
 
     /// Every job that the service has, with its state.
     pub fn jobs(&self) -> Vec<(String, String)> {
-        self.world.workspaces().values().flat_map(|workspace| workspace.jobs.iter()).map(|(name, job)| (name.clone(), job.status.clone())).collect()
+        self.world
+            .workspaces()
+            .values()
+            .flat_map(|workspace| workspace.jobs.iter())
+            .map(|(name, job)| (name.clone(), job.status.clone()))
+            .collect()
     }
     /// What the service calls a job's state now, whatever it shows; none if there is no such job.
     pub fn status(&self, job: &str) -> Option<String> {
         self.world.with_job(job, |job| job.status.clone())
     }
-    /// Every state a job has been in, in order. A job that the service does not know has no states to look through.
+    /// Every state a job has been in, in order. A job that the service does not know has no states
+    /// to look through.
     #[track_caller]
     pub fn states(&self, job: &str) -> Vec<String> {
-        self.world.with_job(job, |job| job.states.clone()).unwrap_or_else(|| panic!("the service knows no job {job}"))
+        self.world
+            .with_job(job, |job| job.states.clone())
+            .unwrap_or_else(|| panic!("the service knows no job {job}"))
     }
     /// What a failed job says of itself: the service's error, and what its processes wrote.
     pub fn last_words(&self, job: &str) -> String {
         let error = self.world.with_job(job, |job| job.error.clone()).flatten();
-        let (blobs, begin) = (&self.world.blobs, format!("{}user_logs/", document::Job::artifacts(job)));
+        let (blobs, begin) = (
+            &self.world.blobs,
+            format!("{}user_logs/", document::Job::artifacts(job)),
+        );
         let logs = blobs.list(document::CONTAINER, &begin).unwrap().into_iter();
         let text = |name: String| {
-            let bytes = blobs.get(document::CONTAINER, &name).ok().flatten().unwrap_or_default();
+            let bytes = blobs
+                .get(document::CONTAINER, &name)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
             format!("{name}:\n{}", String::from_utf8_lossy(&bytes))
         };
-        logs.map(|(name, _)| text(name)).fold(format!("{error:?}\n"), |all, one| all + &one)
+        logs.map(|(name, _)| text(name))
+            .fold(format!("{error:?}\n"), |all, one| all + &one)
     }
     /// The state that is shown for a job, whatever it is in; none shows the truth again.
     pub fn show_status(&self, job: &str, status: Option<&str>) {
-        self.world.with_job(job, |job| job.shown = status.map(ToOwned::to_owned));
+        self.world
+            .with_job(job, |job| job.shown = status.map(ToOwned::to_owned));
     }
     /// A tag that the platform sets, as ITP does (`amlk8s status`, `ssh`).
     pub fn tag(&self, job: &str, name: &str, value: &str) {
         self.world.with_job(job, |job| job.set_tag(name, value));
     }
-    /// Takes the nodes away from a running job, which goes back to the queue and starts again on others.
+    /// Takes the nodes away from a running job, which goes back to the queue and starts again on
+    /// others.
     pub fn preempt(&self, job: &str) {
         self.world.with_job(job, |job| job.preempted = true);
     }
     /// Process groups of a job, while it runs.
     pub fn process_groups(&self, job: &str) -> Vec<i32> {
-        self.world.with_job(job, |job| job.groups.clone()).unwrap_or_default()
+        self.world
+            .with_job(job, |job| job.groups.clone())
+            .unwrap_or_default()
     }
 
     /// Every request and its answer so far, without secrets.
@@ -198,9 +231,13 @@ impl Aml {
     /// Blobs that hold these bytes, in whichever container of the account: `CONTAINER/NAME`.
     #[track_caller]
     pub fn blobs_holding(&self, bytes: &[u8]) -> Vec<String> {
-        self.blobs_holding_any(&[bytes]).into_iter().map(|(_, name)| name).collect()
+        self.blobs_holding_any(&[bytes])
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect()
     }
-    /// The same for many, each blob read once: which of them, and where. Programs are left out: the name of one is the digest of what is in it.
+    /// The same for many, each blob read once: which of them, and where. Programs are left out: the
+    /// name of one is the digest of what is in it.
     #[track_caller]
     pub fn blobs_holding_any(&self, wanted: &[&[u8]]) -> Vec<(usize, String)> {
         let blobs = &self.world.blobs;
@@ -211,10 +248,17 @@ impl Aml {
         containers.dedup();
         let (mut searched, mut found) = (0, Vec::new());
         for container in &containers {
-            let names = blobs.list(container, "").unwrap().into_iter().map(|(name, _)| name).filter(|name| !name.contains("/bin/tow-"));
+            let names = blobs
+                .list(container, "")
+                .unwrap()
+                .into_iter()
+                .map(|(name, _)| name)
+                .filter(|name| !name.contains("/bin/tow-"));
             for name in names {
                 let bytes = blobs.get(container, &name).unwrap().unwrap_or_default();
-                let held = wanted.iter().enumerate().filter(|(_, wanted)| bytes.windows(wanted.len()).any(|window| window == **wanted));
+                let held = wanted.iter().enumerate().filter(|(_, wanted)| {
+                    bytes.windows(wanted.len()).any(|window| window == **wanted)
+                });
                 found.extend(held.map(|(number, _)| (number, format!("{container}/{name}"))));
                 searched += 1;
             }

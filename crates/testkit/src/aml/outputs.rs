@@ -1,5 +1,6 @@
-//! Folders that a job writes into, and their way into the store. A mount is a node's own, as the real one is: a file goes to the store when
-//! whoever wrote it has closed it, others see it when what they remember of the folder is old, and what is removed is removed there.
+//! Folders that a job writes into, and their way into the store. A mount is a node's own, as the
+//! real one is: a file goes to the store when whoever wrote it has closed it, others see it when
+//! what they remember of the folder is old, and what is removed is removed there.
 
 use super::blobs::Blobs;
 use super::document::{CONTAINER, Job};
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long and how new a file is.
 type Facts = (u64, SystemTime);
 
-/// A file that is to go to the store: which output's, where it is, and how it was when it was found.
+/// A file that is to go to the store: which output's, where it is, and how it was when it was
+/// found.
 pub(super) struct Changed {
     output: usize,
     file: PathBuf,
@@ -58,21 +60,50 @@ pub(super) struct Output {
     looked: Instant,
 }
 
-/// Named outputs of every node. One that asks for a path of its own is in one place for all nodes of this machine.
-pub(super) fn all(life: &Life, asked: &Value, attempt: &Path, nodes: usize) -> Result<Vec<Output>, String> {
+/// Named outputs of every node. One that asks for a path of its own is in one place for all nodes
+/// of this machine.
+pub(super) fn all(
+    life: &Life,
+    asked: &Value,
+    attempt: &Path,
+    nodes: usize,
+) -> Result<Vec<Output>, String> {
     let mut found = Vec::new();
     for (name, output) in asked["outputs"].as_object().into_iter().flatten() {
-        let address = output["uri"].as_str().map(ToOwned::to_owned).or_else(|| life.job(|job| job.output_address(name))).unwrap_or_default();
+        let address = output["uri"]
+            .as_str()
+            .map(ToOwned::to_owned)
+            .or_else(|| life.job(|job| job.output_address(name)))
+            .unwrap_or_default();
         let workspaces = life.world.workspaces();
-        let place = workspaces.get(&life.scope.key()).and_then(|workspace| inputs::place(&life.world, workspace, &address));
+        let place = workspaces
+            .get(&life.scope.key())
+            .and_then(|workspace| inputs::place(&life.world, workspace, &address));
         drop(workspaces);
-        let (container, prefix) = place.ok_or_else(|| format!("The output '{name}' ({address}) is nowhere."))?;
+        let (container, prefix) =
+            place.ok_or_else(|| format!("The output '{name}' ({address}) is nowhere."))?;
         let wanted = asked["properties"][format!("AZURE_ML_OUTPUT_PathOnCompute_{name}")].as_str();
-        let kind = if output["mode"].as_str().is_none_or(|mode| mode == "ReadWriteMount") { Kind::Mount } else { Kind::Upload };
-        let prefix = if prefix.trim_matches('/').is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
+        let kind = if output["mode"]
+            .as_str()
+            .is_none_or(|mode| mode == "ReadWriteMount")
+        {
+            Kind::Mount
+        } else {
+            Kind::Upload
+        };
+        let prefix = if prefix.trim_matches('/').is_empty() {
+            String::new()
+        } else {
+            format!("{}/", prefix.trim_end_matches('/'))
+        };
         for node in 0..if wanted.is_some() { 1 } else { nodes } {
-            let folder = wanted.map_or_else(|| attempt.join(format!("node-{node}/outputs")).join(name), PathBuf::from);
-            fs::create_dir_all(&folder).and_then(|()| for_everybody(&folder)).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let folder = wanted.map_or_else(
+                || attempt.join(format!("node-{node}/outputs")).join(name),
+                PathBuf::from,
+            );
+            fs::create_dir_all(&folder)
+                .and_then(|()| for_everybody(&folder))
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
             let mut output = Output::new(name, node, folder, kind, &container, &prefix);
             // A mount shows what is there already.
             if kind == Kind::Mount {
@@ -88,27 +119,53 @@ pub(super) fn all(life: &Life, asked: &Value, attempt: &Path, nodes: usize) -> R
 pub(super) fn artifacts(job: &str, attempt: &Path, nodes: usize) -> Vec<Output> {
     let pairs = (0..nodes).flat_map(|node| ["outputs", "logs"].map(|name| (node, name)));
     let output = |(node, name): (usize, &str)| {
-        Output::new(name, node, node::folder(attempt, node).join(name), Kind::Artifacts, CONTAINER, &format!("{}{name}/", Job::artifacts(job)))
+        Output::new(
+            name,
+            node,
+            node::folder(attempt, node).join(name),
+            Kind::Artifacts,
+            CONTAINER,
+            &format!("{}{name}/", Job::artifacts(job)),
+        )
     };
     pairs.map(output).collect()
 }
 
 /// What a node's processes see: the folder of each output by its name.
 pub(super) fn of_node(outputs: &[Output], node: usize) -> BTreeMap<String, String> {
-    let is_seen = |output: &&Output| output.node == node || !outputs.iter().any(|other| other.name == output.name && other.node == node);
-    outputs.iter().filter(is_seen).map(|output| (output.name.clone(), output.folder.display().to_string())).collect()
+    let is_seen = |output: &&Output| {
+        output.node == node
+            || !outputs
+                .iter()
+                .any(|other| other.name == output.name && other.node == node)
+    };
+    outputs
+        .iter()
+        .filter(is_seen)
+        .map(|output| (output.name.clone(), output.folder.display().to_string()))
+        .collect()
 }
 
-/// Clocks of file systems go in steps: what is newer than this was perhaps written while the folders were looked through.
+/// Clocks of file systems go in steps: what is newer than this was perhaps written while the
+/// folders were looked through.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Carries to the store what has changed, in the order in which it was written: a file that was written after another is not there before it.
+/// Carries to the store what has changed, in the order in which it was written: a file that was
+/// written after another is not there before it.
 pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
     let now = Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0));
     let before = SystemTime::UNIX_EPOCH + now.saturating_sub(STEP);
     let mut changed: Vec<Changed> = Vec::new();
-    for (number, output) in outputs.iter().enumerate().filter(|(_, output)| when == When::Ended || output.kind != Kind::Upload) {
-        changed.extend(output.changed().into_iter().map(|(file, facts)| Changed { output: number, file, facts }));
+    for (number, output) in outputs
+        .iter()
+        .enumerate()
+        .filter(|(_, output)| when == When::Ended || output.kind != Kind::Upload)
+    {
+        changed.extend(output.changed().into_iter().map(|(file, facts)| Changed {
+            output: number,
+            file,
+            facts,
+        }));
     }
     changed.retain(|changed| when != When::Running || changed.facts.1 < before);
     if !changed.is_empty() {
@@ -122,7 +179,10 @@ pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
             }
         }
     }
-    outputs.iter_mut().filter(|output| output.kind == Kind::Mount).for_each(|output| output.remove_gone(blobs));
+    outputs
+        .iter_mut()
+        .filter(|output| output.kind == Kind::Mount)
+        .for_each(|output| output.remove_gone(blobs));
 }
 
 /// Brings what others have written since, where what is remembered is older than this.
@@ -137,29 +197,59 @@ pub(super) fn refresh_old(outputs: &mut [Output], blobs: &Blobs, cache: Duration
 }
 
 impl Output {
-    fn new(name: &str, node: usize, folder: PathBuf, kind: Kind, container: &str, prefix: &str) -> Self {
+    fn new(
+        name: &str,
+        node: usize,
+        folder: PathBuf,
+        kind: Kind,
+        container: &str,
+        prefix: &str,
+    ) -> Self {
         let (name, container, prefix) = (name.to_owned(), container.to_owned(), prefix.to_owned());
-        Self { name, node, folder, kind, container, prefix, sent: BTreeMap::new(), seen: BTreeMap::new(), looked: Instant::now() }
+        Self {
+            name,
+            node,
+            folder,
+            kind,
+            container,
+            prefix,
+            sent: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            looked: Instant::now(),
+        }
     }
 
     /// Every file that is new or has changed.
     fn changed(&self) -> Vec<(PathBuf, Facts)> {
-        self.files().into_iter().filter(|(file, facts)| self.sent.get(file) != Some(facts)).collect()
+        self.files()
+            .into_iter()
+            .filter(|(file, facts)| self.sent.get(file) != Some(facts))
+            .collect()
     }
 
     /// Where the store fails, or somebody writes to it meanwhile, it is sent the next time.
     fn send(&mut self, blobs: &Blobs, changed: &Changed) {
-        let Ok(bytes) = fs::read(&changed.file) else { return };
+        let Ok(bytes) = fs::read(&changed.file) else {
+            return;
+        };
         if facts(&changed.file) != Some(changed.facts) {
             return;
         }
-        if blobs.put(&self.container, &self.blob(&changed.file), bytes).is_ok() {
+        if blobs
+            .put(&self.container, &self.blob(&changed.file), bytes)
+            .is_ok()
+        {
             self.sent.insert(changed.file.clone(), changed.facts);
         }
     }
 
     fn remove_gone(&mut self, blobs: &Blobs) {
-        let gone: Vec<PathBuf> = self.sent.keys().filter(|file| !file.exists()).cloned().collect();
+        let gone: Vec<PathBuf> = self
+            .sent
+            .keys()
+            .filter(|file| !file.exists())
+            .cloned()
+            .collect();
         for file in gone {
             if blobs.delete(&self.container, &self.blob(&file)).is_ok() {
                 self.sent.remove(&file);
@@ -167,7 +257,8 @@ impl Output {
         }
     }
 
-    /// What differs in the store is brought here, and what is gone there goes here; what was changed here stays as it is here.
+    /// What differs in the store is brought here, and what is gone there goes here; what was
+    /// changed here stays as it is here.
     fn refresh(&mut self, blobs: &Blobs, open: &BTreeSet<PathBuf>) -> Result<(), String> {
         self.looked = Instant::now();
         let listed = blobs.list_marked(&self.container, &self.prefix)?;
@@ -175,23 +266,40 @@ impl Output {
         for (name, mark) in listed {
             let inner = name[self.prefix.len()..].to_owned();
             // A folder's own marker, or a name that leads elsewhere.
-            if inner.is_empty() || inner.ends_with('/') || !Path::new(&inner).components().all(|part| matches!(part, Component::Normal(_))) {
+            if inner.is_empty()
+                || inner.ends_with('/')
+                || !Path::new(&inner)
+                    .components()
+                    .all(|part| matches!(part, Component::Normal(_)))
+            {
                 continue;
             }
             let file = self.folder.join(&inner);
             there.insert(file.clone());
             let is_ours = facts(&file).is_some() && facts(&file) != self.sent.get(&file).copied();
-            if self.seen.get(&inner) == Some(&mark) || is_ours || open.contains(&file) || (facts(&file).is_none() && self.sent.contains_key(&file)) {
+            if self.seen.get(&inner) == Some(&mark)
+                || is_ours
+                || open.contains(&file)
+                || (facts(&file).is_none() && self.sent.contains_key(&file))
+            {
                 continue;
             }
-            let Some(bytes) = blobs.get(&self.container, &name)? else { continue };
+            let Some(bytes) = blobs.get(&self.container, &name)? else {
+                continue;
+            };
             if fs::read(&file).ok().as_ref() != Some(&bytes) {
-                self.place(&file, &bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+                self.place(&file, &bytes)
+                    .map_err(|error| format!("{}: {error}", file.display()))?;
             }
             self.seen.insert(inner, mark);
             self.sent.extend(facts(&file).map(|facts| (file, facts)));
         }
-        let gone: Vec<PathBuf> = self.sent.keys().filter(|file| !there.contains(*file) && facts(file) == self.sent.get(*file).copied()).cloned().collect();
+        let gone: Vec<PathBuf> = self
+            .sent
+            .keys()
+            .filter(|file| !there.contains(*file) && facts(file) == self.sent.get(*file).copied())
+            .cloned()
+            .collect();
         for file in gone {
             let _ = fs::remove_file(&file);
             self.sent.remove(&file);
@@ -203,7 +311,10 @@ impl Output {
     fn place(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let parent = file.parent().unwrap_or(&self.folder);
         fs::create_dir_all(parent)?;
-        parent.ancestors().take_while(|folder| folder.starts_with(&self.folder)).try_for_each(for_everybody)?;
+        parent
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&self.folder))
+            .try_for_each(for_everybody)?;
         let draft = self.folder.with_extension("brought");
         fs::write(&draft, bytes)?;
         for_everybody(&draft)?;
@@ -211,7 +322,13 @@ impl Output {
     }
 
     fn blob(&self, file: &Path) -> String {
-        format!("{}{}", self.prefix, file.strip_prefix(&self.folder).unwrap_or(file).to_string_lossy())
+        format!(
+            "{}{}",
+            self.prefix,
+            file.strip_prefix(&self.folder)
+                .unwrap_or(file)
+                .to_string_lossy()
+        )
     }
 
     fn files(&self) -> Vec<(PathBuf, Facts)> {
@@ -220,7 +337,9 @@ impl Output {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                    Ok(kind) if kind.is_file() => found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts))),
+                    Ok(kind) if kind.is_file() => {
+                        found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts)))
+                    }
                     _ => {}
                 }
             }
@@ -235,22 +354,41 @@ fn for_everybody(path: &Path) -> std::io::Result<()> {
 }
 
 fn facts(file: &Path) -> Option<Facts> {
-    let meta = fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file)?;
-    Some((meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
+    let meta = fs::symlink_metadata(file)
+        .ok()
+        .filter(fs::Metadata::is_file)?;
+    Some((
+        meta.len(),
+        meta.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+    ))
 }
 
 /// Files of these folders that some process has open for writing.
 fn written_to(outputs: &[Output]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for pid in towline_host::process::all().into_keys() {
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let Ok(file) = fs::read_link(entry.path()) else { continue };
-            if !outputs.iter().any(|output| output.kind != Kind::Artifacts && file.starts_with(&output.folder)) {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let Ok(file) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            if !outputs
+                .iter()
+                .any(|output| output.kind != Kind::Artifacts && file.starts_with(&output.folder))
+            {
                 continue;
             }
             let number = entry.file_name();
-            let described = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy())).unwrap_or_default();
-            let flags = described.lines().find_map(|line| line.strip_prefix("flags:")).and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+            let described =
+                fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number.to_string_lossy()))
+                    .unwrap_or_default();
+            let flags = described
+                .lines()
+                .find_map(|line| line.strip_prefix("flags:"))
+                .and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
             // The two lowest bits say how it was opened: 0 is for reading.
             if flags.is_some_and(|flags| flags & 3 != 0) {
                 found.insert(file);

@@ -1,4 +1,5 @@
-//! What somebody else does in the workspace while a test looks on: another tool, a colleague, the portal.
+//! What somebody else does in the workspace while a test looks on: another tool, a colleague, the
+//! portal.
 
 use super::Aml;
 use reqwest::Method;
@@ -9,18 +10,35 @@ impl Aml {
     #[track_caller]
     pub fn ask(&self, method: &str, rest: &str, body: Option<&Value>) -> (u16, Value) {
         let mark = if rest.contains('?') { '&' } else { '?' };
-        let url = format!("{}{}/{rest}{mark}api-version=2024-04-01", self.endpoint(), self.scope().id());
-        self.world.blobs.ask(method.parse::<Method>().unwrap(), &url, &self.token(self.endpoint(), 600), body).unwrap()
+        let url = format!(
+            "{}{}/{rest}{mark}api-version=2024-04-01",
+            self.endpoint(),
+            self.scope().id()
+        );
+        self.world
+            .blobs
+            .ask(
+                method.parse::<Method>().unwrap(),
+                &url,
+                &self.token(self.endpoint(), 600),
+                body,
+            )
+            .unwrap()
     }
 
     /// A job of one command, as another tool puts it, with more properties.
     #[track_caller]
     pub fn put_job(&self, name: &str, command: &str, more: &Value) {
-        let mut properties = json!({"jobType": "Command", "command": command, "environmentId": "azureml:e:1"});
+        let mut properties =
+            json!({"jobType": "Command", "command": command, "environmentId": "azureml:e:1"});
         for (name, value) in more.as_object().into_iter().flatten() {
             properties[name] = value.clone();
         }
-        let (status, said) = self.ask("PUT", &format!("jobs/{name}"), Some(&json!({"properties": properties})));
+        let (status, said) = self.ask(
+            "PUT",
+            &format!("jobs/{name}"),
+            Some(&json!({"properties": properties})),
+        );
         assert_eq!(status, 201, "{said}");
     }
 
@@ -28,22 +46,33 @@ impl Aml {
     #[track_caller]
     pub fn put_compute(&self, name: &str, size: &str, nodes: u32) {
         let properties = json!({"vmSize": size, "vmPriority": "Dedicated", "scaleSettings": {"minNodeCount": 0, "maxNodeCount": nodes}});
-        let (status, said) =
-            self.ask("PUT", &format!("computes/{name}"), Some(&json!({"properties": {"computeType": "AmlCompute", "properties": properties}})));
+        let (status, said) = self.ask(
+            "PUT",
+            &format!("computes/{name}"),
+            Some(&json!({"properties": {"computeType": "AmlCompute", "properties": properties}})),
+        );
         assert!(matches!(status, 200 | 201), "{said}");
     }
 
     /// A compute of Kubernetes, attached.
     #[track_caller]
     pub fn put_kubernetes(&self, name: &str) {
-        let (status, said) = self.ask("PUT", &format!("computes/{name}"), Some(&json!({"properties": {"computeType": "Kubernetes", "properties": {}}})));
+        let (status, said) = self.ask(
+            "PUT",
+            &format!("computes/{name}"),
+            Some(&json!({"properties": {"computeType": "Kubernetes", "properties": {}}})),
+        );
         assert!(matches!(status, 200 | 201), "{said}");
     }
 
     /// A blob of the account, whichever container; none if it is not there.
     #[track_caller]
     pub fn blob(&self, container: &str, name: &str) -> Option<String> {
-        self.world.blobs.get(container, name).unwrap().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        self.world
+            .blobs
+            .get(container, name)
+            .unwrap()
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
     #[track_caller]
     pub fn put_blob(&self, container: &str, name: &str, text: &str) {
@@ -53,10 +82,19 @@ impl Aml {
     /// Names that begin so.
     #[track_caller]
     pub fn blobs(&self, container: &str, prefix: &str) -> Vec<String> {
-        self.world.blobs.list(container, prefix).unwrap().into_iter().map(|(name, _)| name).collect()
+        self.world
+            .blobs
+            .list(container, prefix)
+            .unwrap()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect()
     }
     /// The container behind the workspace's own datastore.
     pub fn container(&self) -> String {
-        format!("azureml-blobstore-{}", super::ids::uuid_of(&self.scope().key()))
+        format!(
+            "azureml-blobstore-{}",
+            super::ids::uuid_of(&self.scope().key())
+        )
     }
 }

@@ -21,10 +21,21 @@ impl Aml {
             .env("TMPDIR", home)
             .env("PYTHONUTF8", "1")
             .current_dir(home);
-        command.envs(self.identity()).env("REQUESTS_CA_BUNDLE", self.authority()).env("AZUREML_RUN_POLLING_INTERVAL_MIN", "1");
-        command.env("AML_ENDPOINT", self.endpoint()).env("AML_STORAGE", self.storage_suffix()).env("AML_KEY", self.azurite().key());
-        command.env("AML_SUBSCRIPTION", scope.subscription).env("AML_GROUP", scope.group).env("AML_WORKSPACE", scope.workspace);
-        command.env("AML_CLUSTER", self.cluster()).env("AML_EXPIRED", self.token(self.endpoint(), -10));
+        command
+            .envs(self.identity())
+            .env("REQUESTS_CA_BUNDLE", self.authority())
+            .env("AZUREML_RUN_POLLING_INTERVAL_MIN", "1");
+        command
+            .env("AML_ENDPOINT", self.endpoint())
+            .env("AML_STORAGE", self.storage_suffix())
+            .env("AML_KEY", self.azurite().key());
+        command
+            .env("AML_SUBSCRIPTION", scope.subscription)
+            .env("AML_GROUP", scope.group)
+            .env("AML_WORKSPACE", scope.workspace);
+        command
+            .env("AML_CLUSTER", self.cluster())
+            .env("AML_EXPIRED", self.token(self.endpoint(), -10));
         command.stdin(Stdio::null());
         command
     }
@@ -33,17 +44,22 @@ impl Aml {
     #[track_caller]
     pub fn client(&self, driver: &str, home: &Path, words: &[&str]) -> Command {
         let mut command = self.program(&real::part("azureml/bin/python"), home);
-        command.args([OsString::from("-B"), Path::new(DRIVERS).join(driver).into()]).args(words);
+        command
+            .args([OsString::from("-B"), Path::new(DRIVERS).join(driver).into()])
+            .args(words);
         command
     }
 
-    /// The real `az` as a program in this folder, which knows the emulator as a shell's surroundings would tell it.
+    /// The real `az` as a program in this folder, which knows the emulator as a shell's
+    /// surroundings would tell it.
     pub fn install_az(&self, bin: &Path) -> PathBuf {
         std::fs::create_dir_all(bin).unwrap();
         let [(_, endpoint), (_, secret)] = self.identity();
         let script = format!(
-            "#!/bin/sh\nexport IDENTITY_ENDPOINT='{endpoint}' IDENTITY_HEADER='{secret}' REQUESTS_CA_BUNDLE='{}' HOME='{}'\n\
-             export AZURE_CORE_COLLECT_TELEMETRY=false AZURE_CORE_INSTANCE_DISCOVERY=false PYTHONUTF8=1\nexec '{}' -B -m azure.cli \"$@\"\n",
+            "#!/bin/sh\nexport IDENTITY_ENDPOINT='{endpoint}' IDENTITY_HEADER='{secret}' \
+                REQUESTS_CA_BUNDLE='{}' HOME='{}'\n\
+             export AZURE_CORE_COLLECT_TELEMETRY=false AZURE_CORE_INSTANCE_DISCOVERY=false \
+                 PYTHONUTF8=1\nexec '{}' -B -m azure.cli \"$@\"\n",
             self.authority().display(),
             bin.display(),
             real::part("az/bin/python").display(),
@@ -57,12 +73,27 @@ impl Aml {
     #[track_caller]
     pub fn az_login(&self, az: &Path, profile: &Path) {
         for words in [
-            &["cloud", "register", "--name", "TowCloud", "--endpoint-resource-manager", self.endpoint()][..],
+            &[
+                "cloud",
+                "register",
+                "--name",
+                "TowCloud",
+                "--endpoint-resource-manager",
+                self.endpoint(),
+            ][..],
             &["cloud", "set", "--name", "TowCloud"],
             &["login", "--identity"],
         ] {
-            let output = Command::new(az).args(words).env("AZURE_CONFIG_DIR", profile).output().unwrap();
-            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            let output = Command::new(az)
+                .args(words)
+                .env("AZURE_CONFIG_DIR", profile)
+                .output()
+                .unwrap();
+            assert!(
+                output.status.success(),
+                "{words:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 
@@ -70,19 +101,42 @@ impl Aml {
     #[track_caller]
     pub fn az(&self, home: &Path, words: &[&str]) -> Said {
         let mut command = self.program(&real::part("az/bin/python"), home);
-        command.args(["-B", "-m", "azure.cli"]).args(words).args(["--output", "json", "--only-show-errors"]);
-        command.env("AZURE_CONFIG_DIR", home.join("az")).env("AZURE_CORE_COLLECT_TELEMETRY", "false").env("AZURE_CORE_INSTANCE_DISCOVERY", "false");
-        let Output { status, stdout, stderr } = command.output().unwrap();
+        command.args(["-B", "-m", "azure.cli"]).args(words).args([
+            "--output",
+            "json",
+            "--only-show-errors",
+        ]);
+        command
+            .env("AZURE_CONFIG_DIR", home.join("az"))
+            .env("AZURE_CORE_COLLECT_TELEMETRY", "false")
+            .env("AZURE_CORE_INSTANCE_DISCOVERY", "false");
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Said { good: status.success(), stdout: text(&stdout), stderr: text(&stderr) }
+        Said {
+            good: status.success(),
+            stdout: text(&stdout),
+            stderr: text(&stderr),
+        }
     }
 }
 
 /// What a program said, a line each; fails the test if it did not end well.
 #[track_caller]
 pub fn said(mut command: Command) -> Vec<String> {
-    let Output { status, stdout, stderr } = command.output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
     let said = String::from_utf8_lossy(&stdout).into_owned();
-    assert!(status.success(), "{command:?}\n{said}\n{}", String::from_utf8_lossy(&stderr));
+    assert!(
+        status.success(),
+        "{command:?}\n{said}\n{}",
+        String::from_utf8_lossy(&stderr)
+    );
     said.lines().map(ToOwned::to_owned).collect()
 }

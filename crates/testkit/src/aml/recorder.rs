@@ -70,12 +70,19 @@ impl Recorder {
         };
         let got = match answer.map(|answer| (&answer.headers, &answer.body)) {
             Some((headers, Body::Json(value))) => format!("{headers:?} {value}"),
-            Some((headers, Body::Bytes(bytes))) => format!("{headers:?} {}", String::from_utf8_lossy(bytes)),
+            Some((headers, Body::Bytes(bytes))) => {
+                format!("{headers:?} {}", String::from_utf8_lossy(bytes))
+            }
             Some((headers, Body::Empty)) => format!("{headers:?}"),
             None => String::new(),
         };
         let sent = format!("{:?} {}", call.headers, String::from_utf8_lossy(&call.body));
-        let traffic = Traffic { method: call.method.clone(), target: call.target.clone(), sent, got };
+        let traffic = Traffic {
+            method: call.method.clone(),
+            target: call.target.clone(),
+            sent,
+            got,
+        };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.0.push(pair);
         if bodies {
@@ -84,24 +91,49 @@ impl Recorder {
     }
 
     pub(super) fn pairs(&self) -> Vec<Pair> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone()
     }
     pub(super) fn traffic(&self) -> Vec<Traffic> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .clone()
     }
     /// Methods and targets.
     pub(super) fn asked(&self) -> Vec<(String, String)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.iter().map(|pair| (pair.method.clone(), pair.target.clone())).collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .iter()
+            .map(|pair| (pair.method.clone(), pair.target.clone()))
+            .collect()
     }
     pub(super) fn write(&self, file: &Path) -> std::io::Result<()> {
         let mut writer = BufWriter::new(File::create(file)?);
-        self.pairs().iter().try_for_each(|pair| writeln!(writer, "{}", pair.json))?;
+        self.pairs()
+            .iter()
+            .try_for_each(|pair| writeln!(writer, "{}", pair.json))?;
         writer.flush()
     }
 }
 
 fn headers(headers: &[(String, String)]) -> Value {
-    let shown = |(name, value): &(String, String)| (name.to_lowercase(), if is_secret(name) { json!("removed") } else { json!(without_signature(value)) });
+    let shown = |(name, value): &(String, String)| {
+        (
+            name.to_lowercase(),
+            if is_secret(name) {
+                json!("removed")
+            } else {
+                json!(without_signature(value))
+            },
+        )
+    };
     Value::Object(headers.iter().map(shown).collect())
 }
 
@@ -122,7 +154,14 @@ fn without_secrets(value: Value) -> Value {
         Value::Object(entries) => {
             let shown = |(name, value): (String, Value)| {
                 let hidden = is_secret(&name) && value.is_string();
-                (name, if hidden { json!("removed") } else { without_secrets(value) })
+                (
+                    name,
+                    if hidden {
+                        json!("removed")
+                    } else {
+                        without_secrets(value)
+                    },
+                )
             };
             Value::Object(entries.into_iter().map(shown).collect())
         }
@@ -134,7 +173,9 @@ fn without_secrets(value: Value) -> Value {
 
 /// A signature's bytes are replaced; that there was one stays to be seen.
 fn without_signature(text: &str) -> String {
-    let Some((before, rest)) = text.split_once("sig=") else { return text.to_owned() };
+    let Some((before, rest)) = text.split_once("sig=") else {
+        return text.to_owned();
+    };
     let end = rest.find('&').map_or("", |at| &rest[at..]);
     format!("{before}sig=removed{end}")
 }

@@ -5,7 +5,10 @@ use super::call::Call;
 use super::faults::{self, When};
 use super::ids::{PROVIDER, Scope};
 use super::world::World;
-use super::{artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, login, metadata, signed, vault, workspace};
+use super::{
+    artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, login, metadata,
+    signed, vault, workspace,
+};
 use std::sync::Arc;
 
 /// Troubles come first and last; whatever is said is recorded.
@@ -26,15 +29,29 @@ pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
 
 /// What a storage account's firewall says to everybody outside.
 fn firewall() -> Answer {
-    const SAYS: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>AuthorizationFailure</Code>\
-        <Message>This request is not authorized to perform this operation.\nRequestId:0\nTime:0</Message></Error>";
+    const SAYS: &str = "<?xml version=\"1.0\" \
+        encoding=\"utf-8\"?><Error><Code>AuthorizationFailure</Code>\
+        <Message>This request is not authorized to perform this \
+            operation.\nRequestId:0\nTime:0</Message></Error>";
     Answer::bytes(403, SAYS.into()).with("x-ms-error-code", "AuthorizationFailure")
 }
 
 fn route(world: &Arc<World>, call: &Call) -> Outcome {
-    if call.header("host").is_some_and(|host| host.starts_with(&format!("{}.blob.", world.blobs.account.name))) {
-        let passed_on = || world.blobs.pass_on(call).map_err(|error| refusal(502, "BadGateway", &error));
-        return if world.conditions().firewalled { Err(firewall()) } else { passed_on() };
+    if call
+        .header("host")
+        .is_some_and(|host| host.starts_with(&format!("{}.blob.", world.blobs.account.name)))
+    {
+        let passed_on = || {
+            world
+                .blobs
+                .pass_on(call)
+                .map_err(|error| refusal(502, "BadGateway", &error))
+        };
+        return if world.conditions().firewalled {
+            Err(firewall())
+        } else {
+            passed_on()
+        };
     }
     let words: Vec<&str> = call.path.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -71,26 +88,91 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
     match small.as_slice() {
         ["subscriptions"] => return good(metadata::subscriptions()),
         ["tenants"] => return good(metadata::tenants()),
-        ["providers", "microsoft.resourcegraph", "resources"] => return clusters::query(world, call),
-        ["subscriptions", subscription, "providers", "microsoft.machinelearningservices", "workspaces"] => {
+        ["providers", "microsoft.resourcegraph", "resources"] => {
+            return clusters::query(world, call);
+        }
+        [
+            "subscriptions",
+            subscription,
+            "providers",
+            "microsoft.machinelearningservices",
+            "workspaces",
+        ] => {
             return good(workspace::list(world, subscription, None));
         }
-        ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "workspaces"] => {
+        [
+            "subscriptions",
+            subscription,
+            "resourcegroups",
+            group,
+            "providers",
+            "microsoft.machinelearningservices",
+            "workspaces",
+        ] => {
             return good(workspace::list(world, subscription, Some(group)));
         }
-        ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", location, "instancetypeseries"] => {
+        [
+            "subscriptions",
+            _,
+            "providers",
+            "microsoft.machinelearningservices",
+            "locations",
+            location,
+            "instancetypeseries",
+        ] => {
             return good(clusters::instance_types(location));
         }
-        ["subscriptions", _, "providers", "microsoft.machinelearningservices", "locations", _, "vmsizes"] => return good(computes::sizes()),
-        ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.keyvault", "vaults", name] => return vault::get(world, call, name),
-        ["subscriptions", _, "resourcegroups", _, "providers", "microsoft.managedidentity", "userassignedidentities", name] => {
+        [
+            "subscriptions",
+            _,
+            "providers",
+            "microsoft.machinelearningservices",
+            "locations",
+            _,
+            "vmsizes",
+        ] => return good(computes::sizes()),
+        [
+            "subscriptions",
+            _,
+            "resourcegroups",
+            _,
+            "providers",
+            "microsoft.keyvault",
+            "vaults",
+            name,
+        ] => return vault::get(world, call, name),
+        [
+            "subscriptions",
+            _,
+            "resourcegroups",
+            _,
+            "providers",
+            "microsoft.managedidentity",
+            "userassignedidentities",
+            name,
+        ] => {
             return good(workspace::identity(&words.join("/"), name));
         }
-        ["subscriptions", subscription, "providers", "microsoft.managedidentity", "userassignedidentities"] => {
+        [
+            "subscriptions",
+            subscription,
+            "providers",
+            "microsoft.managedidentity",
+            "userassignedidentities",
+        ] => {
             return good(workspace::identities(subscription));
         }
         ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
-        ["subscriptions", subscription, "resourcegroups", group, "providers", "microsoft.machinelearningservices", "virtualclusters", name] => {
+        [
+            "subscriptions",
+            subscription,
+            "resourcegroups",
+            group,
+            "providers",
+            "microsoft.machinelearningservices",
+            "virtualclusters",
+            name,
+        ] => {
             return clusters::get(world, call, subscription, group, name);
         }
         _ => {}
@@ -98,46 +180,84 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
     let (scope, rest) = scoped(words).ok_or_else(nowhere)?;
     match (call.method.as_str(), rest) {
         ("PUT", []) => return workspace::put(world, call, &scope),
-        _ if !world.workspaces().contains_key(&scope.key()) => return Err(workspace::missing(&scope)),
+        _ if !world.workspaces().contains_key(&scope.key()) => {
+            return Err(workspace::missing(&scope));
+        }
         ("GET", []) => return good(workspace::get(world, &scope)),
         _ => {}
     }
     match rest {
-        ["codes", name, "versions", version, "startPendingUpload"] => codes::start_upload(world, call, &scope, name, version),
+        ["codes", name, "versions", version, "startPendingUpload"] => {
+            codes::start_upload(world, call, &scope, name, version)
+        }
         ["codes" | "environments" | "data", ..] => assets::route(world, call, &scope, rest),
         ["datastores", rest @ ..] => datastores::route(world, call, &scope, rest),
         ["computes", rest @ ..] => computes::route(world, call, &scope, rest),
         ["jobs"] => list::jobs(world, call, &scope),
         ["jobs", rest @ ..] => jobs::route(world, call, &scope, rest),
-        ["listStorageAccountKeys"] => good(serde_json::json!({"userStorageKey": world.blobs.account.key})),
+        ["listStorageAccountKeys"] => {
+            good(serde_json::json!({"userStorageKey": world.blobs.account.key}))
+        }
         _ => Err(nowhere()),
     }
 }
 
 /// A workspace at the beginning of a path, and what follows it.
 fn scoped<'a, 'b>(words: &'a [&'b str]) -> Option<(Scope, &'a [&'b str])> {
-    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found.eq_ignore_ascii_case(word));
-    let fits = is(0, "subscriptions") && is(2, "resourceGroups") && is(4, "providers") && is(5, PROVIDER) && is(6, "workspaces");
+    let is = |at: usize, word: &str| {
+        words
+            .get(at)
+            .is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    let fits = is(0, "subscriptions")
+        && is(2, "resourceGroups")
+        && is(4, "providers")
+        && is(5, PROVIDER)
+        && is(6, "workspaces");
     let name = |at: usize| words.get(at).map(|word| (*word).to_owned());
-    let scope = Scope { subscription: name(1)?, group: name(3)?, workspace: name(7)? };
+    let scope = Scope {
+        subscription: name(1)?,
+        group: name(3)?,
+        workspace: name(7)?,
+    };
     fits.then(|| (scope, words.get(8..).unwrap_or_default()))
 }
 
 /// `2024-04-01`, or with `-preview`.
 fn version(call: &Call) -> Result<(), Answer> {
     let Some(text) = call.query("api-version") else {
-        return Err(refusal(400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."));
+        return Err(refusal(
+            400,
+            "MissingApiVersionParameter",
+            "The api-version query parameter (?api-version=) is required for all requests.",
+        ));
     };
     let date = text.strip_suffix("-preview").unwrap_or(text);
-    let digits = |text: &str, many: usize| text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = |text: &str, many: usize| {
+        text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let good = matches!(date.split('-').collect::<Vec<_>>().as_slice(), [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
-    let message = format!("The api-version '{text}' is invalid. The supported versions are '2024-04-01'.");
-    if good { Ok(()) } else { Err(refusal(400, "InvalidApiVersionParameter", &message)) }
+    let message =
+        format!("The api-version '{text}' is invalid. The supported versions are '2024-04-01'.");
+    if good {
+        Ok(())
+    } else {
+        Err(refusal(400, "InvalidApiVersionParameter", &message))
+    }
 }
 
 pub(super) fn nowhere() -> Answer {
-    refusal(404, "InvalidResourceType", "The resource type could not be found in the namespace 'Microsoft.MachineLearningServices'.")
+    refusal(
+        404,
+        "InvalidResourceType",
+        "The resource type could not be found in the namespace \
+            'Microsoft.MachineLearningServices'.",
+    )
 }
 pub(super) fn not_allowed() -> Answer {
-    refusal(405, "MethodNotAllowed", "The HTTP method is not supported at scope 'Microsoft.MachineLearningServices'.")
+    refusal(
+        405,
+        "MethodNotAllowed",
+        "The HTTP method is not supported at scope 'Microsoft.MachineLearningServices'.",
+    )
 }

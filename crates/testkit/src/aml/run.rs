@@ -1,4 +1,5 @@
-//! One go of a job at running: its nodes' folders, its processes, what they write, and how it ended.
+//! One go of a job at running: its nodes' folders, its processes, what they write, and how it
+//! ended.
 
 use super::document::is_interactive;
 use super::inputs;
@@ -45,9 +46,14 @@ pub(super) struct NodeView {
 impl Attempt {
     /// Brings code and inputs to folders of nodes that no job has seen before.
     pub(super) fn prepare(life: &Life, number: usize) -> Result<Self, String> {
-        let (asked, nodes, job_number) = life.job(|job| (job.asked.clone(), job.node_count(), job.number)).ok_or("the job is gone")?;
+        let (asked, nodes, job_number) = life
+            .job(|job| (job.asked.clone(), job.node_count(), job.number))
+            .ok_or("the job is gone")?;
         if asked["jobType"] != "Command" {
-            return Err(format!("The emulator runs command jobs; '{}' is none.", asked["jobType"].as_str().unwrap_or_default()));
+            return Err(format!(
+                "The emulator runs command jobs; '{}' is none.",
+                asked["jobType"].as_str().unwrap_or_default()
+            ));
         }
         let folder = life.world.folder.join(format!("{}-{number}", life.name));
         let code = inputs::bring_code(life, &asked, &folder.join("code"))?;
@@ -56,22 +62,45 @@ impl Attempt {
         }
         let inputs = inputs::bring_all(life, &asked, &folder.join("inputs"))?;
         let mut outputs = outputs::all(life, &asked, &folder, nodes)?;
-        let line = if is_interactive(&asked) { "exec sleep infinity" } else { asked["command"].as_str().unwrap_or_default() };
+        let line = if is_interactive(&asked) {
+            "exec sleep infinity"
+        } else {
+            asked["command"].as_str().unwrap_or_default()
+        };
         let named = |kind: &str, paths: &BTreeMap<String, String>| -> Vec<_> {
-            paths.iter().map(|(name, path)| (format!("AZURE_ML_{kind}_{name}"), path.clone())).collect()
+            paths
+                .iter()
+                .map(|(name, path)| (format!("AZURE_ML_{kind}_{name}"), path.clone()))
+                .collect()
         };
         let view = |node: usize| {
             let shown = outputs::of_node(&outputs, node);
-            NodeView { command: bind(line, &inputs, &shown), paths: [named("INPUT", &inputs), named("OUTPUT", &shown)].concat() }
+            NodeView {
+                command: bind(line, &inputs, &shown),
+                paths: [named("INPUT", &inputs), named("OUTPUT", &shown)].concat(),
+            }
         };
         let views = (0..nodes).map(view).collect();
-        let processes = ranks::processes(&asked, nodes, &ranks::hosts(job_number, nodes, number), number);
+        let processes = ranks::processes(
+            &asked,
+            nodes,
+            &ranks::hosts(job_number, nodes, number),
+            number,
+        );
         outputs.extend(outputs::artifacts(&life.name, &folder, nodes));
-        Ok(Self { folder, processes, nodes: views, outputs, logs: Vec::new() })
+        Ok(Self {
+            folder,
+            processes,
+            nodes: views,
+            outputs,
+            logs: Vec::new(),
+        })
     }
 
     fn ship(&mut self, life: &Life) {
-        self.logs.iter_mut().for_each(|log| log.ship(&life.world.blobs));
+        self.logs
+            .iter_mut()
+            .for_each(|log| log.ship(&life.world.blobs));
     }
     fn upload(&mut self, life: &Life, when: When) {
         outputs::send_changed(&mut self.outputs, &life.world.blobs, when);
@@ -84,7 +113,10 @@ impl Attempt {
 
 /// To the end of every process; whatever they wrote is in the store when this returns.
 pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
-    let (grace, timeout) = (life.world.conditions().grace, life.job(|job| job.timeout()).flatten());
+    let (grace, timeout) = (
+        life.world.conditions().grace,
+        life.job(|job| job.timeout()).flatten(),
+    );
     let mut running = match node::start(life, attempt) {
         Ok((running, logs)) => {
             attempt.logs = logs;
@@ -96,7 +128,11 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     let begun = Instant::now();
     let (mut shipped, mut uploaded) = (begun, begun);
     let end = loop {
-        if let Some(end) = ended(life, &mut running, timeout.is_some_and(|limit| begun.elapsed() >= limit)) {
+        if let Some(end) = ended(
+            life,
+            &mut running,
+            timeout.is_some_and(|limit| begun.elapsed() >= limit),
+        ) {
             break end;
         }
         if shipped.elapsed() >= SHIP {
@@ -109,13 +145,21 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         }
         std::thread::sleep(LOOK);
     };
-    // With nodes that are taken away goes what was not closed: a mount carries a file away while it is closed.
+    // With nodes that are taken away goes what was not closed: a mount carries a file away while it
+    // is closed.
     if matches!(end, End::Preempted) {
         node::freeze(&running);
         attempt.ship(life);
         attempt.upload(life, When::Frozen);
     }
-    node::end(&mut running, if matches!(end, End::Preempted | End::Gone) { Duration::ZERO } else { grace });
+    node::end(
+        &mut running,
+        if matches!(end, End::Preempted | End::Gone) {
+            Duration::ZERO
+        } else {
+            grace
+        },
+    );
     // The last of what was written arrives when the job is said to be ending already.
     if matches!(end, End::Succeeded | End::Failed(_) | End::TimedOut) {
         life.turn("Finalizing");
@@ -131,7 +175,9 @@ fn ended(life: &Life, running: &mut [Running], late: bool) -> Option<End> {
     if life.world.ended() {
         return Some(End::Gone);
     }
-    let (cancelled, preempted) = life.job(|job| (job.cancelled, std::mem::take(&mut job.preempted))).unwrap_or((true, false));
+    let (cancelled, preempted) = life
+        .job(|job| (job.cancelled, std::mem::take(&mut job.preempted)))
+        .unwrap_or((true, false));
     if cancelled {
         return Some(End::Cancelled);
     }
@@ -142,16 +188,27 @@ fn ended(life: &Life, running: &mut [Running], late: bool) -> Option<End> {
         return Some(End::TimedOut);
     }
     let codes: Vec<Option<i32>> = running.iter_mut().map(Running::code).collect();
-    if let Some((at, code)) = codes.iter().enumerate().find_map(|(at, code)| code.filter(|code| *code != 0).map(|code| (at, code))) {
-        let message =
-            format!("Execution failed. User process 'bash' exited with status code {code}. Please check log file '{}' for error details.", running[at].log);
+    if let Some((at, code)) = codes
+        .iter()
+        .enumerate()
+        .find_map(|(at, code)| code.filter(|code| *code != 0).map(|code| (at, code)))
+    {
+        let message = format!(
+            "Execution failed. User process 'bash' exited with status code {code}. Please check \
+                log file '{}' for error details.",
+            running[at].log
+        );
         return Some(End::Failed(user_error(&message)));
     }
     codes.iter().all(Option::is_some).then_some(End::Succeeded)
 }
 
 /// Puts paths and values in place of `${{inputs.x}}` and `${{outputs.x}}`.
-fn bind(command: &str, inputs: &BTreeMap<String, String>, outputs: &BTreeMap<String, String>) -> String {
+fn bind(
+    command: &str,
+    inputs: &BTreeMap<String, String>,
+    outputs: &BTreeMap<String, String>,
+) -> String {
     let mut command = command.to_owned();
     for (kind, values) in [("inputs", inputs), ("outputs", outputs)] {
         for (name, value) in values {

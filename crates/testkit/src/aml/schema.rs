@@ -1,5 +1,6 @@
-//! The published JSON Schema of bodies (version 2026-05-01): a judge of the words of enumerations, which the validator
-//! of traffic lets pass. It knows neither unknown fields nor durations, which that one does.
+//! The published JSON Schema of bodies (version 2026-05-01): a judge of the words of enumerations,
+//! which the validator of traffic lets pass. It knows neither unknown fields nor durations, which
+//! that one does.
 
 use super::Aml;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
@@ -28,18 +29,31 @@ impl JobSchema {
     #[track_caller]
     pub fn read(spec: &Path) -> Self {
         let folder = spec.join("arm-json-schema");
-        let text = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
+        let text = |name: &str| -> Value {
+            serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+        };
         let mut own = text(&format!("{PROVIDER}.{VERSION}.json"));
         let at = own["id"].as_str().unwrap().trim_end_matches('#').to_owned();
-        own["definitions"] = reachable(&own["definitions"], &own["resourceDefinitions"]["workspaces_jobs"]);
-        own["resourceDefinitions"] = json!({"workspaces_jobs": own["resourceDefinitions"]["workspaces_jobs"]});
+        own["definitions"] = reachable(
+            &own["definitions"],
+            &own["resourceDefinitions"]["workspaces_jobs"],
+        );
+        own["resourceDefinitions"] =
+            json!({"workspaces_jobs": own["resourceDefinitions"]["workspaces_jobs"]});
         open_bases(&mut own);
         let mut compiler = Compiler::new();
         compiler.set_default_draft(Draft::V4);
         compiler.add_resource(&at, own).unwrap();
-        compiler.add_resource(COMMON, text("common-definitions.json")).unwrap();
+        compiler
+            .add_resource(COMMON, text("common-definitions.json"))
+            .unwrap();
         let mut schemas = Schemas::new();
-        let job = compiler.compile(&format!("{at}#/resourceDefinitions/workspaces_jobs"), &mut schemas).unwrap();
+        let job = compiler
+            .compile(
+                &format!("{at}#/resourceDefinitions/workspaces_jobs"),
+                &mut schemas,
+            )
+            .unwrap();
         Self { schemas, job }
     }
 
@@ -49,17 +63,29 @@ impl JobSchema {
         whole["name"] = json!("a-job");
         whole["type"] = json!(format!("{PROVIDER}/workspaces/jobs"));
         whole["apiVersion"] = json!(VERSION);
-        self.schemas.validate(&whole, self.job).err().map(|error| format!("{error:#}"))
+        self.schemas
+            .validate(&whole, self.job)
+            .err()
+            .map(|error| format!("{error:#}"))
     }
 
     /// Judges every job that was put; how many.
     #[track_caller]
     pub fn judge(&self, aml: &Aml) -> usize {
-        let is_job = |target: &str| target.split('?').next().is_some_and(|path| path.rsplit('/').nth(1) == Some("jobs"));
+        let is_job = |target: &str| {
+            target
+                .split('?')
+                .next()
+                .is_some_and(|path| path.rsplit('/').nth(1) == Some("jobs"))
+        };
         let put: Vec<Value> = aml
             .recorded()
             .iter()
-            .filter(|pair| pair.method == "PUT" && is_job(&pair.target) && pair.status.is_some_and(|status| status < 300))
+            .filter(|pair| {
+                pair.method == "PUT"
+                    && is_job(&pair.target)
+                    && pair.status.is_some_and(|status| status < 300)
+            })
             .map(|pair| pair.json["liveRequest"]["body"].clone())
             .collect();
         for body in &put {
@@ -69,13 +95,17 @@ impl JobSchema {
     }
 }
 
-/// Definitions that something refers to, and what they refer to. Others have patterns that are not regular.
+/// Definitions that something refers to, and what they refer to. Others have patterns that are not
+/// regular.
 fn reachable(all: &Value, from: &Value) -> Value {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Array(entries) => entries.iter().for_each(|entry| references(entry, found)),
             Value::Object(entries) => {
-                let own = entries.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix("#/definitions/"));
+                let own = entries
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .and_then(|text| text.strip_prefix("#/definitions/"));
                 found.extend(own.map(ToOwned::to_owned));
                 entries.values().for_each(|entry| references(entry, found));
             }
@@ -93,17 +123,25 @@ fn reachable(all: &Value, from: &Value) -> Value {
     kept
 }
 
-/// A base with subtypes refuses whatever is a subtype's own, as it is published: every distribution, identity and job.
+/// A base with subtypes refuses whatever is a subtype's own, as it is published: every
+/// distribution, identity and job.
 fn open_bases(value: &mut Value) {
     match value {
         Value::Array(entries) => entries.iter_mut().for_each(open_bases),
         Value::Object(entries) => {
             let parts = entries.get("allOf").and_then(Value::as_array);
-            let has_subtypes = entries.contains_key("oneOf") || parts.is_some_and(|parts| parts.iter().any(|part| part.get("oneOf").is_some()));
+            let has_subtypes = entries.contains_key("oneOf")
+                || parts.is_some_and(|parts| parts.iter().any(|part| part.get("oneOf").is_some()));
             if has_subtypes {
                 entries.remove("additionalProperties");
-                for part in entries.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
-                    part.as_object_mut().and_then(|part| part.remove("additionalProperties"));
+                for part in entries
+                    .get_mut("allOf")
+                    .and_then(Value::as_array_mut)
+                    .into_iter()
+                    .flatten()
+                {
+                    part.as_object_mut()
+                        .and_then(|part| part.remove("additionalProperties"));
                 }
             }
             entries.values_mut().for_each(open_bases);

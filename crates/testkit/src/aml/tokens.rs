@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use towline_host::clock;
 
 /// For whom tokens of the resource manager are.
-const MANAGEMENT: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
+const MANAGEMENT: [&str; 2] = [
+    "https://management.azure.com",
+    "https://management.core.windows.net",
+];
 /// For whom tokens of the workspace's own services are.
 const WORKSPACES: &str = "https://ml.azure.com";
 /// The same of this cloud, whose vaults' names end as its metadata say.
@@ -47,22 +50,36 @@ impl Tokens {
         let random = ring::rand::SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).unwrap();
         let secret = uuid_of(&URL_SAFE_NO_PAD.encode(hmac::sign(&key, b"identity")));
-        Self { endpoint: server.endpoint(), identity: format!("{}/msi/token", server.plain_endpoint()), secret, key }
+        Self {
+            endpoint: server.endpoint(),
+            identity: format!("{}/msi/token", server.plain_endpoint()),
+            secret,
+            key,
+        }
     }
 
     pub(super) fn identity(&self) -> [(String, String); 2] {
-        [("IDENTITY_ENDPOINT".to_owned(), self.identity.clone()), ("IDENTITY_HEADER".to_owned(), self.secret.clone())]
+        [
+            ("IDENTITY_ENDPOINT".to_owned(), self.identity.clone()),
+            ("IDENTITY_HEADER".to_owned(), self.secret.clone()),
+        ]
     }
     pub(super) fn knows(&self, secret: &str) -> bool {
         secret == self.secret
     }
 
     pub(super) fn principal(&self) -> Principal {
-        Principal { tenant: TENANT.to_owned(), client: uuid_of("principal"), secret: format!("s3cr3t~{}", uuid_of(&self.secret)) }
+        Principal {
+            tenant: TENANT.to_owned(),
+            client: uuid_of("principal"),
+            secret: format!("s3cr3t~{}", uuid_of(&self.secret)),
+        }
     }
     /// What a token of ours for that audience says, while it is good.
     pub(super) fn claims(&self, token: &str, audience: &str) -> Option<Value> {
-        self.read(token).filter(|says| says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds())
+        self.read(token).filter(|says| {
+            says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
+        })
     }
 
     pub(super) fn mint(&self, audience: &str, seconds: i64) -> String {
@@ -71,7 +88,9 @@ impl Tokens {
     /// For the identity of a client id.
     pub(super) fn mint_for(&self, audience: &str, seconds: i64, client: &str) -> String {
         let now = clock::now().seconds();
-        let identity = format!("/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow");
+        let identity = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow"
+        );
         let mut says = json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{TENANT}/"), "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client),
             "appid": client, "uti": unique(), "idtyp": "app", "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
@@ -82,46 +101,84 @@ impl Tokens {
             client if client == self.principal().client => {}
             _ => says["xms_mirid"] = json!(identity),
         }
-        let text = [json!({"typ": "JWT", "alg": "HS256"}), says].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
+        let text = [json!({"typ": "JWT", "alg": "HS256"}), says]
+            .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
+            .join(".");
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, text.as_bytes()));
         format!("{text}.{signature}")
     }
 
     /// A call of the resource manager.
     pub(super) fn check_management(&self, call: &Call) -> Result<(), Answer> {
-        self.check(call, |audience| audience == self.endpoint || MANAGEMENT.contains(&audience))
+        self.check(call, |audience| {
+            audience == self.endpoint || MANAGEMENT.contains(&audience)
+        })
     }
     /// A call of run history or artifacts, which take both kinds.
     pub(super) fn check_workspace(&self, call: &Call) -> Result<(), Answer> {
-        self.check(call, |audience| audience == self.endpoint || audience == WORKSPACES || MANAGEMENT.contains(&audience))
+        self.check(call, |audience| {
+            audience == self.endpoint || audience == WORKSPACES || MANAGEMENT.contains(&audience)
+        })
     }
     pub(super) fn check_vault(&self, call: &Call) -> Result<(), Answer> {
-        let challenge = format!("Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULTS}\"", self.endpoint);
-        self.check(call, |audience| audience == VAULTS || audience == OWN_VAULTS).map_err(|mut answer| {
-            answer.headers.retain(|(name, _)| name != "WWW-Authenticate");
+        let challenge = format!(
+            "Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULTS}\"",
+            self.endpoint
+        );
+        self.check(call, |audience| {
+            audience == VAULTS || audience == OWN_VAULTS
+        })
+        .map_err(|mut answer| {
+            answer
+                .headers
+                .retain(|(name, _)| name != "WWW-Authenticate");
             answer.with("WWW-Authenticate", challenge)
         })
     }
 
     fn check(&self, call: &Call, fits: impl Fn(&str) -> bool) -> Result<(), Answer> {
         let refuse = |code: &str, message: &str| Err(unauthorized(&self.endpoint, code, message));
-        let Some(token) = call.header("authorization").and_then(|value| value.strip_prefix("Bearer ")) else {
-            return refuse("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.");
+        let Some(token) = call
+            .header("authorization")
+            .and_then(|value| value.strip_prefix("Bearer "))
+        else {
+            return refuse(
+                "AuthenticationFailed",
+                "Authentication failed. The 'Authorization' header is missing.",
+            );
         };
         let Some(says) = self.read(token) else {
             return refuse("InvalidAuthenticationToken", "The access token is invalid.");
         };
         if says["exp"].as_i64().unwrap_or(0) <= clock::now().seconds() {
-            return refuse("ExpiredAuthenticationToken", "The access token expiry is in the past.");
+            return refuse(
+                "ExpiredAuthenticationToken",
+                "The access token expiry is in the past.",
+            );
         }
-        let audience = says["aud"].as_str().unwrap_or_default().trim_end_matches('/');
-        if fits(audience) { Ok(()) } else { refuse("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource.") }
+        let audience = says["aud"]
+            .as_str()
+            .unwrap_or_default()
+            .trim_end_matches('/');
+        if fits(audience) {
+            Ok(())
+        } else {
+            refuse(
+                "InvalidAuthenticationTokenAudience",
+                "The access token has been obtained for wrong audience or resource.",
+            )
+        }
     }
 
     /// What a token of ours says.
     fn read(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
-        hmac::verify(&self.key, text.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
+        hmac::verify(
+            &self.key,
+            text.as_bytes(),
+            &URL_SAFE_NO_PAD.decode(signature).ok()?,
+        )
+        .ok()?;
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text.split('.').nth(1)?).ok()?).ok()
     }
 }

@@ -1,30 +1,54 @@
-//! A job put again. Most of it stays as it was; what may change is changed, and anything else is refused.
+//! A job put again. Most of it stays as it was; what may change is changed, and anything else is
+//! refused.
 
 use super::answer::{Answer, immutable};
 use super::document::Job;
 use serde_json::{Map, Value};
 use towline_host::clock;
 
-const MAY_CHANGE: [&str; 5] = ["description", "tags", "displayName", "properties", "isArchived"];
+const MAY_CHANGE: [&str; 5] = [
+    "description",
+    "tags",
+    "displayName",
+    "properties",
+    "isArchived",
+];
 /// The service's own, which clients send back as they got it.
 const OF_THE_SERVICE: [&str; 2] = ["status", "services"];
 /// What is there when nothing is said.
-const DEFAULTS: [(&str, &str); 5] =
-    [("experimentName", "Default"), ("mode", "ReadWriteMount"), ("mode", "ReadOnlyMount"), ("jobLimitsType", "Command"), ("instanceCount", "1")];
+const DEFAULTS: [(&str, &str); 5] = [
+    ("experimentName", "Default"),
+    ("mode", "ReadWriteMount"),
+    ("mode", "ReadOnlyMount"),
+    ("jobLimitsType", "Command"),
+    ("instanceCount", "1"),
+];
 
 pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
-    let Value::Object(fields) = asked else { return Ok(()) };
+    let Value::Object(fields) = asked else {
+        return Ok(());
+    };
     let fixed = |name: &str| !MAY_CHANGE.contains(&name) && !OF_THE_SERVICE.contains(&name);
-    let changed: Vec<&str> =
-        fields.iter().filter(|(name, value)| fixed(name) && !same(name, &job.asked[name.as_str()], value)).map(|(name, _)| name.as_str()).collect();
+    let changed: Vec<&str> = fields
+        .iter()
+        .filter(|(name, value)| fixed(name) && !same(name, &job.asked[name.as_str()], value))
+        .map(|(name, _)| name.as_str())
+        .collect();
     if !changed.is_empty() {
         let names: Vec<String> = changed.iter().map(|name| pascal(name)).collect();
-        return Err(immutable(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        return Err(immutable(
+            &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        ));
     }
     // Properties of a job are only added to.
     let says = |name: &str| job.asked["properties"].get(name);
-    let another =
-        fields.get("properties").and_then(Value::as_object).is_some_and(|new| new.iter().any(|(name, value)| says(name).is_some_and(|old| old != value)));
+    let another = fields
+        .get("properties")
+        .and_then(Value::as_object)
+        .is_some_and(|new| {
+            new.iter()
+                .any(|(name, value)| says(name).is_some_and(|old| old != value))
+        });
     if another {
         return Err(immutable(&["Properties"]));
     }
@@ -50,24 +74,37 @@ pub(super) fn merge(old: &mut Value, new: Value) {
     }
 }
 
-/// Whether what is said now fits what was said then. Nothing and null are alike, and so are a default and nothing.
+/// Whether what is said now fits what was said then. Nothing and null are alike, and so are a
+/// default and nothing.
 fn same(name: &str, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (_, Value::Null) => true,
         (Value::Null, Value::Object(_)) => same(name, &Value::Object(Map::new()), new),
         (Value::Null, Value::Array(new)) => new.is_empty(),
         (Value::Null, new) => {
-            let text = new.as_str().map_or_else(|| new.to_string(), ToOwned::to_owned);
+            let text = new
+                .as_str()
+                .map_or_else(|| new.to_string(), ToOwned::to_owned);
             DEFAULTS.contains(&(name, text.as_str()))
         }
         (Value::Object(old), Value::Object(new)) => {
             // The output that the service adds is no change of outputs.
             let own = |key: &str| name == "outputs" && key == "default";
             // Only what names things loses an entry by not having it.
-            let lost = ["inputs", "outputs", "environmentVariables"].contains(&name) && old.keys().any(|key| !new.contains_key(key));
-            !lost && new.iter().all(|(key, value)| own(key) || old.get(key).map_or_else(|| same(key, &Value::Null, value), |old| same(key, old, value)))
+            let lost = ["inputs", "outputs", "environmentVariables"].contains(&name)
+                && old.keys().any(|key| !new.contains_key(key));
+            !lost
+                && new.iter().all(|(key, value)| {
+                    own(key)
+                        || old.get(key).map_or_else(
+                            || same(key, &Value::Null, value),
+                            |old| same(key, old, value),
+                        )
+                })
         }
-        (Value::String(old), Value::String(new)) if name == "uri" => old.trim_end_matches('/') == new.trim_end_matches('/'),
+        (Value::String(old), Value::String(new)) if name == "uri" => {
+            old.trim_end_matches('/') == new.trim_end_matches('/')
+        }
         (old, new) => old == new,
     }
 }
@@ -75,7 +112,10 @@ fn same(name: &str, old: &Value, new: &Value) -> bool {
 /// `codeId` as the service calls it when it refuses: `CodeId`.
 fn pascal(name: &str) -> String {
     let mut letters = name.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -92,7 +132,12 @@ mod tests {
             &asked,
             &json!({"command": "x", "codeId": null, "outputs": {"o": {"uri": "azureml://d/p/", "mode": "ReadWriteMount"}, "default": {}}})
         ));
-        for other in [json!({"command": "y"}), json!({"codeId": "c"}), json!({"environmentVariables": {}}), json!({"environmentVariables": {"A": "2"}})] {
+        for other in [
+            json!({"command": "y"}),
+            json!({"codeId": "c"}),
+            json!({"environmentVariables": {}}),
+            json!({"environmentVariables": {"A": "2"}}),
+        ] {
             assert!(!same("", &asked, &other), "{other}");
         }
     }

@@ -20,7 +20,8 @@ impl Aml {
     pub fn configuration(&self) -> String {
         let scope = self.scope();
         let common = format!(
-            "kind: azureml, endpoint: '{}', credential: managed_identity, subscription: {}, resource_group: {}, workspace: {}",
+            "kind: azureml, endpoint: '{}', credential: managed_identity, subscription: {}, \
+                resource_group: {}, workspace: {}",
             self.endpoint(),
             scope.subscription,
             scope.group,
@@ -30,10 +31,16 @@ impl Aml {
         let flavours = [
             ("aml", "compute: cpu".to_owned()),
             ("itp", "compute: k8s".to_owned()),
-            ("sing", format!("virtual_cluster: '{}', {instance}", self.cluster())),
+            (
+                "sing",
+                format!("virtual_cluster: '{}', {instance}", self.cluster()),
+            ),
             ("lost", "compute: cpy".to_owned()),
         ];
-        let clusters: Vec<String> = flavours.iter().map(|(name, rest)| format!("  {name}: {{{common}, {rest}}}\n")).collect();
+        let clusters: Vec<String> = flavours
+            .iter()
+            .map(|(name, rest)| format!("  {name}: {{{common}, {rest}}}\n"))
+            .collect();
         format!("default_cluster: aml\nclusters:\n{}", clusters.concat())
     }
 }

@@ -13,7 +13,12 @@ pub(super) struct Vault(Mutex<BTreeMap<String, Value>>);
 
 impl Vault {
     pub(super) fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
     }
 }
 
@@ -29,14 +34,22 @@ pub(super) fn get(world: &World, call: &Call, name: &str) -> Outcome {
 
 pub(super) fn route(world: &World, call: &Call, words: &[&str]) -> Outcome {
     if call.query("api-version").is_none() {
-        return Err(refusal(400, "BadParameter", "api-version must be specified"));
+        return Err(refusal(
+            400,
+            "BadParameter",
+            "api-version must be specified",
+        ));
     }
     let mut secrets = world.vault.0.lock().unwrap_or_else(PoisonError::into_inner);
     match (call.method.as_str(), words) {
         ("PUT", [name]) => {
             let value = call.json()?["value"].clone();
             if !value.is_string() {
-                return Err(refusal(400, "BadParameter", "The property 'value' is missing."));
+                return Err(refusal(
+                    400,
+                    "BadParameter",
+                    "The property 'value' is missing.",
+                ));
             }
             let now = clock::now().seconds();
             let id = format!("{}/secrets/{name}/{:032x}", world.endpoint, now);
@@ -45,13 +58,29 @@ pub(super) fn route(world: &World, call: &Call, words: &[&str]) -> Outcome {
             good(secret)
         }
         ("GET", [name] | [name, _]) => {
-            let missing = || refusal(404, "SecretNotFound", &format!("A secret with (name/id) {name} was not found in this key vault."));
+            let missing = || {
+                refusal(
+                    404,
+                    "SecretNotFound",
+                    &format!("A secret with (name/id) {name} was not found in this key vault."),
+                )
+            };
             good(secrets.get(*name).cloned().ok_or_else(missing)?)
         }
         ("DELETE", [name]) => {
-            let missing = || refusal(404, "SecretNotFound", &format!("A secret with (name/id) {name} was not found in this key vault."));
+            let missing = || {
+                refusal(
+                    404,
+                    "SecretNotFound",
+                    &format!("A secret with (name/id) {name} was not found in this key vault."),
+                )
+            };
             good(secrets.remove(*name).ok_or_else(missing)?)
         }
-        _ => Err(refusal(405, "MethodNotAllowed", "Only secrets are kept here.")),
+        _ => Err(refusal(
+            405,
+            "MethodNotAllowed",
+            "Only secrets are kept here.",
+        )),
     }
 }

@@ -38,7 +38,11 @@ pub(super) struct Workspace {
 impl Entry {
     pub(super) fn new(properties: Value) -> Self {
         let now = clock::now();
-        Self { properties, made: now, changed: now }
+        Self {
+            properties,
+            made: now,
+            changed: now,
+        }
     }
     pub(super) fn is_seen(&self, unseen: Duration) -> bool {
         is_seen(self.made, unseen)
@@ -61,7 +65,8 @@ pub(super) fn is_seen(made: Moment, unseen: Duration) -> bool {
 pub(super) fn system_data(made: Moment, changed: Moment) -> Value {
     json!({
         "createdAt": made.to_string(), "createdBy": "Towline Tester", "createdByType": "User",
-        "lastModifiedAt": changed.to_string(), "lastModifiedBy": "Towline Tester", "lastModifiedByType": "User",
+        "lastModifiedAt": changed.to_string(), "lastModifiedBy": "Towline \
+            Tester", "lastModifiedByType": "User",
     })
 }
 
@@ -69,12 +74,27 @@ impl Workspace {
     pub(super) fn new(scope: Scope, blobs: &Blobs) -> Self {
         let id = uuid_of(&scope.key());
         let (datastores, computes) = (datastores::first(&id, blobs), computes::first(&scope));
-        Self { scope, id, made: clock::now(), brought: json!({}), datastores, assets: Assets::default(), computes, jobs: BTreeMap::new() }
+        Self {
+            scope,
+            id,
+            made: clock::now(),
+            brought: json!({}),
+            datastores,
+            assets: Assets::default(),
+            computes,
+            jobs: BTreeMap::new(),
+        }
     }
     /// The containers behind its own datastores.
     pub(super) fn make_containers(&self, blobs: &Blobs) {
         for store in self.datastores.values() {
-            blobs.make_container(store.properties["containerName"].as_str().unwrap_or_default()).unwrap();
+            blobs
+                .make_container(
+                    store.properties["containerName"]
+                        .as_str()
+                        .unwrap_or_default(),
+                )
+                .unwrap();
         }
     }
 
@@ -114,7 +134,11 @@ fn location(brought: &Value) -> &str {
 }
 
 pub(super) fn get(world: &World, scope: &Scope) -> Value {
-    world.workspaces().get(&scope.key()).map(|workspace| workspace.show(world)).unwrap_or_default()
+    world
+        .workspaces()
+        .get(&scope.key())
+        .map(|workspace| workspace.show(world))
+        .unwrap_or_default()
 }
 
 /// Made at once, where the real service takes minutes.
@@ -129,14 +153,22 @@ pub(super) fn put(world: &World, call: &Call, scope: &Scope) -> Outcome {
 
 pub(super) fn list(world: &World, subscription: &str, group: Option<&str>) -> Value {
     let is = |found: &str, wanted: &str| found.eq_ignore_ascii_case(wanted);
-    let fits = |scope: &Scope| is(&scope.subscription, subscription) && group.is_none_or(|group| is(&scope.group, group));
-    let found: Vec<Value> = world.workspaces().values().filter(|workspace| fits(&workspace.scope)).map(|workspace| workspace.show(world)).collect();
+    let fits = |scope: &Scope| {
+        is(&scope.subscription, subscription) && group.is_none_or(|group| is(&scope.group, group))
+    };
+    let found: Vec<Value> = world
+        .workspaces()
+        .values()
+        .filter(|workspace| fits(&workspace.scope))
+        .map(|workspace| workspace.show(world))
+        .collect();
     json!({"value": found})
 }
 
 pub(super) fn missing(scope: &Scope) -> Answer {
     let message = format!(
-        "The Resource '{PROVIDER}/workspaces/{}' under resource group '{}' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+        "The Resource '{PROVIDER}/workspaces/{}' under resource group '{}' was not found. For more \
+            details please go to https://aka.ms/ARMResourceNotFoundFix",
         scope.workspace, scope.group
     );
     refusal(404, "ResourceNotFound", &message)
@@ -148,10 +180,16 @@ pub(super) fn identity(path: &str, name: &str) -> Value {
     json!({"id": format!("/{path}"), "name": name, "type": "Microsoft.ManagedIdentity/userAssignedIdentities", "properties": ids})
 }
 
-/// What a subscription's list of identities shows: one in another group than the workspace's, and two of one name.
+/// What a subscription's list of identities shows: one in another group than the workspace's, and
+/// two of one name.
 pub(super) fn identities(subscription: &str) -> Value {
     let at = |group: &str, name: &str| {
-        identity(&format!("subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{name}"), name)
+        identity(
+            &format!(
+                "subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{name}"
+            ),
+            name,
+        )
     };
     json!({"value": [at("elsewhere", "lender"), at("here", "twin"), at("there", "twin")]})
 }

@@ -56,10 +56,14 @@ impl World {
     }
 
     pub(super) fn conditions(&self) -> MutexGuard<'_, Conditions> {
-        self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.conditions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
     pub(super) fn workspaces(&self) -> MutexGuard<'_, BTreeMap<String, Workspace>> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a workspace with what each has; one that is there stays.
@@ -74,17 +78,32 @@ impl World {
 
     /// A job of any workspace.
     pub(super) fn with_job<T>(&self, name: &str, act: impl FnOnce(&mut Job) -> T) -> Option<T> {
-        self.workspaces().values_mut().find_map(|workspace| workspace.jobs.get_mut(name)).map(act)
+        self.workspaces()
+            .values_mut()
+            .find_map(|workspace| workspace.jobs.get_mut(name))
+            .map(act)
     }
-    pub(super) fn job_of<T>(&self, scope: &Scope, name: &str, act: impl FnOnce(&mut Job) -> T) -> Option<T> {
-        self.workspaces().get_mut(&scope.key())?.jobs.get_mut(name).map(act)
+    pub(super) fn job_of<T>(
+        &self,
+        scope: &Scope,
+        name: &str,
+        act: impl FnOnce(&mut Job) -> T,
+    ) -> Option<T> {
+        self.workspaces()
+            .get_mut(&scope.key())?
+            .jobs
+            .get_mut(name)
+            .map(act)
     }
 
     pub(super) fn ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
     pub(super) fn keep(&self, life: JoinHandle<()>) {
-        self.lives.lock().unwrap_or_else(PoisonError::into_inner).push(life);
+        self.lives
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(life);
     }
     /// Ends every job; nothing of them runs when this returns.
     pub(super) fn end(&self) {

@@ -7,7 +7,8 @@ use ring::hmac;
 use std::fmt::Write;
 use towline_host::clock;
 
-/// The rules that are signed by. Azurite knows no newer ones; the real service takes old ones for ever.
+/// The rules that are signed by. Azurite knows no newer ones; the real service takes old ones for
+/// ever.
 const VERSION: &str = "2022-11-02";
 
 #[derive(Debug, Clone)]
@@ -20,11 +21,22 @@ pub struct Account {
 }
 
 impl Account {
-    /// A signature for the whole account (`sv=…&sig=…`), good for `seconds` from now; less than 0 is expired.
+    /// A signature for the whole account (`sv=…&sig=…`), good for `seconds` from now; less than 0
+    /// is expired.
     pub fn sas(&self, permissions: &str, seconds: i64) -> String {
         let (services, kinds, end) = ("b", "sco", moment(seconds));
-        let text = format!("{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{VERSION}\n\n", self.name);
-        query(&[("sv", VERSION), ("ss", services), ("srt", kinds), ("sp", permissions), ("se", &end), ("sig", &self.sign(&text))])
+        let text = format!(
+            "{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{VERSION}\n\n",
+            self.name
+        );
+        query(&[
+            ("sv", VERSION),
+            ("ss", services),
+            ("srt", kinds),
+            ("sp", permissions),
+            ("se", &end),
+            ("sig", &self.sign(&text)),
+        ])
     }
 
     /// A signature for one container and what lies in it.
@@ -38,14 +50,24 @@ impl Account {
     fn resource_sas(&self, kind: &str, path: &str, permissions: &str, seconds: i64) -> String {
         let end = moment(seconds);
         let resource = format!("/blob/{}/{path}", self.name);
-        let text = format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
-        query(&[("sv", VERSION), ("sr", kind), ("sp", permissions), ("se", &end), ("sig", &self.sign(&text))])
+        let text =
+            format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
+        query(&[
+            ("sv", VERSION),
+            ("sr", kind),
+            ("sp", permissions),
+            ("se", &end),
+            ("sig", &self.sign(&text)),
+        ])
     }
 
-    /// A token as Microsoft's login makes them, good for `seconds` from now. Azurite reads what it says and
-    /// cannot check who signed it.
+    /// A token as Microsoft's login makes them, good for `seconds` from now. Azurite reads what it
+    /// says and cannot check who signed it.
     pub fn bearer_token(&self, seconds: i64) -> String {
-        let (now, tenant) = (clock::now().seconds(), "ab1f708d-50f6-404c-a006-d71b2ac7a606");
+        let (now, tenant) = (
+            clock::now().seconds(),
+            "ab1f708d-50f6-404c-a006-d71b2ac7a606",
+        );
         let head = serde_json::json!({"typ": "JWT", "alg": "HS256"});
         let says = serde_json::json!({
             "aud": "https://storage.azure.com",
@@ -56,13 +78,18 @@ impl Account {
             "nbf": now - 3600,
             "exp": now + seconds,
         });
-        let text = [head, says].map(|part| URL_SAFE_NO_PAD.encode(part.to_string())).join(".");
+        let text = [head, says]
+            .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
+            .join(".");
         format!("{text}.{}", URL_SAFE_NO_PAD.encode("signed by nobody"))
     }
 
     fn sign(&self, text: &str) -> String {
         let key = STANDARD.decode(&self.key).unwrap();
-        STANDARD.encode(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), text.as_bytes()))
+        STANDARD.encode(hmac::sign(
+            &hmac::Key::new(hmac::HMAC_SHA256, &key),
+            text.as_bytes(),
+        ))
     }
 }
 
@@ -70,7 +97,11 @@ impl Account {
 fn moment(seconds_from_now: i64) -> String {
     let mut moment = clock::now();
     moment.0 += seconds_from_now * 1000;
-    moment.to_string().get(..19).map(|whole| format!("{whole}Z")).unwrap_or_default()
+    moment
+        .to_string()
+        .get(..19)
+        .map(|whole| format!("{whole}Z"))
+        .unwrap_or_default()
 }
 
 fn query(pairs: &[(&str, &str)]) -> String {
@@ -78,7 +109,11 @@ fn query(pairs: &[(&str, &str)]) -> String {
     for (name, value) in pairs {
         let _ = write!(text, "{}{name}=", if text.is_empty() { "" } else { "&" });
         for byte in value.bytes() {
-            let _ = if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) { write!(text, "{}", char::from(byte)) } else { write!(text, "%{byte:02X}") };
+            let _ = if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                write!(text, "{}", char::from(byte))
+            } else {
+                write!(text, "%{byte:02X}")
+            };
         }
     }
     text

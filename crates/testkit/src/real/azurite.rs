@@ -11,8 +11,14 @@ use tempfile::TempDir;
 
 /// The published account of the emulator, and one more of our own for copies between accounts.
 const ACCOUNTS: [(&str, &str); 2] = [
-    ("devstoreaccount1", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="),
-    ("towtestaccount2", "dG93IHRlc3RzIGNvcHkgYmV0d2VlbiBhY2NvdW50cywgYW5kIHRoaXMgaXMgdGhlIHNlY29uZCBvbmUncyBrZXkuLg=="),
+    (
+        "devstoreaccount1",
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
+    ),
+    (
+        "towtestaccount2",
+        "dG93IHRlc3RzIGNvcHkgYmV0d2VlbiBhY2NvdW50cywgYW5kIHRoaXMgaXMgdGhlIHNlY29uZCBvbmUncyBrZXkuLg==",
+    ),
 ];
 
 /// What is loaded into it, so that it can be killed as a real service would be.
@@ -33,7 +39,8 @@ pub struct Azurite {
 const RULE: &str = "trouble";
 
 impl Azurite {
-    /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with containers of its own.
+    /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with
+    /// containers of its own.
     pub fn start() -> Self {
         Self::launch([IN_MEMORY[0], SILENT].map(Into::into).into(), None)
     }
@@ -46,17 +53,28 @@ impl Azurite {
 
     /// With its data in a folder, which outlives it.
     pub fn start_in(folder: &Path) -> Self {
-        Self::launch([SILENT.into(), "--location".into(), folder.into()].into(), None)
+        Self::launch(
+            [SILENT.into(), "--location".into(), folder.into()].into(),
+            None,
+        )
     }
 
-    /// By TLS with a throw-away authority (see [`Self::authority`]), where bearer tokens are taken too. In memory.
+    /// By TLS with a throw-away authority (see [`Self::authority`]), where bearer tokens are taken
+    /// too. In memory.
     pub fn start_tls() -> Self {
-        let folder = tempfile::Builder::new().prefix("tow-tls-").tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("tow-tls-")
+            .tempdir()
+            .unwrap();
         let made = Certificate::make(folder.path());
         let mut words: Vec<OsString> = IN_MEMORY.map(Into::into).into();
         // Not silent: see [`Self::seen`].
         words.extend(["--oauth", "basic", "--cert"].map(Into::into));
-        words.extend([made.certificate.clone().into(), "--key".into(), made.key.clone().into()]);
+        words.extend([
+            made.certificate.clone().into(),
+            "--key".into(),
+            made.key.clone().into(),
+        ]);
         Self::launch(words, Some((made, folder)))
     }
 
@@ -65,38 +83,79 @@ impl Azurite {
         let program = parts::file("azurite/node_modules/azurite/dist/src/blob/main.js");
         let in_memory = options.iter().any(|word| word == IN_MEMORY[0]);
         let words = move |port: u16| {
-            let mut words: Vec<OsString> = vec!["node".into(), "--require".into(), CUT.into(), program.clone().into()];
+            let mut words: Vec<OsString> = vec![
+                "node".into(),
+                "--require".into(),
+                CUT.into(),
+                program.clone().into(),
+            ];
             // Newer clients name versions it does not know, and by default it reports home.
-            words.extend(["--blobHost", "127.0.0.1", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort"].map(Into::into));
+            words.extend(
+                [
+                    "--blobHost",
+                    "127.0.0.1",
+                    "--skipApiVersionCheck",
+                    "--disableTelemetry",
+                    "--blobPort",
+                ]
+                .map(Into::into),
+            );
             words.push(port.to_string().into());
             words.extend(options.clone());
             words
         };
-        let listed = ACCOUNTS.map(|(name, key)| format!("{name}:{key}")).join(";");
+        let listed = ACCOUNTS
+            .map(|(name, key)| format!("{name}:{key}"))
+            .join(";");
         let mut variables = vec![("AZURITE_ACCOUNTS".to_owned(), OsString::from(listed))];
         // It asks itself, by TLS, for the source of a copy.
-        variables.extend(secured.iter().map(|(made, _)| ("NODE_EXTRA_CA_CERTS".to_owned(), made.authority.clone().into())));
-        variables.extend(secured.iter().map(|(_, folder)| ("TOW_CUT_RULE".to_owned(), folder.path().join(RULE).into())));
-        let server = Server::start(Recipe { words: Box::new(words), variables, says_ready: "successfully listens" });
+        variables.extend(secured.iter().map(|(made, _)| {
+            (
+                "NODE_EXTRA_CA_CERTS".to_owned(),
+                made.authority.clone().into(),
+            )
+        }));
+        variables.extend(
+            secured
+                .iter()
+                .map(|(_, folder)| ("TOW_CUT_RULE".to_owned(), folder.path().join(RULE).into())),
+        );
+        let server = Server::start(Recipe {
+            words: Box::new(words),
+            variables,
+            says_ready: "successfully listens",
+        });
         let scheme = if secured.is_some() { "https" } else { "http" };
         let accounts = ACCOUNTS.map(|(name, key)| Account {
             name: name.to_owned(),
             key: key.to_owned(),
             endpoint: format!("{scheme}://127.0.0.1:{}/{name}", server.port()),
         });
-        Self { server, accounts, secured, in_memory }
+        Self {
+            server,
+            accounts,
+            secured,
+            in_memory,
+        }
     }
 
-    /// The next such request has a trouble: `cut`, `busy` or `lost` (it takes effect). Of the TLS service only.
+    /// The next such request has a trouble: `cut`, `busy` or `lost` (it takes effect). Of the TLS
+    /// service only.
     pub fn trouble(&self, method: &str, part: &str, what: &str) {
         let (_, folder) = self.secured.as_ref().unwrap();
         let path = folder.path().join(RULE);
-        std::fs::write(path.with_extension("new"), format!("{method}\t{part}\t{what}")).unwrap();
+        std::fs::write(
+            path.with_extension("new"),
+            format!("{method}\t{part}\t{what}"),
+        )
+        .unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
     /// Takes back a trouble; whether it had not happened yet.
     pub fn heal(&self) -> bool {
-        self.secured.as_ref().is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE)).is_ok())
+        self.secured
+            .as_ref()
+            .is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE)).is_ok())
     }
 
     /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, less a slash at the end.
@@ -125,7 +184,9 @@ impl Azurite {
     }
     /// Whom a client of the TLS service must trust, as PEM.
     pub fn authority(&self) -> Option<PathBuf> {
-        self.secured.as_ref().map(|(made, _)| made.authority.clone())
+        self.secured
+            .as_ref()
+            .map(|(made, _)| made.authority.clone())
     }
 
     /// What [`Self::start_tls`] was asked so far: `METHOD PATH?QUERY`, without signatures.
@@ -161,7 +222,11 @@ impl Azurite {
             self.client_of(account).run(["make-container", name]).json();
             return;
         }
-        let url = format!("{}/{name}?restype=container&{}", account.endpoint, account.sas("rwc", 600));
+        let url = format!(
+            "{}/{name}?restype=container&{}",
+            account.endpoint,
+            account.sas("rwc", 600)
+        );
         let answer = http::request("PUT", &url, &[("x-ms-version", "2022-11-02")], b"").unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
     }
@@ -175,16 +240,19 @@ impl Azurite {
     }
     /// By `--key`, `--sas` or `--bearer`.
     pub fn client_with(&self, account: &Account, how: &str, secret: &str) -> BlobClient {
-        let mut options: Vec<OsString> = ["--url", &account.endpoint, how, secret].map(Into::into).into();
+        let mut options: Vec<OsString> = ["--url", &account.endpoint, how, secret]
+            .map(Into::into)
+            .into();
         if let Some(authority) = self.authority() {
             options.extend(["--ca".into(), authority.into()]);
         }
         BlobClient { options }
     }
 
-    /// Gone from one moment to the next, as a service seems to be that dies: every connection is reset. Where a folder was
-    /// given, whatever was answered before is there after [`Self::restart`]; what was under way may be. SIGKILL alone would not
-    /// do: Azurite writes down what it has answered every five seconds only.
+    /// Gone from one moment to the next, as a service seems to be that dies: every connection is
+    /// reset. Where a folder was given, whatever was answered before is there after
+    /// [`Self::restart`]; what was under way may be. SIGKILL alone would not do: Azurite writes
+    /// down what it has answered every five seconds only.
     pub fn kill(&mut self) {
         if self.in_memory {
             self.server.kill();

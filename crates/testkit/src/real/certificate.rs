@@ -1,4 +1,5 @@
-//! A certificate for loopback and the authority that vouches for it, made for one server and thrown away with it.
+//! A certificate for loopback and the authority that vouches for it, made for one server and thrown
+//! away with it.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::fs;
@@ -18,17 +19,26 @@ impl Certificate {
     pub(super) fn make(folder: &Path) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         // Another name than the certificate's, which else would vouch for itself.
-        authority.distinguished_name.push(DnType::CommonName, "towline tests");
+        authority
+            .distinguished_name
+            .push(DnType::CommonName, "towline tests");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer_key = KeyPair::generate().unwrap();
         let root = authority.self_signed(&issuer_key).unwrap();
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(NAMES.map(str::to_owned)).unwrap().signed_by(&key, &Issuer::new(authority, issuer_key)).unwrap();
+        let leaf = CertificateParams::new(NAMES.map(str::to_owned))
+            .unwrap()
+            .signed_by(&key, &Issuer::new(authority, issuer_key))
+            .unwrap();
         let write = |name: &str, text: String| {
             let path = folder.join(name);
             fs::write(&path, text).unwrap();
             path
         };
-        Self { authority: write("authority.pem", root.pem()), certificate: write("certificate.pem", leaf.pem()), key: write("key.pem", key.serialize_pem()) }
+        Self {
+            authority: write("authority.pem", root.pem()),
+            certificate: write("certificate.pem", leaf.pem()),
+            key: write("key.pem", key.serialize_pem()),
+        }
     }
 }

@@ -19,25 +19,47 @@ impl Said {
     #[track_caller]
     pub fn json(&self) -> Value {
         assert!(self.good, "{self:?}");
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
     }
 }
 
-/// Runs a Python program of ours with the installed clients. It comes by standard input, so that nothing is written beside the sources; so do
-/// its words, so that a test which looks for secrets among all processes does not find those of another test.
+/// Runs a Python program of ours with the installed clients. It comes by standard input, so that
+/// nothing is written beside the sources; so do its words, so that a test which looks for secrets
+/// among all processes does not find those of another test.
 #[track_caller]
 pub fn python<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -> Said {
     let mut command = Command::new(parts::file("python/bin/python"));
     // Of the environment only what cannot lead it elsewhere: no proxies, no credentials.
     command.env_clear().env("PYTHONUTF8", "1").args(["-I", "-"]);
-    let words: Vec<String> = words.into_iter().map(|word| word.as_ref().to_str().expect("words of tests are UTF-8").to_owned()).collect();
+    let words: Vec<String> = words
+        .into_iter()
+        .map(|word| {
+            word.as_ref()
+                .to_str()
+                .expect("words of tests are UTF-8")
+                .to_owned()
+        })
+        .collect();
     let words = serde_json::to_string(&serde_json::to_string(&words).unwrap()).unwrap();
     let program = format!("import json, sys\nsys.argv[1:] = json.loads({words})\n{program}");
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(program.as_bytes()));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _ = child
+        .stdin
+        .take()
+        .map(|mut stdin| stdin.write_all(program.as_bytes()));
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Said { good: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    Said {
+        good: output.status.success(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
 }
 
 /// Microsoft's own client of blobs.
@@ -47,7 +69,8 @@ pub struct BlobClient {
 }
 
 impl BlobClient {
-    /// One of the verbs of `blobs.py`: `get` `put` `sha256` `list` `properties` `blocks` `touch` `delete` `make-container`.
+    /// One of the verbs of `blobs.py`: `get` `put` `sha256` `list` `properties` `blocks` `touch`
+    /// `delete` `make-container`.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Said {
         run(include_str!("blobs.py"), &self.options, words)
@@ -71,7 +94,8 @@ pub struct ObjectClient {
 }
 
 impl ObjectClient {
-    /// One of the verbs of `objects.py`: `get` `put` `sha256` `list` `properties` `uploads` `delete` `make-bucket`.
+    /// One of the verbs of `objects.py`: `get` `put` `sha256` `list` `properties` `uploads`
+    /// `delete` `make-bucket`.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Said {
         run(include_str!("objects.py"), &self.options, words)
@@ -88,10 +112,21 @@ impl ObjectClient {
 }
 
 #[track_caller]
-fn run<S: AsRef<OsStr>>(program: &str, options: &[OsString], words: impl IntoIterator<Item = S>) -> Said {
+fn run<S: AsRef<OsStr>>(
+    program: &str,
+    options: &[OsString],
+    words: impl IntoIterator<Item = S>,
+) -> Said {
     // What follows `--` is never an option, whatever a blob is called.
     let words = words.into_iter().map(|word| word.as_ref().to_owned());
-    python(program, options.iter().cloned().chain([OsString::from("--")]).chain(words))
+    python(
+        program,
+        options
+            .iter()
+            .cloned()
+            .chain([OsString::from("--")])
+            .chain(words),
+    )
 }
 
 fn string(value: &Value) -> String {
@@ -100,6 +135,11 @@ fn string(value: &Value) -> String {
 
 #[track_caller]
 fn entries(value: &Value) -> Vec<(String, u64)> {
-    let listed = value.as_array().unwrap_or_else(|| panic!("no listing: {value}"));
-    listed.iter().map(|entry| (string(&entry[0]), entry[1].as_u64().unwrap_or_default())).collect()
+    let listed = value
+        .as_array()
+        .unwrap_or_else(|| panic!("no listing: {value}"));
+    listed
+        .iter()
+        .map(|entry| (string(&entry[0]), entry[1].as_u64().unwrap_or_default()))
+        .collect()
 }

@@ -10,14 +10,18 @@ pub enum Fault {
     ResetBefore,
     /// Reset with half of the request's body read; nothing reaches the service.
     ResetWithin,
-    /// Reset as soon as the service has the whole request. It acts on it, perhaps after the client has tried again.
+    /// Reset as soon as the service has the whole request. It acts on it, perhaps after the client
+    /// has tried again.
     ResetAfter,
     /// The service has acted and answered; the connection is closed and the answer is lost.
     LostAnswer,
     /// The service has acted; its answer never comes and the connection stays open.
     Silence,
     /// Answered here, and the connection stays good: nothing reaches the service.
-    Answer { status: u16, retry_after_seconds: Option<u32> },
+    Answer {
+        status: u16,
+        retry_after_seconds: Option<u32>,
+    },
     /// The answer's body comes in pieces of so many bytes, with a pause before each.
     Trickle { piece: usize, pause: Duration },
     /// Half of the body comes, then the connection is closed; Content-Length says all of it.
@@ -30,9 +34,15 @@ pub enum Fault {
 
 impl Fault {
     /// 503 with the wish to be asked again in a second.
-    pub const BUSY: Self = Self::Answer { status: 503, retry_after_seconds: Some(1) };
+    pub const BUSY: Self = Self::Answer {
+        status: 503,
+        retry_after_seconds: Some(1),
+    };
     /// 429 with the wish to be asked again in a second.
-    pub const TOO_MANY: Self = Self::Answer { status: 429, retry_after_seconds: Some(1) };
+    pub const TOO_MANY: Self = Self::Answer {
+        status: 429,
+        retry_after_seconds: Some(1),
+    };
 }
 
 /// To which requests a fault happens.
@@ -65,7 +75,15 @@ impl Rule {
     /// One of several: drawn where requests are, else in turn.
     pub fn one_of(faults: &[Fault]) -> Self {
         let faults = faults.to_vec();
-        Self { faults, method: None, path_has: None, when: When::Always, most_per_request: usize::MAX, matched: 0, times: BTreeMap::new() }
+        Self {
+            faults,
+            method: None,
+            path_has: None,
+            when: When::Always,
+            most_per_request: usize::MAX,
+            matched: 0,
+            times: BTreeMap::new(),
+        }
     }
 
     /// Only requests of this method, whose path with query has this in it.
@@ -86,12 +104,13 @@ impl Rule {
     pub fn every(self, n: usize) -> Self {
         self.when(When::Every(n))
     }
-    /// So many of a hundred. What happens to a request follows from the seed, the request itself and how
-    /// often it was sent, and not from the order in which parallel ones arrive.
+    /// So many of a hundred. What happens to a request follows from the seed, the request itself
+    /// and how often it was sent, and not from the order in which parallel ones arrive.
     pub fn share(self, percent: u64, seed: u64) -> Self {
         self.when(When::Share { percent, seed })
     }
-    /// The same request is spared after so many faults, so that who tries once more often gets through.
+    /// The same request is spared after so many faults, so that who tries once more often gets
+    /// through.
     pub fn at_most_per_request(mut self, times: usize) -> Self {
         self.most_per_request = times;
         self
@@ -104,20 +123,29 @@ impl Rule {
 
     /// What happens to this request. `same` is alike for a request and for its repetitions.
     pub(super) fn decide(&mut self, method: &str, path: &str, same: &str) -> Option<Fault> {
-        let is_meant = self.method.as_deref().is_none_or(|wanted| wanted == method) && self.path_has.as_deref().is_none_or(|part| path.contains(part));
+        let is_meant = self.method.as_deref().is_none_or(|wanted| wanted == method)
+            && self
+                .path_has
+                .as_deref()
+                .is_none_or(|part| path.contains(part));
         if !is_meant {
             return None;
         }
         self.matched += 1;
         let (sent, hurt) = self.times.entry(same.to_owned()).or_default();
         *sent += 1;
-        let draw = |seed: u64| BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, same, *sent));
+        let draw = |seed: u64| {
+            BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, same, *sent))
+        };
         let (happens, turn) = match self.when {
             When::Always => (true, self.matched),
             When::Nth(n) => (self.matched == n, 0),
             When::First(n) => (self.matched <= n, self.matched),
             When::Every(n) => (self.matched.is_multiple_of(n), self.matched / n),
-            When::Share { percent, seed } => (draw(seed) % 100 < percent, usize::try_from(draw(!seed) % 1024).unwrap_or(0)),
+            When::Share { percent, seed } => (
+                draw(seed) % 100 < percent,
+                usize::try_from(draw(!seed) % 1024).unwrap_or(0),
+            ),
         };
         if !happens || *hurt >= self.most_per_request || self.faults.is_empty() {
             return None;
@@ -132,7 +160,12 @@ mod tests {
     use super::*;
 
     fn hit(rule: &mut Rule, many: usize) -> Vec<usize> {
-        (1..=many).filter(|_| rule.decide("PUT", "/c/b?comp=block&blockid=AA", "same").is_some()).collect()
+        (1..=many)
+            .filter(|_| {
+                rule.decide("PUT", "/c/b?comp=block&blockid=AA", "same")
+                    .is_some()
+            })
+            .collect()
     }
 
     #[test]
@@ -153,8 +186,13 @@ mod tests {
         let requests: Vec<String> = (0..2000).map(|number| format!("/c/{number}")).collect();
         let hurt = |seed: u64, requests: Vec<&String>| -> Vec<String> {
             let mut rule = Rule::one_of(&[Fault::ResetBefore, Fault::Flipped]).share(20, seed);
-            let mut hurt: Vec<String> =
-                requests.into_iter().filter_map(|path| rule.decide("GET", path, path).map(|fault| format!("{path} {fault:?}"))).collect();
+            let mut hurt: Vec<String> = requests
+                .into_iter()
+                .filter_map(|path| {
+                    rule.decide("GET", path, path)
+                        .map(|fault| format!("{path} {fault:?}"))
+                })
+                .collect();
             hurt.sort();
             hurt
         };
@@ -162,6 +200,13 @@ mod tests {
         assert_eq!(forward, hurt(7, requests.iter().rev().collect()));
         assert_ne!(forward, hurt(8, requests.iter().collect()));
         assert!((300..500).contains(&forward.len()), "{}", forward.len());
-        assert!((100..300).contains(&forward.iter().filter(|line| line.ends_with("Flipped")).count()));
+        assert!(
+            (100..300).contains(
+                &forward
+                    .iter()
+                    .filter(|line| line.ends_with("Flipped"))
+                    .count()
+            )
+        );
     }
 }

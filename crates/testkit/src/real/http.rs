@@ -21,7 +21,9 @@ pub(super) enum Length {
 impl Head {
     /// None when the other side has closed before a first byte.
     pub(super) fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
-        let Some(first) = line(reader)? else { return Ok(None) };
+        let Some(first) = line(reader)? else {
+            return Ok(None);
+        };
         let mut headers = Vec::new();
         loop {
             let text = line(reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -39,24 +41,31 @@ impl Head {
             text += &format!("{name}: {value}\r\n");
         }
         text += "\r\n";
-        text.chars().map(|char| u8::try_from(char).unwrap_or(b'?')).collect()
+        text.chars()
+            .map(|char| u8::try_from(char).unwrap_or(b'?'))
+            .collect()
     }
 
     pub(super) fn word(&self, number: usize) -> &str {
         self.first.split(' ').nth(number).unwrap_or_default()
     }
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
     pub(super) fn remove(&mut self, name: &str) {
-        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.remove(name);
         self.headers.push((name.to_owned(), value.to_owned()));
     }
     pub(super) fn is(&self, name: &str, value: &str) -> bool {
-        self.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
+        self.header(name)
+            .is_some_and(|found| found.eq_ignore_ascii_case(value))
     }
 
     pub(super) fn status(&self) -> u16 {
@@ -68,16 +77,31 @@ impl Head {
     /// The body of an answer to `method`.
     pub(super) fn answer_length(&self, method: &str) -> Length {
         let bare = method == "HEAD" || matches!(self.status(), 100..=199 | 204 | 304);
-        if bare { Length::Bytes(0) } else { self.declared().unwrap_or(Length::UntilClose) }
+        if bare {
+            Length::Bytes(0)
+        } else {
+            self.declared().unwrap_or(Length::UntilClose)
+        }
     }
     fn declared(&self) -> Option<Length> {
-        let chunked = self.is("Transfer-Encoding", "chunked").then_some(Length::Chunked);
-        chunked.or_else(|| self.header("Content-Length")?.parse().ok().map(Length::Bytes))
+        let chunked = self
+            .is("Transfer-Encoding", "chunked")
+            .then_some(Length::Chunked);
+        chunked.or_else(|| {
+            self.header("Content-Length")?
+                .parse()
+                .ok()
+                .map(Length::Bytes)
+        })
     }
 }
 
 /// Passes a body on as it is framed; its bytes, less the frame.
-pub(super) fn relay(length: Length, from: &mut impl BufRead, to: &mut impl Write) -> io::Result<u64> {
+pub(super) fn relay(
+    length: Length,
+    from: &mut impl BufRead,
+    to: &mut impl Write,
+) -> io::Result<u64> {
     match length {
         Length::Bytes(many) => exactly(many, from, to),
         Length::UntilClose => io::copy(from, to),
@@ -128,12 +152,20 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 
 /// One request on a connection of its own, without TLS.
-pub fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
+pub fn request(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> io::Result<Answer> {
     Connection::open(url)?.request(method, url, headers, body)
 }
 
@@ -147,12 +179,23 @@ impl Connection {
     pub fn open(url: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(parts_of(url)?.0)?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
     }
 
-    pub fn request(&mut self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
+    pub fn request(
+        &mut self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Answer> {
         let (host, path) = parts_of(url)?;
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n", body.len());
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
@@ -161,13 +204,19 @@ impl Connection {
         self.stream.get_mut().write_all(body)?;
         let head = Head::read(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let body = collect(head.answer_length(method), &mut self.stream)?;
-        Ok(Answer { status: head.status(), headers: head.headers, body })
+        Ok(Answer {
+            status: head.status(),
+            headers: head.headers,
+            body,
+        })
     }
 }
 
 /// Host with port, and path with query.
 fn parts_of(url: &str) -> io::Result<(&str, &str)> {
-    let rest = url.strip_prefix("http://").ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not http"))?;
+    let rest = url
+        .strip_prefix("http://")
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not http"))?;
     Ok(rest.find('/').map_or((rest, "/"), |at| rest.split_at(at)))
 }
 
@@ -177,7 +226,14 @@ fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    Ok(Some(bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches(['\r', '\n']).to_owned()))
+    Ok(Some(
+        bytes
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect::<String>()
+            .trim_end_matches(['\r', '\n'])
+            .to_owned(),
+    ))
 }
 
 fn chunk(reader: &mut impl BufRead) -> io::Result<u64> {
@@ -188,7 +244,11 @@ fn chunk(reader: &mut impl BufRead) -> io::Result<u64> {
 
 fn exactly(many: u64, from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let moved = io::copy(&mut from.take(many), to)?;
-    if moved == many { Ok(moved) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    if moved == many {
+        Ok(moved)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
 }
 
 #[cfg(test)]
@@ -206,7 +266,10 @@ mod tests {
         assert_eq!(to, b"4\r\nabcd\r\n3\r\nefg\r\n0\r\nTrailer: t\r\n\r\n");
         assert_eq!(from, b"NEXT");
         assert!(collect(Length::Bytes(9), &mut b"short".as_slice()).is_err());
-        assert_eq!(collect(Length::UntilClose, &mut b"all".as_slice()).unwrap(), b"all");
+        assert_eq!(
+            collect(Length::UntilClose, &mut b"all".as_slice()).unwrap(),
+            b"all"
+        );
     }
 
     #[test]

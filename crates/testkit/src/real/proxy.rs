@@ -48,11 +48,24 @@ impl FaultProxy {
     /// Before the service at this address or URL.
     #[track_caller]
     pub fn before(upstream: &str) -> Self {
-        let host = upstream.strip_prefix("http://").unwrap_or(upstream).split('/').next().unwrap_or_default();
-        let upstream = host.parse().unwrap_or_else(|error| panic!("`{host}`: {error}"));
+        let host = upstream
+            .strip_prefix("http://")
+            .unwrap_or(upstream)
+            .split('/')
+            .next()
+            .unwrap_or_default();
+        let upstream = host
+            .parse()
+            .unwrap_or_else(|error| panic!("`{host}`: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Shared { upstream, stopped: AtomicBool::new(false), rules: Mutex::default(), seen: Mutex::default(), sockets: Mutex::default() };
+        let shared = Shared {
+            upstream,
+            stopped: AtomicBool::new(false),
+            rules: Mutex::default(),
+            seen: Mutex::default(),
+            sockets: Mutex::default(),
+        };
         let shared = Arc::new(shared);
         let of_thread = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -73,11 +86,18 @@ impl FaultProxy {
     }
     /// The URL of a service behind us, by way of us.
     pub fn endpoint(&self, of: &str) -> String {
-        of.replacen(&self.shared.upstream.to_string(), &self.address.to_string(), 1)
+        of.replacen(
+            &self.shared.upstream.to_string(),
+            &self.address.to_string(),
+            1,
+        )
     }
     /// The account behind us, by way of us.
     pub fn account(&self, account: &Account) -> Account {
-        Account { endpoint: self.endpoint(&account.endpoint), ..account.clone() }
+        Account {
+            endpoint: self.endpoint(&account.endpoint),
+            ..account.clone()
+        }
     }
 
     /// From now on, after the rules already there: the first that strikes is the one.
@@ -98,19 +118,35 @@ impl FaultProxy {
     }
     /// How many requests of a method came whose path with query has this in it.
     pub fn count(&self, method: &str, path_has: &str) -> usize {
-        self.seen().iter().filter(|seen| seen.method == method && seen.path.contains(path_has)).count()
+        self.seen()
+            .iter()
+            .filter(|seen| seen.method == method && seen.path.contains(path_has))
+            .count()
     }
     /// How many came, by method and kind: `PUT block`.
     pub fn counts(&self) -> BTreeMap<String, usize> {
-        tally(self.seen().into_iter().map(|seen| format!("{} {}", seen.method, seen.kind)))
+        tally(
+            self.seen()
+                .into_iter()
+                .map(|seen| format!("{} {}", seen.method, seen.kind)),
+        )
     }
-    /// How often each path was asked with a method, of those that have this in it: how often was each block sent?
+    /// How often each path was asked with a method, of those that have this in it: how often was
+    /// each block sent?
     pub fn times(&self, method: &str, path_has: &str) -> BTreeMap<String, usize> {
-        tally(self.seen().into_iter().filter(|seen| seen.method == method && seen.path.contains(path_has)).map(|seen| seen.path))
+        tally(
+            self.seen()
+                .into_iter()
+                .filter(|seen| seen.method == method && seen.path.contains(path_has))
+                .map(|seen| seen.path),
+        )
     }
     /// How many requests were hurt.
     pub fn faults(&self) -> usize {
-        self.seen().iter().filter(|seen| seen.fault.is_some()).count()
+        self.seen()
+            .iter()
+            .filter(|seen| seen.fault.is_some())
+            .count()
     }
 }
 
@@ -137,7 +173,11 @@ impl Shared {
         let client = Arc::new(client);
         self.remember(&client);
         let mut requests = BufReader::new(&*client);
-        let mut pair = Pair { shared: self, client: Arc::clone(&client), upstream: None };
+        let mut pair = Pair {
+            shared: self,
+            client: Arc::clone(&client),
+            upstream: None,
+        };
         let mut goes_on = Ok(true);
         while matches!(goes_on, Ok(true)) {
             goes_on = pair.exchange(&mut requests);
@@ -163,12 +203,29 @@ impl Shared {
         let (method, path) = (head.word(0), less(head.word(1), &["sig"]));
         let range = head.header("Range").or_else(|| head.header("x-ms-range"));
         // Alike for repetitions, and from one run to the next: signatures are made of times.
-        let signing = ["sig", "sv", "ss", "sr", "srt", "sp", "st", "se", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"];
-        let same = format!("{method} {} {}", less(&path, &signing), range.unwrap_or_default());
-        let fault = lock(&self.rules).iter_mut().find_map(|rule| rule.decide(method, &path, &same));
+        let signing = [
+            "sig", "sv", "ss", "sr", "srt", "sp", "st", "se", "spr", "skoid", "sktid", "skt",
+            "ske", "sks", "skv",
+        ];
+        let same = format!(
+            "{method} {} {}",
+            less(&path, &signing),
+            range.unwrap_or_default()
+        );
+        let fault = lock(&self.rules)
+            .iter_mut()
+            .find_map(|rule| rule.decide(method, &path, &same));
         let kind = kind(&path, head.header("x-ms-copy-source").is_some());
         let mut seen = lock(&self.seen);
-        seen.push(Seen { method: method.to_owned(), path, range: range.map(str::to_owned), kind, body: 0, status: None, fault });
+        seen.push(Seen {
+            method: method.to_owned(),
+            path,
+            range: range.map(str::to_owned),
+            kind,
+            body: 0,
+            status: None,
+            fault,
+        });
         (seen.len() - 1, fault)
     }
 
@@ -182,7 +239,9 @@ impl Shared {
 impl Pair<'_> {
     /// One request and its answer; whether the connection is good for another.
     fn exchange(&mut self, requests: &mut BufReader<&TcpStream>) -> io::Result<bool> {
-        let Some(mut head) = Head::read(requests)? else { return Ok(false) };
+        let Some(mut head) = Head::read(requests)? else {
+            return Ok(false);
+        };
         let (number, fault) = self.shared.admit(&head);
         let length = head.request_length();
         if fault == Some(Fault::ResetBefore) {
@@ -194,13 +253,21 @@ impl Pair<'_> {
             (&*self.client).write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
         if fault == Some(Fault::ResetWithin) {
-            let half = if let Length::Bytes(bytes) = length { bytes / 2 } else { 0 };
+            let half = if let Length::Bytes(bytes) = length {
+                bytes / 2
+            } else {
+                0
+            };
             let read = relay(Length::Bytes(half), requests, &mut io::sink())?;
             self.shared.note(number, |seen| seen.body = read);
             reset(&self.client);
             return Ok(false);
         }
-        if let Some(Fault::Answer { status, retry_after_seconds }) = fault {
+        if let Some(Fault::Answer {
+            status,
+            retry_after_seconds,
+        }) = fault
+        {
             let read = relay(length, requests, &mut io::sink())?;
             self.shared.note(number, |seen| seen.body = read);
             (&*self.client).write_all(&refusal(status, retry_after_seconds, head.word(0)))?;
@@ -220,12 +287,15 @@ impl Pair<'_> {
                 break answer;
             }
         };
-        self.shared.note(number, |seen| seen.status = Some(answer.status()));
+        self.shared
+            .note(number, |seen| seen.status = Some(answer.status()));
         let length = answer.answer_length(head.word(0));
         let Some(fault) = fault else {
             (&*self.client).write_all(&answer.bytes())?;
             relay(length, &mut answers, &mut &*self.client)?;
-            let ends = length == Length::UntilClose || answer.is("Connection", "close") || head.is("Connection", "close");
+            let ends = length == Length::UntilClose
+                || answer.is("Connection", "close")
+                || head.is("Connection", "close");
             return Ok(!ends);
         };
         let body = collect(length, &mut answers)?;
@@ -233,10 +303,20 @@ impl Pair<'_> {
     }
 
     /// Gives an answer that is read to its end to the client, or what is left of it.
-    fn hurt(&self, fault: Fault, number: usize, method: &str, mut answer: Head, mut body: Vec<u8>) -> io::Result<bool> {
+    fn hurt(
+        &self,
+        fault: Fault,
+        number: usize,
+        method: &str,
+        mut answer: Head,
+        mut body: Vec<u8>,
+    ) -> io::Result<bool> {
         let mut client = &*self.client;
         answer.remove("Transfer-Encoding");
-        let said: usize = answer.header("Content-Length").and_then(|length| length.parse().ok()).unwrap_or(body.len());
+        let said: usize = answer
+            .header("Content-Length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(body.len());
         let is_bare = method == "HEAD" || matches!(answer.status(), 204 | 304);
         if !is_bare {
             answer.set("Content-Length", &body.len().to_string());
@@ -308,8 +388,8 @@ impl Pair<'_> {
     }
 }
 
-/// Breaks the connection at once, so that the other side reads "reset by peer". To close the socket would
-/// wait for all who hold it.
+/// Breaks the connection at once, so that the other side reads "reset by peer". To close the socket
+/// would wait for all who hold it.
 fn reset(socket: &TcpStream) {
     let _ = rustix::net::connect_unspec(socket);
 }
@@ -324,24 +404,46 @@ fn refusal(status: u16, retry_after_seconds: Option<u32>, method: &str) -> Vec<u
     let body = if method == "HEAD" {
         String::new()
     } else {
-        format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code><Message>By the proxy.</Message></Error>")
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code><Message>By the \
+                proxy.</Message></Error>"
+        )
     };
-    let wait = retry_after_seconds.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
-    let head =
-        format!("HTTP/1.1 {status} {reason}\r\n{wait}x-ms-error-code: {code}\r\nContent-Type: application/xml\r\nContent-Length: {}\r\n\r\n", body.len());
+    let wait = retry_after_seconds
+        .map(|seconds| format!("Retry-After: {seconds}\r\n"))
+        .unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 {status} {reason}\r\n{wait}x-ms-error-code: {code}\r\nContent-Type: \
+            application/xml\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     (head + &body).into_bytes()
 }
 
 /// A path without some parts of its query.
 fn less(path: &str, names: &[&str]) -> String {
-    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
-    let kept: Vec<&str> = query.split('&').filter(|part| !names.contains(&part.split('=').next().unwrap_or_default())).collect();
-    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|part| !names.contains(&part.split('=').next().unwrap_or_default()))
+        .collect();
+    if kept.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", kept.join("&"))
+    }
 }
 
 fn kind(path: &str, copies: bool) -> String {
-    let query: BTreeMap<&str, &str> =
-        path.split_once('?').map(|(_, query)| query).unwrap_or_default().split('&').filter_map(|part| part.split_once('=')).collect();
+    let query: BTreeMap<&str, &str> = path
+        .split_once('?')
+        .map(|(_, query)| query)
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|part| part.split_once('='))
+        .collect();
     let word = if copies {
         "copy"
     } else if let Some(what) = query.get("comp") {
@@ -350,7 +452,10 @@ fn kind(path: &str, copies: bool) -> String {
         "container"
     } else if query.contains_key("partNumber") {
         "part"
-    } else if query.contains_key("uploadId") || path.ends_with("?uploads") || path.ends_with("?uploads=") {
+    } else if query.contains_key("uploadId")
+        || path.ends_with("?uploads")
+        || path.ends_with("?uploads=")
+    {
         "upload"
     } else if query.contains_key("list-type") {
         "list"

@@ -1,4 +1,5 @@
-//! A server of S3 that nobody here wrote, on loopback, with one bucket. It does not check signatures.
+//! A server of S3 that nobody here wrote, on loopback, with one bucket. It does not check
+//! signatures.
 
 use super::server::{Recipe, Server};
 use super::{ObjectClient, http, parts};
@@ -17,12 +18,21 @@ impl S3Server {
         let program = parts::file("python/bin/python");
         let words = move |port: u16| {
             let mut words: Vec<OsString> = vec![program.clone().into()];
-            words.extend(["-I", "-m", "moto.server", "--host", "127.0.0.1", "--port"].map(Into::into));
+            words.extend(
+                ["-I", "-m", "moto.server", "--host", "127.0.0.1", "--port"].map(Into::into),
+            );
             words.push(port.to_string().into());
             words
         };
-        let server = Self { server: Server::start(Recipe { words: Box::new(words), variables: Vec::new(), says_ready: "Running on" }) };
-        let answer = http::request("PUT", &format!("{}/{BUCKET}", server.endpoint()), &[], b"").unwrap();
+        let server = Self {
+            server: Server::start(Recipe {
+                words: Box::new(words),
+                variables: Vec::new(),
+                says_ready: "Running on",
+            }),
+        };
+        let answer =
+            http::request("PUT", &format!("{}/{BUCKET}", server.endpoint()), &[], b"").unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         server
     }
@@ -43,8 +53,17 @@ impl S3Server {
     /// Amazon's own client.
     pub fn client(&self) -> ObjectClient {
         let endpoint = self.endpoint();
-        let options = ["--url", &endpoint, "--access-key", self.access_key(), "--secret-key", self.secret_key()];
-        ObjectClient { options: options.map(Into::into).into() }
+        let options = [
+            "--url",
+            &endpoint,
+            "--access-key",
+            self.access_key(),
+            "--secret-key",
+            self.secret_key(),
+        ];
+        ObjectClient {
+            options: options.map(Into::into).into(),
+        }
     }
 
     pub fn kill(&mut self) {

@@ -19,7 +19,8 @@ pub(super) struct Recipe {
     /// Program and arguments for a port.
     pub words: Words,
     pub variables: Vec<(String, OsString)>,
-    /// What it writes once it listens. Its own word, so that nobody else on that port is taken for it.
+    /// What it writes once it listens. Its own word, so that nobody else on that port is taken for
+    /// it.
     pub says_ready: &'static str,
 }
 
@@ -42,7 +43,12 @@ impl Server {
     /// On a port that is free; another one is tried if somebody takes it meanwhile.
     #[track_caller]
     pub(super) fn start(recipe: Recipe) -> Self {
-        let mut server = Self { recipe, port: 0, child: None, log: tempfile::tempfile().unwrap() };
+        let mut server = Self {
+            recipe,
+            port: 0,
+            child: None,
+            log: tempfile::tempfile().unwrap(),
+        };
         crate::until("a server to start", || {
             server.port = free_port();
             server.launch().then_some(())
@@ -93,9 +99,20 @@ impl Server {
         // `setpriv` becomes the program, which then dies with us, dropped or not.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(&words);
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", "/nonexistent");
-        command.envs(self.recipe.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(self.log.try_clone().unwrap()).stderr(self.log.try_clone().unwrap());
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", "/nonexistent");
+        command.envs(
+            self.recipe
+                .variables
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
+        command
+            .stdin(Stdio::null())
+            .stdout(self.log.try_clone().unwrap())
+            .stderr(self.log.try_clone().unwrap());
         let mut child = spawn(command).unwrap_or_else(|error| panic!("{words:?}: {error}"));
         let said = || said(&self.log);
         let ready = crate::until(&format!("{words:?} to be ready"), || {
@@ -103,7 +120,9 @@ impl Server {
             let mut left = || matches!(child.try_wait(), Ok(Some(_)));
             (ready || left()).then_some(ready)
         });
-        let taken = ["EADDRINUSE", "in use"].iter().any(|sign| said().contains(sign));
+        let taken = ["EADDRINUSE", "in use"]
+            .iter()
+            .any(|sign| said().contains(sign));
         assert!(ready || taken, "{words:?} left: {}", said());
         if ready {
             self.child = Some(child);
@@ -120,7 +139,11 @@ impl Drop for Server {
 
 /// All that was written, read without moving the place where it is written.
 fn said(log: &File) -> String {
-    let mut bytes = vec![0; log.metadata().map_or(0, |facts| usize::try_from(facts.len()).unwrap_or(0))];
+    let mut bytes = vec![
+        0;
+        log.metadata()
+            .map_or(0, |facts| usize::try_from(facts.len()).unwrap_or(0))
+    ];
     let read = log.read_at(&mut bytes, 0).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
@@ -129,10 +152,14 @@ fn said(log: &File) -> String {
 fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const MANY: u16 = 12_000;
-    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| AtomicU16::new(u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0)));
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        AtomicU16::new(u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0))
+    });
     crate::until("a free port", || {
         let port = FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % MANY;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok().then_some(port)
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .is_ok()
+            .then_some(port)
     })
 }
 
@@ -150,6 +177,8 @@ fn spawn(command: Command) -> std::io::Result<Child> {
         sender
     });
     let (answer, child) = channel();
-    SPAWNER.send((command, answer)).map_err(std::io::Error::other)?;
+    SPAWNER
+        .send((command, answer))
+        .map_err(std::io::Error::other)?;
     child.recv().map_err(std::io::Error::other)?
 }

@@ -1,5 +1,6 @@
-//! A real Slurm cluster of several hosts on this machine, made by `slurm-up.sh`: a bastion, a login host, a controller and nodes,
-//! each in namespaces of its own. Needs root. Nothing of it outlives the test program, however that ends.
+//! A real Slurm cluster of several hosts on this machine, made by `slurm-up.sh`: a bastion, a login
+//! host, a controller and nodes, each in namespaces of its own. Needs root. Nothing of it outlives
+//! the test program, however that ends.
 
 use super::parts;
 use crate::Output;
@@ -16,7 +17,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh"
 /// The exit code with which the script says that it failed itself, and not what it ran in a host.
 const ITS_OWN: i32 = 125;
 
-/// What a cluster is made of. Fake GPUs are devices that Slurm counts and hands out; they compute nothing.
+/// What a cluster is made of. Fake GPUs are devices that Slurm counts and hands out; they compute
+/// nothing.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `c1`, `c2`, …
@@ -25,14 +27,17 @@ pub struct Options {
     pub gpus: u32,
     /// Of each node, with 512 MB of memory for each.
     pub cpus: u32,
-    /// slurmdbd and MariaDB: account `lab`, QOS `basic`, `standard` (the default) and `premium`, partitions `main` and `debug`.
-    /// Without it there are the partitions `standard`, `premium` and `basic`, and `sacct` fails.
+    /// slurmdbd and MariaDB: account `lab`, QOS `basic`, `standard` (the default) and `premium`,
+    /// partitions `main` and `debug`. Without it there are the partitions `standard`, `premium` and
+    /// `basic`, and `sacct` fails.
     pub accounting: bool,
     /// slurmrestd on `ctl`, port 6820, with tokens.
     pub rest: bool,
-    /// Memory is limited by control groups. There is one such cluster at a time: a second waits for the first to end.
+    /// Memory is limited by control groups. There is one such cluster at a time: a second waits for
+    /// the first to end.
     pub cgroup: bool,
-    /// Another Debian release as the hosts' root, and with it another Slurm; see [`Options::debian`].
+    /// Another Debian release as the hosts' root, and with it another Slurm; see
+    /// [`Options::debian`].
     pub root: Option<PathBuf>,
     /// Paths of this machine that hosts do not see. Homes, `/tmp` and the workspace they never see.
     pub hide: Vec<PathBuf>,
@@ -40,7 +45,8 @@ pub struct Options {
     pub expose: Vec<PathBuf>,
     /// Lines of `slurm.conf`, each in place of the one with the same key.
     pub conf: Vec<String>,
-    /// Seconds until Slurm gives up a node that does not answer; it takes up to three times as long.
+    /// Seconds until Slurm gives up a node that does not answer; it takes up to three times as
+    /// long.
     pub slurmd_timeout: u32,
     pub users: Vec<String>,
 }
@@ -65,7 +71,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Hosts with the packages of another Debian release: `bullseye` (Slurm 20.11) or `trixie` (24.11).
+    /// Hosts with the packages of another Debian release: `bullseye` (Slurm 20.11) or `trixie`
+    /// (24.11).
     #[must_use]
     #[track_caller]
     pub fn debian(mut self, release: &str) -> Self {
@@ -76,16 +83,40 @@ impl Options {
     fn words(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         let mut add = |name: &str, value: &OsStr| words.extend([name.into(), value.to_owned()]);
-        for (name, number) in [("--nodes", self.nodes), ("--gpus", self.gpus), ("--cpus", self.cpus), ("--slurmd-timeout", self.slurmd_timeout)] {
+        for (name, number) in [
+            ("--nodes", self.nodes),
+            ("--gpus", self.gpus),
+            ("--cpus", self.cpus),
+            ("--slurmd-timeout", self.slurmd_timeout),
+        ] {
             add(name, number.to_string().as_ref());
         }
         add("--users", self.users.join(",").as_ref());
-        self.hide.iter().map(PathBuf::as_path).chain([parts::workspace()]).for_each(|path| add("--hide", path.as_ref()));
-        self.expose.iter().for_each(|path| add("--expose", path.as_ref()));
-        self.conf.iter().for_each(|line| add("--conf", line.as_ref()));
-        self.root.iter().for_each(|path| add("--root", path.as_ref()));
-        let switches = [(!self.accounting, "--no-acct"), (!self.rest, "--no-rest"), (self.cgroup, "--cgroup")];
-        words.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.into()));
+        self.hide
+            .iter()
+            .map(PathBuf::as_path)
+            .chain([parts::workspace()])
+            .for_each(|path| add("--hide", path.as_ref()));
+        self.expose
+            .iter()
+            .for_each(|path| add("--expose", path.as_ref()));
+        self.conf
+            .iter()
+            .for_each(|line| add("--conf", line.as_ref()));
+        self.root
+            .iter()
+            .for_each(|path| add("--root", path.as_ref()));
+        let switches = [
+            (!self.accounting, "--no-acct"),
+            (!self.rest, "--no-rest"),
+            (self.cgroup, "--cgroup"),
+        ];
+        words.extend(
+            switches
+                .into_iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, word)| word.into()),
+        );
         words
     }
 }
@@ -94,7 +125,8 @@ impl Options {
 pub struct Slurm {
     folder: PathBuf,
     port: u16,
-    /// The script, which ends the cluster and removes its folder when its standard input ends: with us.
+    /// The script, which ends the cluster and removes its folder when its standard input ends: with
+    /// us.
     keeper: Child,
 }
 
@@ -102,34 +134,57 @@ impl Slurm {
     /// Ready for jobs and logins when this returns: some 3 s later, 150 MB of memory more.
     #[track_caller]
     pub fn start(options: &Options) -> Self {
-        let made = tempfile::Builder::new().prefix("tow-slurm-").tempdir().unwrap();
+        let made = tempfile::Builder::new()
+            .prefix("tow-slurm-")
+            .tempdir()
+            .unwrap();
         let folder = made.keep();
         let mut told = tempfile::tempfile().unwrap();
         let mut command = script("run", [folder.as_os_str()]);
-        command.args(options.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(told.try_clone().unwrap());
+        command
+            .args(options.words())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(told.try_clone().unwrap());
         // An interrupt from the keyboard is for us; it hears of our end.
         let mut keeper = command.process_group(0).spawn().unwrap();
         let mut answer = String::new();
-        let _ = keeper.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut answer));
-        let port = answer.trim().strip_prefix("ready ").and_then(|port| port.parse().ok());
+        let _ = keeper
+            .stdout
+            .take()
+            .map(|stdout| BufReader::new(stdout).read_line(&mut answer));
+        let port = answer
+            .trim()
+            .strip_prefix("ready ")
+            .and_then(|port| port.parse().ok());
         let Some(port) = port else {
             let _ = keeper.wait();
             let _ = fs::remove_dir(&folder);
             panic!("no Slurm cluster: {}", text(&mut told));
         };
-        Self { folder, port, keeper }
+        Self {
+            folder,
+            port,
+            keeper,
+        }
     }
 
-    /// The one of this test program, with accounting. Tests that share it leave hosts and daemons alone.
+    /// The one of this test program, with accounting. Tests that share it leave hosts and daemons
+    /// alone.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<Slurm> = LazyLock::new(|| Slurm::start(&Options::default()));
         &SHARED
     }
 
-    /// Whether such a cluster could be started here, without starting or installing anything; else the script's own words.
+    /// Whether such a cluster could be started here, without starting or installing anything; else
+    /// the script's own words.
     pub fn check(options: &Options) -> Result<(), String> {
         let output = Output::from(script("check", options.words()).output().unwrap());
-        if output.code == 0 { Ok(()) } else { Err(output.stderr) }
+        if output.code == 0 {
+            Ok(())
+        } else {
+            Err(output.stderr)
+        }
     }
 
     /// What it is made of. Logs of each host's daemons are in `hosts/HOST/log`.
@@ -140,7 +195,8 @@ impl Slurm {
     pub fn home(&self, user: &str) -> PathBuf {
         self.folder.join("home").join(user)
     }
-    /// For `ssh -F`: knows the hosts `login` and `c1`… behind the `bastion`, and `direct`, the login host without it. As the first user.
+    /// For `ssh -F`: knows the hosts `login` and `c1`… behind the `bastion`, and `direct`, the
+    /// login host without it. As the first user.
     pub fn ssh_config(&self) -> PathBuf {
         self.folder.join("ssh/config")
     }
@@ -151,7 +207,12 @@ impl Slurm {
 
     /// Runs words on a host, in the user's home, without SSH.
     #[track_caller]
-    pub fn exec<S: AsRef<OsStr>>(&self, host: &str, user: &str, words: impl IntoIterator<Item = S>) -> Output {
+    pub fn exec<S: AsRef<OsStr>>(
+        &self,
+        host: &str,
+        user: &str,
+        words: impl IntoIterator<Item = S>,
+    ) -> Output {
         asked(&mut self.command(host, user, words))
     }
     #[track_caller]
@@ -159,15 +220,29 @@ impl Slurm {
         self.exec(host, "root", words)
     }
     /// As [`Self::exec`], to be started by the caller.
-    pub fn command<S: AsRef<OsStr>>(&self, host: &str, user: &str, words: impl IntoIterator<Item = S>) -> Command {
+    pub fn command<S: AsRef<OsStr>>(
+        &self,
+        host: &str,
+        user: &str,
+        words: impl IntoIterator<Item = S>,
+    ) -> Command {
         let mut command = script("exec", [self.folder.as_os_str()]);
-        command.args([host, "-u", user, "--"]).args(words).stdin(Stdio::null());
+        command
+            .args([host, "-u", user, "--"])
+            .args(words)
+            .stdin(Stdio::null());
         command
     }
     /// A change of accounts, users or limits, such as `modify user bob set MaxSubmitJobs=2`.
     #[track_caller]
     pub fn sacctmgr(&self, line: &str) {
-        self.root("ctl", ["sacctmgr", "-i"].into_iter().chain(line.split_whitespace())).ok();
+        self.root(
+            "ctl",
+            ["sacctmgr", "-i"]
+                .into_iter()
+                .chain(line.split_whitespace()),
+        )
+        .ok();
     }
 
     /// A power cut: all its processes are gone in one instant, and nobody is told.
@@ -175,13 +250,14 @@ impl Slurm {
     pub fn kill_host(&self, host: &str) {
         self.act("node-kill", &[host]);
     }
-    /// Power again. Answers SSH when this returns; its Slurm daemons are on their way. What was on its disk is gone, except the state of
-    /// Slurm and the database on `ctl`.
+    /// Power again. Answers SSH when this returns; its Slurm daemons are on their way. What was on
+    /// its disk is gone, except the state of Slurm and the database on `ctl`.
     #[track_caller]
     pub fn start_host(&self, host: &str) {
         self.act("node-start", &[host]);
     }
-    /// SIGKILL for one daemon: `slurmctld`, `slurmdbd`, `mariadbd`, `slurmrestd` on `ctl`, `slurmd` on nodes, `munged`, or `sshd` with its sessions.
+    /// SIGKILL for one daemon: `slurmctld`, `slurmdbd`, `mariadbd`, `slurmrestd` on `ctl`, `slurmd`
+    /// on nodes, `munged`, or `sshd` with its sessions.
     #[track_caller]
     pub fn kill_service(&self, host: &str, name: &str) {
         self.act("svc-kill", &[host, name]);
@@ -218,21 +294,31 @@ impl Drop for Slurm {
         let ended = self.keeper.wait().is_ok_and(|status| status.success());
         if !ended {
             // Somebody killed it, and with it the cluster.
-            let _ = script("stop", [self.folder.as_os_str()]).arg("--wipe").output();
+            let _ = script("stop", [self.folder.as_os_str()])
+                .arg("--wipe")
+                .output();
         }
     }
 }
 
 fn script<S: AsRef<OsStr>>(verb: &str, words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("bash");
-    command.arg(SCRIPT).arg(verb).args(words).stdin(Stdio::null());
+    command
+        .arg(SCRIPT)
+        .arg(verb)
+        .args(words)
+        .stdin(Stdio::null());
     command
 }
 
 #[track_caller]
 fn asked(command: &mut Command) -> Output {
     let output = Output::from(command.output().unwrap());
-    assert!(output.code != ITS_OWN || !output.stderr.contains("[slurm-up] error"), "{}", output.stderr);
+    assert!(
+        output.code != ITS_OWN || !output.stderr.contains("[slurm-up] error"),
+        "{}",
+        output.stderr
+    );
     output
 }
 

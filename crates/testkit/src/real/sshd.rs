@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use towline_host::process;
 
-/// Where Debian has it; it starts itself again for each connection, and wants its whole path for that.
+/// Where Debian has it; it starts itself again for each connection, and wants its whole path for
+/// that.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
 /// Of the key in [`Sshd::locked_config`].
@@ -33,18 +34,31 @@ impl Sshd {
     /// With more lines for its configuration; the first of a kind counts, and these come first.
     #[track_caller]
     pub fn start_with(lines: &str) -> Self {
-        assert!(Path::new(PROGRAM).exists(), "{PROGRAM} is not there: `cargo xtask install` installs what tests need");
+        assert!(
+            Path::new(PROGRAM).exists(),
+            "{PROGRAM} is not there: `cargo xtask install` installs what tests need"
+        );
         if rustix::process::geteuid().is_root() {
-            // It locks its helper up in there, and the package makes it only when it starts the service.
+            // It locks its helper up in there, and the package makes it only when it starts the
+            // service.
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        let folder = tempfile::Builder::new().prefix("tow-sshd-").tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("tow-sshd-")
+            .tempdir()
+            .unwrap();
         let path = |name: &str| folder.path().join(name);
-        for (key, passphrase) in [("host_key", ""), ("key", ""), ("strange_key", ""), ("locked_key", PASSPHRASE)] {
+        for (key, passphrase) in [
+            ("host_key", ""),
+            ("key", ""),
+            ("strange_key", ""),
+            ("locked_key", PASSPHRASE),
+        ] {
             make_key(&path(key), passphrase);
         }
         fs::create_dir(path("home")).unwrap();
-        let let_in = ["key.pub", "locked_key.pub"].map(|key| fs::read_to_string(path(key)).unwrap());
+        let let_in =
+            ["key.pub", "locked_key.pub"].map(|key| fs::read_to_string(path(key)).unwrap());
         fs::write(path("authorized_keys"), let_in.concat()).unwrap();
         fs::set_permissions(path("authorized_keys"), fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(path("sshd_config"), server_config(folder.path(), lines)).unwrap();
@@ -53,12 +67,28 @@ impl Sshd {
             // What it writes is its own word of being ready, and is kept over a restart.
             let keep = r#"exec "$@" 2> >(exec tee -a "$0")"#;
             let mut words: Vec<OsString> = ["bash", "-c", keep].map(Into::into).into();
-            words.extend([log.clone().into(), PROGRAM.into(), "-D".into(), "-e".into(), "-f".into(), config.clone().into(), "-p".into()]);
+            words.extend([
+                log.clone().into(),
+                PROGRAM.into(),
+                "-D".into(),
+                "-e".into(),
+                "-f".into(),
+                config.clone().into(),
+                "-p".into(),
+            ]);
             words.push(port.to_string().into());
             words
         };
-        let server = Server::start(Recipe { words: Box::new(words), variables: Vec::new(), says_ready: "Server listening on" });
-        for (name, key) in [("config", "key"), ("strange_config", "strange_key"), ("locked_config", "locked_key")] {
+        let server = Server::start(Recipe {
+            words: Box::new(words),
+            variables: Vec::new(),
+            says_ready: "Server listening on",
+        });
+        for (name, key) in [
+            ("config", "key"),
+            ("strange_config", "strange_key"),
+            ("locked_config", "locked_key"),
+        ] {
             fs::write(path(name), client_config(server.port(), &path(key))).unwrap();
         }
         Self { server, folder }
@@ -96,8 +126,14 @@ impl Sshd {
     /// How often somebody was let in since the first start.
     pub fn authentications(&self) -> usize {
         // Keys that it would take are said to be accepted as well.
-        let is_one = |line: &&str| line.starts_with("Accepted ") && line.contains(" for ") && line.contains(" from ");
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default().lines().filter(is_one).count()
+        let is_one = |line: &&str| {
+            line.starts_with("Accepted ") && line.contains(" for ") && line.contains(" from ")
+        };
+        fs::read_to_string(self.folder.path().join("log"))
+            .unwrap_or_default()
+            .lines()
+            .filter(is_one)
+            .count()
     }
 
     /// Cuts every connection; what was started over them lives on.
@@ -106,10 +142,16 @@ impl Sshd {
         for pid in &connections {
             process::signal(*pid, rustix::process::Signal::KILL);
         }
-        crate::until("connections to be gone", || connections.iter().all(|pid| process::facts(*pid).is_none_or(|facts| facts.zombie)).then_some(()));
+        crate::until("connections to be gone", || {
+            connections
+                .iter()
+                .all(|pid| process::facts(*pid).is_none_or(|facts| facts.zombie))
+                .then_some(())
+        });
     }
 
-    /// As if the network had gone: nobody answers on the connections there are, and nobody hangs up.
+    /// As if the network had gone: nobody answers on the connections there are, and nobody hangs
+    /// up.
     pub fn freeze_connections(&self) {
         for pid in self.connections() {
             process::signal(pid, rustix::process::Signal::STOP);
@@ -139,8 +181,15 @@ impl Sshd {
 
     fn connections(&self) -> Vec<i32> {
         let own = self.server.pid().and_then(|pid| i32::try_from(pid).ok());
-        let is_sshd = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd"));
-        own.map(process::descendants).unwrap_or_default().into_iter().filter(is_sshd).collect()
+        let is_sshd = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.starts_with("sshd"))
+        };
+        own.map(process::descendants)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(is_sshd)
+            .collect()
     }
 }
 
@@ -188,6 +237,19 @@ fn client_config(port: u16, key: &Path) -> String {
 #[track_caller]
 fn make_key(path: &Path, passphrase: &str) {
     let _ = fs::remove_file(path);
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-C", "tow tests", "-N", passphrase, "-f"]).arg(path).stdin(Stdio::null()).status();
+    let made = Command::new("ssh-keygen")
+        .args([
+            "-q",
+            "-t",
+            "ed25519",
+            "-C",
+            "tow tests",
+            "-N",
+            passphrase,
+            "-f",
+        ])
+        .arg(path)
+        .stdin(Stdio::null())
+        .status();
     assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
 }

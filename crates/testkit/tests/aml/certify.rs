@@ -25,16 +25,28 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     let said = said(command);
     assert_eq!(said.len(), 46, "{said:#?}");
     // Who asks in the user's own name sends a token for the workspace's services along.
-    let with_token = |pair: &&Pair| pair.json["liveRequest"]["headers"]["x-azureml-token"] == "removed";
-    assert_eq!(aml.recorded().iter().filter(with_token).map(|pair| pair.method.as_str()).collect::<Vec<_>>(), ["PUT"]);
+    let with_token =
+        |pair: &&Pair| pair.json["liveRequest"]["headers"]["x-azureml-token"] == "removed";
+    assert_eq!(
+        aml.recorded()
+            .iter()
+            .filter(with_token)
+            .map(|pair| pair.method.as_str())
+            .collect::<Vec<_>>(),
+        ["PUT"]
+    );
     if let Some(spec) = judge::published() {
         let summary = judge::judge(&aml, &spec);
         assert!(summary["judged"].as_u64().unwrap() >= 200, "{summary}");
-        assert!(summary["operations"].as_object().unwrap().len() >= 28, "{summary}");
+        assert!(
+            summary["operations"].as_object().unwrap().len() >= 28,
+            "{summary}"
+        );
     }
 }
 
-/// Older services name no output for a run's artifacts, and give no keys away: logs are then found in run history.
+/// Older services name no output for a run's artifacts, and give no keys away: logs are then found
+/// in run history.
 #[test]
 fn microsofts_client_follows_logs_by_run_history() {
     let aml = started();
@@ -43,9 +55,23 @@ fn microsofts_client_follows_logs_by_run_history() {
         conditions.expirable_secrets = true;
     });
     let home = tempfile::tempdir().unwrap();
-    let command = aml.client("client.py", home.path(), &["job_plain", "job_log", "job_stream", "job_distributed", "job_failing"]);
+    let command = aml.client(
+        "client.py",
+        home.path(),
+        &[
+            "job_plain",
+            "job_log",
+            "job_stream",
+            "job_distributed",
+            "job_failing",
+        ],
+    );
     assert_eq!(said(command).len(), 5);
-    let details = aml.recorded().iter().filter(|pair| pair.target.contains("/details")).count();
+    let details = aml
+        .recorded()
+        .iter()
+        .filter(|pair| pair.target.contains("/details"))
+        .count();
     assert!(details >= 2, "{details}");
 }
 
@@ -59,9 +85,21 @@ fn microsofts_library_signs_in_by_the_login_service() {
     let known = aml.principal();
     let mut command = aml.client("login.py", home.path(), &[]);
     command.env("AML_PROOF", proof);
-    command.env("AML_TENANT", known.tenant).env("AML_CLIENT", known.client).env("AML_SECRET", &known.secret);
-    assert_eq!(said(command), ["secret", "workload", "device", "wrong_secret"]);
-    let recorded = serde_json::to_string(&aml.recorded().into_iter().map(|pair| pair.json).collect::<Vec<_>>()).unwrap();
+    command
+        .env("AML_TENANT", known.tenant)
+        .env("AML_CLIENT", known.client)
+        .env("AML_SECRET", &known.secret);
+    assert_eq!(
+        said(command),
+        ["secret", "workload", "device", "wrong_secret"]
+    );
+    let recorded = serde_json::to_string(
+        &aml.recorded()
+            .into_iter()
+            .map(|pair| pair.json)
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
     assert!(!recorded.contains(&known.secret));
 }
 
@@ -75,15 +113,27 @@ fn az_signs_in_and_drives_a_job() {
         assert!(said.good, "{words:?}: {said:?}");
         said
     };
-    good(&["cloud", "register", "--name", "TowCloud", "--endpoint-resource-manager", aml.endpoint()]);
+    good(&[
+        "cloud",
+        "register",
+        "--name",
+        "TowCloud",
+        "--endpoint-resource-manager",
+        aml.endpoint(),
+    ]);
     good(&["cloud", "set", "--name", "TowCloud"]);
     let signed_in = good(&["login", "--identity"]).json();
     assert_eq!(signed_in[0]["id"], aml.scope().subscription.as_str());
-    let token = good(&["account", "get-access-token", "--resource", "https://ml.azure.com"]).json();
+    let token = good(&[
+        "account",
+        "get-access-token",
+        "--resource",
+        "https://ml.azure.com",
+    ])
+    .json();
     assert_eq!(token["accessToken"].as_str().unwrap().split('.').count(), 3);
     let job = format!("{}/jobs/by-az?api-version=2024-04-01", aml.scope().id());
-    let body =
-        json!({"properties": {"jobType": "Command", "command": "echo by az", "environmentId": "azureml://registries/azureml/environments/e/versions/1"}});
+    let body = json!({"properties": {"jobType": "Command", "command": "echo by az", "environmentId": "azureml://registries/azureml/environments/e/versions/1"}});
     let body = body.to_string();
     let made = good(&["rest", "--method", "put", "--url", &job, "--body", &body]).json();
     assert_eq!(made["properties"]["status"], "NotStarted");
@@ -93,9 +143,26 @@ fn az_signs_in_and_drives_a_job() {
     });
     assert_eq!(ended["name"], "by-az");
     let other = aml.az(home, &["rest", "--url", &job.replace("by-az", "nothing")]);
-    assert!(!other.good && other.stderr.contains("Job nothing not found"), "{other:?}");
-    let another = aml.az(home, &["rest", "--method", "put", "--url", &job, "--body", &body.replace("echo", "print")]);
-    assert!(!another.good && another.stderr.contains("JobPropertyImmutable"), "{another:?}");
+    assert!(
+        !other.good && other.stderr.contains("Job nothing not found"),
+        "{other:?}"
+    );
+    let another = aml.az(
+        home,
+        &[
+            "rest",
+            "--method",
+            "put",
+            "--url",
+            &job,
+            "--body",
+            &body.replace("echo", "print"),
+        ],
+    );
+    assert!(
+        !another.good && another.stderr.contains("JobPropertyImmutable"),
+        "{another:?}"
+    );
     let listed = good(&["rest", "--url", &job.replace("/by-az", "")]).json();
     assert_eq!(listed["value"].as_array().unwrap().len(), 1);
 }

@@ -11,10 +11,22 @@ const PLACE: &str = "specification/machinelearningservices/resource-manager/Micr
 
 /// Examples by the path they are for, below a workspace.
 const TAKEN: [(&str, &str); 7] = [
-    ("Workspace/CodeVersion/createOrGetStartPendingUpload.json", "codes/{name}/versions/{version}/startPendingUpload"),
-    ("Workspace/CodeVersion/createOrUpdate.json", "codes/{name}/versions/{version}"),
-    ("Workspace/EnvironmentVersion/createOrUpdate.json", "environments/{name}/versions/{version}"),
-    ("Workspace/DataVersionBase/createOrUpdate.json", "data/{name}/versions/{version}"),
+    (
+        "Workspace/CodeVersion/createOrGetStartPendingUpload.json",
+        "codes/{name}/versions/{version}/startPendingUpload",
+    ),
+    (
+        "Workspace/CodeVersion/createOrUpdate.json",
+        "codes/{name}/versions/{version}",
+    ),
+    (
+        "Workspace/EnvironmentVersion/createOrUpdate.json",
+        "environments/{name}/versions/{version}",
+    ),
+    (
+        "Workspace/DataVersionBase/createOrUpdate.json",
+        "data/{name}/versions/{version}",
+    ),
     ("Datastore", "datastores/{name}"),
     ("Job", "jobs/{id}"),
     ("Compute/createOrUpdate", "computes/{computeName}"),
@@ -24,7 +36,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(path) = open.pop() {
         if path.is_dir() {
-            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         } else {
             found.push(path);
         }
@@ -35,12 +51,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn read(file: &Path) -> Value {
     let text = fs::read_to_string(file).unwrap();
-    serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    serde_json::from_str(text.trim_start_matches('\u{feff}'))
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 #[test]
 fn published_examples_are_taken() {
-    let Some(spec) = judge::published() else { return };
+    let Some(spec) = judge::published() else {
+        return;
+    };
     let folder = spec.join(PLACE);
     let all = files(&folder);
     assert!(all.len() >= 244, "{}", all.len());
@@ -51,8 +70,14 @@ fn published_examples_are_taken() {
     let mut many = 0;
     for (under, path) in TAKEN {
         let creates = |file: &&PathBuf| {
-            let name = file.strip_prefix(&folder).unwrap().to_string_lossy().into_owned();
-            name == under || (name.starts_with(&format!("{under}/")) && name.to_lowercase().contains("createorupdate"))
+            let name = file
+                .strip_prefix(&folder)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            name == under
+                || (name.starts_with(&format!("{under}/"))
+                    && name.to_lowercase().contains("createorupdate"))
         };
         for file in all.iter().filter(creates) {
             take(&asker, &read(file), path, file);
@@ -64,7 +89,8 @@ fn published_examples_are_taken() {
     assert!(summary["judged"].as_u64().unwrap() >= 40, "{summary}");
 }
 
-/// Puts an example under its own names, gets it back, and deletes it so that the next may have the name.
+/// Puts an example under its own names, gets it back, and deletes it so that the next may have the
+/// name.
 #[track_caller]
 fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     let parameters = &example["parameters"];
@@ -77,12 +103,31 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     );
     let version = "api-version=2024-04-01";
     let brought = json!({"location": "westus3", "identity": {"type": "SystemAssigned"}, "properties": {"friendlyName": "examples"}});
-    assert_eq!(asker.ask("PUT", &format!("{workspace}?{version}"), Some(&brought)).status, 200);
-    let filled = ["name", "version", "id", "computeName"].iter().fold(path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &word(name)));
-    let (address, upload) = (format!("{workspace}/{filled}?{version}"), filled.ends_with("startPendingUpload"));
-    let body = parameters.get("body").or_else(|| parameters.get("parameters")).unwrap();
+    assert_eq!(
+        asker
+            .ask("PUT", &format!("{workspace}?{version}"), Some(&brought))
+            .status,
+        200
+    );
+    let filled = ["name", "version", "id", "computeName"]
+        .iter()
+        .fold(path.to_owned(), |path, name| {
+            path.replace(&format!("{{{name}}}"), &word(name))
+        });
+    let (address, upload) = (
+        format!("{workspace}/{filled}?{version}"),
+        filled.ends_with("startPendingUpload"),
+    );
+    let body = parameters
+        .get("body")
+        .or_else(|| parameters.get("parameters"))
+        .unwrap();
     let said = asker.ask(if upload { "POST" } else { "PUT" }, &address, Some(body));
-    assert!(matches!(said.status, 200 | 201), "{}: {said:?}", file.display());
+    assert!(
+        matches!(said.status, 200 | 201),
+        "{}: {said:?}",
+        file.display()
+    );
     if upload {
         return;
     }
@@ -91,9 +136,19 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     kept(&body["properties"], &found.json["properties"], file);
     // What runs has to end first.
     if filled.starts_with("jobs/") {
-        until("a job to end", || matches!(asker.get(&address).json["properties"]["status"].as_str()?, "Completed" | "Failed" | "Canceled").then_some(()));
+        until("a job to end", || {
+            matches!(
+                asker.get(&address).json["properties"]["status"].as_str()?,
+                "Completed" | "Failed" | "Canceled"
+            )
+            .then_some(())
+        });
     }
-    let address = if filled.starts_with("computes/") { format!("{address}&underlyingResourceAction=Delete") } else { address };
+    let address = if filled.starts_with("computes/") {
+        format!("{address}&underlyingResourceAction=Delete")
+    } else {
+        address
+    };
     assert_eq!(asker.ask("DELETE", &address, None).status, 200);
 }
 
@@ -102,7 +157,12 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
 fn kept(put: &Value, shown: &Value, file: &Path) {
     for (name, value) in put.as_object().into_iter().flatten() {
         match value {
-            Value::Object(_) if !["credentials", "services", "userAccountCredentials"].contains(&name.as_str()) => kept(value, &shown[name], file),
+            Value::Object(_)
+                if !["credentials", "services", "userAccountCredentials"]
+                    .contains(&name.as_str()) =>
+            {
+                kept(value, &shown[name], file)
+            }
             Value::Null | Value::Object(_) => {}
             value => assert_eq!(value, &shown[name], "{} {name}", file.display()),
         }

@@ -46,8 +46,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let mut text = String::new();
     let verb = if args.wait { "aborted" } else { "aborting" };
-    aborted.cancelling.iter().for_each(|run| text += &format!("{verb} {run}\n"));
-    aborted.already_ended.iter().for_each(|run| text += &format!("{run} had ended already\n"));
+    aborted
+        .cancelling
+        .iter()
+        .for_each(|run| text += &format!("{verb} {run}\n"));
+    aborted
+        .already_ended
+        .iter()
+        .for_each(|run| text += &format!("{run} had ended already\n"));
     Ok(Report::new(text, &aborted))
 }
 
@@ -56,24 +62,43 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     let state = context.state()?;
-    let ask = |until| client::ask_until(state, &|| Request::Cancel { runs: runs.to_vec() }, until, &mut || {});
+    let ask = |until| {
+        client::ask_until(
+            state,
+            &|| Request::Cancel {
+                runs: runs.to_vec(),
+            },
+            until,
+            &mut || {},
+        )
+    };
     let reply = match ask(Some(Instant::now() + PATIENCE)) {
-        Err(error) if error.kind() == ErrorKind::Timeout => match client::status(state)?.and_then(|status| status.trouble) {
-            Some(trouble) => return Err(unwritten(&trouble)),
-            None => ask(None)?,
-        },
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            match client::status(state)?.and_then(|status| status.trouble) {
+                Some(trouble) => return Err(unwritten(&trouble)),
+                None => ask(None)?,
+            }
+        }
         answer => answer?,
     };
     match reply.0 {
-        Reply::Cancelling { runs, already_ended } => Ok(Aborted { cancelling: runs, already_ended }),
+        Reply::Cancelling {
+            runs,
+            already_ended,
+        } => Ok(Aborted {
+            cancelling: runs,
+            already_ended,
+        }),
         _ => Err(Error::bug("the daemon gave an answer to another question")),
     }
 }
 
 /// The daemon carries it out and cannot write it down.
 fn unwritten(trouble: &str) -> Error {
-    Error::unreachable(format!("what runs is being stopped, but that you asked for it cannot be written down: {trouble}"))
-        .hint("make room, then abort it again: `tow ps` shows whether it has ended")
+    Error::unreachable(format!(
+        "what runs is being stopped, but that you asked for it cannot be written down: {trouble}"
+    ))
+    .hint("make room, then abort it again: `tow ps` shows whether it has ended")
 }
 
 /// Ends runs and waits until nothing of them is alive.

@@ -31,20 +31,30 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let cluster = context.cluster(&name)?;
     let Some((backend, named)) = cluster.far() else {
-        return Err(Error::refused(format!("runs of `{name}` are all in the history here")));
+        return Err(Error::refused(format!(
+            "runs of `{name}` are all in the history here"
+        )));
     };
     let (id, native) = wanted(&args.id, &name, &cluster)?;
     crate::machines::connect(backend)?;
     let plan = backend.plan_of(&FarRun::of(&id).submission, native.as_deref())?;
     let mut plan = plan.ok_or_else(|| {
-        Error::not_found(format!("cluster `{name}` knows no run {} that you may take", args.id))
-            .hint(format!("`tow ps --remote -c {name}` lists what it knows"))
+        Error::not_found(format!(
+            "cluster `{name}` knows no run {} that you may take",
+            args.id
+        ))
+        .hint(format!("`tow ps --remote -c {name}` lists what it knows"))
     })?;
     let submission = plan.id.clone();
     // It may have another name on the machine that submitted it.
     plan.cluster.clone_from(&name);
     let runs: Vec<RunId> = plan.runs.iter().map(|run| run.id.clone()).collect();
-    let submit = || Submit { plan: plan.clone(), secrets: PrivateSecrets::default(), limits: Limits::default(), cluster: Some(named.clone()) };
+    let submit = || Submit {
+        plan: plan.clone(),
+        secrets: PrivateSecrets::default(),
+        limits: Limits::default(),
+        cluster: Some(named.clone()),
+    };
     let asked = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
@@ -52,9 +62,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         // What is shown next is how it stands there, not how a run begins here.
         far::look_now(context, &name, first)?;
     }
-    let report =
-        Report::new(format!("{submission}\n"), &serde_json::json!({ "id": submission, "runs": runs })).done(format!("{submission} is adopted all the same"));
-    Ok(report.hint(format!("it is yours here too: tow logs -f {}", submission.short())))
+    let report = Report::new(
+        format!("{submission}\n"),
+        &serde_json::json!({ "id": submission, "runs": runs }),
+    )
+    .done(format!("{submission} is adopted all the same"));
+    Ok(report.hint(format!(
+        "it is yours here too: tow logs -f {}",
+        submission.short()
+    )))
 }
 
 /// An id of ours; where jobs of other tools can be taken too, what the cluster calls one.
@@ -62,7 +78,10 @@ fn wanted(text: &str, name: &str, cluster: &AnyCluster) -> Result<(RunId, Option
     match (RunId::try_from(text.to_owned()), cluster) {
         (Ok(id), _) => Ok((id, None)),
         (Err(_), AnyCluster::Azure(_)) => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
-        (Err(_), _) => Err(Error::not_found(format!("`{text}` is no id of a run"))
-            .hint(format!("`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay Slurm's"))),
+        (Err(_), _) => Err(
+            Error::not_found(format!("`{text}` is no id of a run")).hint(format!(
+                "`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay Slurm's"
+            )),
+        ),
     }
 }

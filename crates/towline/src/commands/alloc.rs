@@ -19,7 +19,8 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Hold nodes, and report only when they are yours.
 ///
-/// Nothing here needs to stay open: the nodes are held by the cluster until `tow release` or the time is up.
+/// Nothing here needs to stay open: the nodes are held by the cluster until `tow release` or the
+/// time is up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow alloc -n 4 --time 8h      four GPUs for a day's work
@@ -63,9 +64,18 @@ struct Allocated {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
-    let asked: Vec<String> = args.native.iter().cloned().chain(args.node.iter().map(|node| format!("--nodelist={node}"))).collect();
+    let asked: Vec<String> = args
+        .native
+        .iter()
+        .cloned()
+        .chain(args.node.iter().map(|node| format!("--nodelist={node}")))
+        .collect();
     // What is asked for stands beside what the configuration has for every job, not in its place.
-    let native = if asked.is_empty() { asked } else { [usual_options(context, args.cluster.as_deref())?, asked].concat() };
+    let native = if asked.is_empty() {
+        asked
+    } else {
+        [usual_options(context, args.cluster.as_deref())?, asked].concat()
+    };
     let mut job = JobArgs::holding(args.cluster, args.gpus);
     job.nodes = args.nodes;
     job.cpus = args.cpus;
@@ -79,22 +89,55 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     let interrupts = crate::follow::interrupts()?;
     crate::sending::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
-    let Some(granted) = wait_until_granted(context, &id, interrupts)? else { return interrupted(context, &id) };
-    let hosts = granted.native.as_ref().map(|native| native.hosts.clone()).unwrap_or_default();
+    let Some(granted) = wait_until_granted(context, &id, interrupts)? else {
+        return interrupted(context, &id);
+    };
+    let hosts = granted
+        .native
+        .as_ref()
+        .map(|native| native.hosts.clone())
+        .unwrap_or_default();
     aliases::write(context)?;
     let alias = aliases::NODE;
-    let shown = if hosts.is_empty() { String::new() } else { format!(" on {}", hosts.join(", ")) };
-    let report = Report::new(format!("{id}{shown}\n"), &Allocated { cluster: prepared.plan.cluster.clone(), hosts, alias, id: id.clone() })
-        .done(format!("{id} holds its nodes all the same"));
-    let report = if prepared.cluster.is_here() { report } else { report.hint(format!("ssh {alias}, once ~/.ssh/config has: {}", aliases::include(context)?)) };
-    Ok(report.hint(format!("a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}", id.short())))
+    let shown = if hosts.is_empty() {
+        String::new()
+    } else {
+        format!(" on {}", hosts.join(", "))
+    };
+    let report = Report::new(
+        format!("{id}{shown}\n"),
+        &Allocated {
+            cluster: prepared.plan.cluster.clone(),
+            hosts,
+            alias,
+            id: id.clone(),
+        },
+    )
+    .done(format!("{id} holds its nodes all the same"));
+    let report = if prepared.cluster.is_here() {
+        report
+    } else {
+        report.hint(format!(
+            "ssh {alias}, once ~/.ssh/config has: {}",
+            aliases::include(context)?
+        ))
+    };
+    Ok(report.hint(format!(
+        "a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}",
+        id.short()
+    )))
 }
 
 /// The options that jobs of the cluster have unless they name their own, as one with `--node` does.
 fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>> {
     let config = &context.layers()?.config;
-    let there = cluster.or(config.default_cluster.as_deref()).and_then(|name| config.clusters.get(name));
-    Ok(there.and_then(|there| there.job.as_ref()).map(|job| job.resources.native.clone()).unwrap_or_default())
+    let there = cluster
+        .or(config.default_cluster.as_deref())
+        .and_then(|name| config.clusters.get(name));
+    Ok(there
+        .and_then(|there| there.job.as_ref())
+        .map(|job| job.resources.native.clone())
+        .unwrap_or_default())
 }
 
 /// Ctrl-C while the nodes are waited for: whether they are still wanted is the user's to say.
@@ -103,31 +146,60 @@ fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
     if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; let it go?")) {
         super::abort::abort_and_wait(context, std::slice::from_ref(&id))?;
         aliases::write(context)?;
-        return Ok(Report { last_words: Some(format!("released {id}")), ..Report::default().code(130) });
+        return Ok(Report {
+            last_words: Some(format!("released {id}")),
+            ..Report::default().code(130)
+        });
     }
-    let words = format!("{id} stays in the queue, and the nodes are held once they are granted; not any more: tow release {}", id.short());
-    Ok(Report { last_words: Some(words), ..Report::default().code(130) })
+    let words = format!(
+        "{id} stays in the queue, and the nodes are held once they are granted; not any more: tow \
+            release {}",
+        id.short()
+    );
+    Ok(Report {
+        last_words: Some(words),
+        ..Report::default().code(130)
+    })
 }
 
 /// Nobody is told of nodes that are not there yet. `None`: it was interrupted.
-fn wait_until_granted(context: &Context, id: &RunId, mut interrupts: UnixStream) -> Result<Option<RunState>> {
+fn wait_until_granted(
+    context: &Context,
+    id: &RunId,
+    mut interrupts: UnixStream,
+) -> Result<Option<RunState>> {
     let mut told = false;
-    interrupts.set_nonblocking(true).map_err(|error| Error::bug("signals cannot be watched").source_error(error))?;
+    interrupts
+        .set_nonblocking(true)
+        .map_err(|error| Error::bug("signals cannot be watched").source_error(error))?;
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch { runs: vec![id.clone()], logs: true })?;
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch {
+            runs: vec![id.clone()],
+            logs: true,
+        })?;
         let mut next = Some(first);
         while let Some(reply) = next {
             if let Reply::State { state, .. } | Reply::Event { state, .. } = reply {
-                let is_placed = state.native.as_ref().is_none_or(|native| !native.hosts.is_empty());
+                let is_placed = state
+                    .native
+                    .as_ref()
+                    .is_none_or(|native| !native.hosts.is_empty());
                 match state.phase {
                     Phase::Running if is_placed => return Ok(Some(state)),
                     Phase::Ended(_) => {
-                        let why = state.ending.map(|ending| ending.to_string()).unwrap_or_default();
+                        let why = state
+                            .ending
+                            .map(|ending| ending.to_string())
+                            .unwrap_or_default();
                         return Err(Error::refused(format!("the nodes were not granted: {why}")));
                     }
                     Phase::Queued if !told => {
                         told = true;
-                        output::hint(&format!("{id} waits for its nodes; why: tow why {0}    not any more: tow release {0}", id.short()));
+                        output::hint(&format!(
+                            "{id} waits for its nodes; why: tow why {0}    not any more: tow \
+                                release {0}",
+                            id.short()
+                        ));
                     }
                     _ => {}
                 }
@@ -137,7 +209,9 @@ fn wait_until_granted(context: &Context, id: &RunId, mut interrupts: UnixStream)
                     Heard::Reply(reply) => break Some(*reply),
                     // A daemon that leaves is followed by the next.
                     Heard::HungUp => break None,
-                    Heard::NotYet if interrupts.read(&mut [0]).is_ok_and(|count| count > 0) => return Ok(None),
+                    Heard::NotYet if interrupts.read(&mut [0]).is_ok_and(|count| count > 0) => {
+                        return Ok(None);
+                    }
                     Heard::NotYet => {}
                 }
             };

@@ -18,10 +18,12 @@ use towline_core::cloud::Who;
   tow clusters --create-workspace lab2 -c aml  a workspace beside that of cluster aml
   tow clusters --json")]
 pub(crate) struct Args {
-    /// Ask Azure what I may use: workspaces, computes, virtual clusters and quotas, images, identities.
+    /// Ask Azure what I may use: workspaces, computes, virtual clusters and quotas, images,
+    /// identities.
     #[arg(long)]
     discover: bool,
-    /// Only this one; with --discover signed in as it says [default: the configured one, else the Azure CLI's login].
+    /// Only this one; with --discover signed in as it says [default: the configured one, else the
+    /// Azure CLI's login].
     #[arg(short, long)]
     cluster: Option<String>,
     /// Make a workspace of this name beside that of the cluster, with its storage and vault.
@@ -51,9 +53,20 @@ struct Cluster {
 
 impl Cluster {
     fn count(&mut self, facts: &Facts) {
-        let free = |node: &NodeFacts| node.gpus.iter().filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none()).count() as u64;
+        let free = |node: &NodeFacts| {
+            node.gpus
+                .iter()
+                .filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none())
+                .count() as u64
+        };
         self.cpus = Some(facts.nodes.iter().map(|node| node.cpus).sum());
-        self.cpus_free = Some(facts.nodes.iter().map(|node| node.cpus.saturating_sub(node.cpus_used)).sum());
+        self.cpus_free = Some(
+            facts
+                .nodes
+                .iter()
+                .map(|node| node.cpus.saturating_sub(node.cpus_used))
+                .sum(),
+        );
         self.gpus = Some(facts.nodes.iter().map(|node| node.gpus.len() as u64).sum());
         self.gpus_free = Some(facts.nodes.iter().map(free).sum());
     }
@@ -62,13 +75,23 @@ impl Cluster {
     fn count_quotas(&mut self, quotas: &[QuotaFacts]) {
         (self.cpus, self.cpus_free) = (None, None);
         self.gpus = Some(quotas.iter().map(|quota| quota.limit).sum());
-        self.gpus_free = Some(quotas.iter().map(|quota| quota.limit.saturating_sub(quota.used)).sum());
+        self.gpus_free = Some(
+            quotas
+                .iter()
+                .map(|quota| quota.limit.saturating_sub(quota.used))
+                .sum(),
+        );
     }
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some(name) = &args.create_workspace {
-        return crate::discover::create_workspace(context, args.cluster.as_deref(), name, args.location.as_deref());
+        return crate::discover::create_workspace(
+            context,
+            args.cluster.as_deref(),
+            name,
+            args.location.as_deref(),
+        );
     }
     if args.discover {
         return crate::discover::discover(context, args.cluster.as_deref());
@@ -78,7 +101,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         layers.cluster(name)?;
     }
     let mut clusters = Vec::new();
-    for name in layers.cluster_names().into_iter().filter(|name| args.cluster.as_deref().is_none_or(|only| only == *name)) {
+    for name in layers
+        .cluster_names()
+        .into_iter()
+        .filter(|name| args.cluster.as_deref().is_none_or(|only| only == *name))
+    {
         let kind = layers.cluster(name)?.kind.word();
         let mut cluster = Cluster {
             name: name.to_owned(),
@@ -96,25 +123,62 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         clusters.push(cluster);
     }
-    let is_signed_in = clusters.iter().any(|cluster| cluster.signed_in_as.is_some());
-    let columns = ["NAME", "KIND", "DEFAULT", "GPUS FREE", "CPUS FREE", "STATE", "SIGNED IN AS"];
-    let mut table = Table::new(if is_signed_in { &columns } else { &columns[..6] });
+    let is_signed_in = clusters
+        .iter()
+        .any(|cluster| cluster.signed_in_as.is_some());
+    let columns = [
+        "NAME",
+        "KIND",
+        "DEFAULT",
+        "GPUS FREE",
+        "CPUS FREE",
+        "STATE",
+        "SIGNED IN AS",
+    ];
+    let mut table = Table::new(if is_signed_in {
+        &columns
+    } else {
+        &columns[..6]
+    });
     for cluster in &clusters {
         let plain = |text: String| (text, Paint::Plain);
         let mut row = vec![
             (cluster.name.clone(), Paint::Bold),
             plain(cluster.kind.to_owned()),
-            plain(if cluster.default { "yes".into() } else { String::new() }),
+            plain(if cluster.default {
+                "yes".into()
+            } else {
+                String::new()
+            }),
             plain(share(cluster.gpus_free, cluster.gpus)),
-            plain(share(cluster.cpus_free.map(u64::from), cluster.cpus.map(u64::from))),
-            (cluster.state.clone(), if cluster.state == "ready" { Paint::Good } else { Paint::Bad }),
+            plain(share(
+                cluster.cpus_free.map(u64::from),
+                cluster.cpus.map(u64::from),
+            )),
+            (
+                cluster.state.clone(),
+                if cluster.state == "ready" {
+                    Paint::Good
+                } else {
+                    Paint::Bad
+                },
+            ),
         ];
         if is_signed_in {
-            row.push(plain(cluster.signed_in_as.as_ref().map(|who| who.name.clone()).unwrap_or_default()));
+            row.push(plain(
+                cluster
+                    .signed_in_as
+                    .as_ref()
+                    .map(|who| who.name.clone())
+                    .unwrap_or_default(),
+            ));
         }
         table.row(row);
     }
-    Ok(Report::new(table.render(), &serde_json::json!({ "clusters": clusters })))
+    Ok(Report::new(
+        table.render(),
+        &serde_json::json!({ "clusters": clusters }),
+    ))
 }
 
 fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
@@ -134,5 +198,6 @@ fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
 }
 
 fn share(free: Option<u64>, all: Option<u64>) -> String {
-    free.zip(all).map_or_else(|| "-".to_owned(), |(free, all)| format!("{free}/{all}"))
+    free.zip(all)
+        .map_or_else(|| "-".to_owned(), |(free, all)| format!("{free}/{all}"))
 }

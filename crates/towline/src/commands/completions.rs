@@ -20,5 +20,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Report> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tow", &mut script);
-    Ok(Report { text: String::from_utf8_lossy(&script).into_owned(), ..Report::default() })
+    Ok(Report {
+        text: String::from_utf8_lossy(&script).into_owned(),
+        ..Report::default()
+    })
 }

@@ -38,21 +38,43 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         What::Schema => {
             let schema = towline_core::job::schema();
             let text = serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
-            Ok(Report { text, json: Some(schema), ..Report::default() })
+            Ok(Report {
+                text,
+                json: Some(schema),
+                ..Report::default()
+            })
         }
         What::Show { origin } => {
             let layers = context.layers()?;
             let mut entries = layers.entries();
             if layers.config.default_cluster.is_none() {
-                entries.insert(0, towline_engine::layers::Entry { key: "default_cluster".into(), value: "local".into(), origin: "default".into() });
+                entries.insert(
+                    0,
+                    towline_engine::layers::Entry {
+                        key: "default_cluster".into(),
+                        value: "local".into(),
+                        origin: "default".into(),
+                    },
+                );
             }
             let mut table = Table::new(&["KEY", "VALUE", "ORIGIN"]);
             for entry in &entries {
-                let origin = if origin { entry.origin.clone() } else { String::new() };
-                table.row(vec![(entry.key.clone(), Paint::Bold), (entry.value.clone(), Paint::Plain), (origin, Paint::Quiet)]);
+                let origin = if origin {
+                    entry.origin.clone()
+                } else {
+                    String::new()
+                };
+                table.row(vec![
+                    (entry.key.clone(), Paint::Bold),
+                    (entry.value.clone(), Paint::Plain),
+                    (origin, Paint::Quiet),
+                ]);
             }
             let rows: Vec<_> = entries.iter().map(|entry| serde_json::json!({ "key": entry.key, "value": entry.value, "origin": entry.origin })).collect();
-            Ok(Report::new(table.render(), &serde_json::json!({ "values": rows })))
+            Ok(Report::new(
+                table.render(),
+                &serde_json::json!({ "values": rows }),
+            ))
         }
     }
 }

@@ -40,10 +40,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(side) => side,
         None => transfers::local(&here.join(&args.from))?,
     };
-    let name = args.from.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let name = args
+        .from
+        .trim_end_matches('/')
+        .rsplit(['/', ':'])
+        .next()
+        .unwrap_or_default();
     let into = args.to.ends_with('/') || args.to.ends_with(':');
     let to = match named.1 {
-        Some(side) if into && !name.is_empty() => Side { path: format!("{}{name}", side.prefix()), ..side },
+        Some(side) if into && !name.is_empty() => Side {
+            path: format!("{}{name}", side.prefix()),
+            ..side
+        },
         Some(side) => side,
         None => {
             let path = here.join(&args.to);
@@ -52,10 +60,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             transfers::local_target(&if holds { path.join(name) } else { path })?
         }
     };
-    if from.store.place() == to.store.place() && (from.path == to.path || to.path.starts_with(&from.prefix())) {
+    if from.store.place() == to.store.place()
+        && (from.path == to.path || to.path.starts_with(&from.prefix()))
+    {
         return Err(Error::usage("the target is the source, or lies in it"));
     }
-    transfers::run(context, vec![Job { shown: format!("{} to {}", args.from, args.to), from, to, way, kept: Vec::new() }], &args.choices)
+    transfers::run(
+        context,
+        vec![Job {
+            shown: format!("{} to {}", args.from, args.to),
+            from,
+            to,
+            way,
+            kept: Vec::new(),
+        }],
+        &args.choices,
+    )
 }
 
 fn stores_a_file(side: &Side) -> Result<bool> {

@@ -42,23 +42,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 None => context.state()?.clone(),
             };
             let folder = state.clone();
-            let opener: towline_server::Opener = std::sync::Arc::new(move |named| crate::machines::far(named, &folder));
+            let opener: towline_server::Opener =
+                std::sync::Arc::new(move |named| crate::machines::far(named, &folder));
             towline_server::daemon_main(&state, opener)?;
             Ok(Report::default())
         }
         What::Stop => Ok(match stop(context.state()?)? {
-            Stopped::Left => Report::new("stopped; runs go on\n", &serde_json::json!({ "stopped": true })),
+            Stopped::Left => Report::new(
+                "stopped; runs go on\n",
+                &serde_json::json!({ "stopped": true }),
+            ),
             Stopped::Ended(pid) => {
                 let text = format!("process {pid} did not answer and was ended; runs go on\n");
                 Report::new(text, &serde_json::json!({ "stopped": true, "ended": pid }))
             }
-            Stopped::NotThere => Report::new("no daemon is running\n", &serde_json::json!({ "stopped": false })),
+            Stopped::NotThere => Report::new(
+                "no daemon is running\n",
+                &serde_json::json!({ "stopped": false }),
+            ),
         }),
         What::Status => match client::status(context.state()?)? {
             Some(status) => {
                 let age = human_millis(towline_host::clock::now().since(status.started));
                 let text = format!(
-                    "running: version {}, process {}, for {age}\n{} queued, {} running, {} runner(s), {} memory\n",
+                    "running: version {}, process {}, for {age}\n{} queued, {} running, {} \
+                        runner(s), {} memory\n",
                     status.version,
                     status.pid,
                     status.queued,
@@ -66,9 +74,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     status.runners,
                     Memory(status.memory_bytes)
                 );
-                Ok(Report::new(text, &serde_json::json!({ "running": true, "status": status })))
+                Ok(Report::new(
+                    text,
+                    &serde_json::json!({ "running": true, "status": status }),
+                ))
             }
-            None => Ok(Report::new("no daemon is running; it starts when needed\n", &serde_json::json!({ "running": false }))),
+            None => Ok(Report::new(
+                "no daemon is running; it starts when needed\n",
+                &serde_json::json!({ "running": false }),
+            )),
         },
     }
 }

@@ -40,48 +40,90 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let (mut left, mut right) = (facts(&history, &one)?, facts(&history, &other)?);
     let code = code_diff(context, left.get(SNAPSHOT), right.get(SNAPSHOT))?;
     for (facts, rows) in [(&mut left, &code.one), (&mut right, &code.other)] {
-        facts.extend(rows.iter().map(|(path, what)| (format!("code {path}"), what.clone())));
+        facts.extend(
+            rows.iter()
+                .map(|(path, what)| (format!("code {path}"), what.clone())),
+        );
     }
     let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     let differences: Vec<Difference> = keys
         .into_iter()
         .filter(|key| left.get(*key) != right.get(*key))
-        .map(|key| Difference { what: key.clone(), one: left.get(key).cloned(), other: right.get(key).cloned() })
+        .map(|key| Difference {
+            what: key.clone(),
+            one: left.get(key).cloned(),
+            other: right.get(key).cloned(),
+        })
         .collect();
     let mut table = Table::new(&["WHAT", "ONE", "OTHER"]);
     let room = room_beside(&differences);
     for difference in &differences {
-        let cell = |value: &Option<String>| wrap(&value.as_deref().map_or_else(|| "-".to_owned(), short_ids), room);
+        let cell = |value: &Option<String>| {
+            wrap(
+                &value.as_deref().map_or_else(|| "-".to_owned(), short_ids),
+                room,
+            )
+        };
         let (one, other) = (cell(&difference.one), cell(&difference.other));
         for line in 0..one.len().max(other.len()) {
-            let what = if line == 0 { difference.what.clone() } else { String::new() };
-            let part = |lines: &[String]| (lines.get(line).cloned().unwrap_or_default(), Paint::Plain);
+            let what = if line == 0 {
+                difference.what.clone()
+            } else {
+                String::new()
+            };
+            let part =
+                |lines: &[String]| (lines.get(line).cloned().unwrap_or_default(), Paint::Plain);
             table.row(vec![(what, Paint::Bold), part(&one), part(&other)]);
         }
     }
-    let mut text = if differences.is_empty() { String::new() } else { table.render() };
-    code.changes.iter().for_each(|change| text += &format!("\n{change}"));
-    let report = Report::new(text, &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences, "changes": code.changes }));
-    Ok(if differences.is_empty() { report.hint("they do not differ") } else { report })
+    let mut text = if differences.is_empty() {
+        String::new()
+    } else {
+        table.render()
+    };
+    code.changes
+        .iter()
+        .for_each(|change| text += &format!("\n{change}"));
+    let report = Report::new(
+        text,
+        &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences, "changes": code.changes }),
+    );
+    Ok(if differences.is_empty() {
+        report.hint("they do not differ")
+    } else {
+        report
+    })
 }
 
 /// Columns for each side on this terminal: a difference that is cut off is none that anybody sees.
 fn room_beside(differences: &[Difference]) -> usize {
     const LEAST: usize = 16;
-    let what = differences.iter().map(|difference| columns(&difference.what)).max().unwrap_or(0);
-    width().map_or(usize::MAX, |width| (width.saturating_sub(what + 4) / 2).max(LEAST))
+    let what = differences
+        .iter()
+        .map(|difference| columns(&difference.what))
+        .max()
+        .unwrap_or(0);
+    width().map_or(usize::MAX, |width| {
+        (width.saturating_sub(what + 4) / 2).max(LEAST)
+    })
 }
 
-/// Long ids, of commits and of content, by their first digits: both sides are to have room beside each other. `--json` has them whole.
+/// Long ids, of commits and of content, by their first digits: both sides are to have room beside
+/// each other. `--json` has them whole.
 fn short_ids(text: &str) -> String {
     let is_id = |word: &&str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let words: Vec<&str> = text.split(' ').map(|word| if is_id(&word) { &word[..12] } else { word }).collect();
+    let words: Vec<&str> = text
+        .split(' ')
+        .map(|word| if is_id(&word) { &word[..12] } else { word })
+        .collect();
     words.join(" ")
 }
 
 /// Everything that describes a run, as flat facts.
 fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, String>> {
-    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let submission = history
+        .submission_of(&record.id)?
+        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
     let mut facts = BTreeMap::new();
     let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
@@ -106,10 +148,18 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
         set("memory", memory.to_string());
     }
     if let Some(git) = &resolved.git {
-        let dirty = if git.dirty == Some(true) { " and changes on top" } else { "" };
+        let dirty = if git.dirty == Some(true) {
+            " and changes on top"
+        } else {
+            ""
+        };
         set("commit", format!("{}{dirty}", git.commit));
     }
-    if let Some(snapshot) = resolved.code.as_ref().and_then(|code| code.snapshot.clone()) {
+    if let Some(snapshot) = resolved
+        .code
+        .as_ref()
+        .and_then(|code| code.snapshot.clone())
+    {
         set(SNAPSHOT, snapshot);
     }
     if !resolved.setup.is_empty() {
@@ -118,7 +168,10 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
     if let Some(limits) = &resolved.limits {
         set("nice", limits.nice.to_string());
         for (name, soft) in &limits.soft {
-            set(&format!("limit {name}"), soft.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string()));
+            set(
+                &format!("limit {name}"),
+                soft.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string()),
+            );
         }
     }
     set("secrets", resolved.secrets.join(", "));

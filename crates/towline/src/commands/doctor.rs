@@ -18,7 +18,8 @@ use towline_wire::tunnel::{TunnelState, TunnelStatus};
 /// How long a datastore may take to answer.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Check folders, configuration, history, daemon, GPUs and datastores, and say what to do about what is wrong.
+/// Check folders, configuration, history, daemon, GPUs and datastores, and say what to do about
+/// what is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow doctor
@@ -51,20 +52,48 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let colour = stdout_has_colour();
     let mut text = String::new();
     for check in &checks {
-        let mark = if check.ok { paint(Paint::Good, "ok", colour) } else { paint(Paint::Bad, "wrong", colour) };
+        let mark = if check.ok {
+            paint(Paint::Good, "ok", colour)
+        } else {
+            paint(Paint::Bad, "wrong", colour)
+        };
         text += &format!("{:<14} {mark}: {}\n", check.name, check.text);
-        check.hints.iter().for_each(|hint| text += &format!("{:<14} hint: {hint}\n", ""));
+        check
+            .hints
+            .iter()
+            .for_each(|hint| text += &format!("{:<14} hint: {hint}\n", ""));
     }
     let wrong = checks.iter().filter(|check| !check.ok).count();
-    let report = Report::new(text, &serde_json::json!({ "ok": wrong == 0, "checks": checks }));
-    Ok(report.code(checks.iter().map(|check| check.code).find(|code| *code != 0).unwrap_or(0)))
+    let report = Report::new(
+        text,
+        &serde_json::json!({ "ok": wrong == 0, "checks": checks }),
+    );
+    Ok(report.code(
+        checks
+            .iter()
+            .map(|check| check.code)
+            .find(|code| *code != 0)
+            .unwrap_or(0),
+    ))
 }
 
 fn check(name: impl Into<String>, result: Result<String>) -> Check {
     let name = name.into();
     match result {
-        Ok(text) => Check { name, ok: true, text, hints: Vec::new(), code: 0 },
-        Err(error) => Check { name, ok: false, text: error.to_string(), hints: error.hints().to_vec(), code: error.kind().exit_code() },
+        Ok(text) => Check {
+            name,
+            ok: true,
+            text,
+            hints: Vec::new(),
+            code: 0,
+        },
+        Err(error) => Check {
+            name,
+            ok: false,
+            text: error.to_string(),
+            hints: error.hints().to_vec(),
+            code: error.kind().exit_code(),
+        },
     }
 }
 
@@ -72,32 +101,56 @@ fn configuration(context: &Context) -> Result<String> {
     let layers = context.layers()?;
     let names = layers.cluster_names().join(", ");
     if let Some(untrusted) = layers.untrusted.first() {
-        let error = Error::refused(format!("{} is not trusted, so not all of it counts", untrusted.shown));
-        return Err(error.hint(format!("see what it would do, and agree or not: tow trust {}", untrusted.folder.display())));
+        let error = Error::refused(format!(
+            "{} is not trusted, so not all of it counts",
+            untrusted.shown
+        ));
+        return Err(error.hint(format!(
+            "see what it would do, and agree or not: tow trust {}",
+            untrusted.folder.display()
+        )));
     }
     layers.cluster(layers.default_cluster())?;
     match layers.warnings.as_slice() {
-        [] => Ok(format!("clusters {names}; default {}", layers.default_cluster())),
+        [] => Ok(format!(
+            "clusters {names}; default {}",
+            layers.default_cluster()
+        )),
         [first, ..] => Err(Error::config(format!("{}: {}", first.at, first.message))),
     }
 }
 
 /// Each far cluster is reached, and says what it has.
 fn clusters(context: &Context) -> Vec<Check> {
-    let Ok(layers) = context.layers() else { return Vec::new() };
-    let asked = layers.cluster_names().into_iter().filter_map(|name| match context.cluster(name) {
-        Ok(AnyCluster::Local(_)) => None,
-        Ok(AnyCluster::Slurm(cluster)) => {
-            let answer = crate::machines::facts(context, &cluster.backend, true).map(|site| {
-                let gpus: usize = site.facts.nodes.iter().map(|node| node.gpus.len()).sum();
-                let accounting = if site.accounting { "" } else { ", no accounting" };
-                format!("Slurm {}{accounting}, {} node(s), {gpus} GPU(s); stage {}", site.version, site.facts.nodes.len(), site.stage)
-            });
-            Some(check(format!("cluster {name}"), answer))
-        }
-        Ok(AnyCluster::Azure(cluster)) => {
-            let cluster = Arc::new(*cluster);
-            let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
+    let Ok(layers) = context.layers() else {
+        return Vec::new();
+    };
+    let asked = layers
+        .cluster_names()
+        .into_iter()
+        .filter_map(|name| match context.cluster(name) {
+            Ok(AnyCluster::Local(_)) => None,
+            Ok(AnyCluster::Slurm(cluster)) => {
+                let answer = crate::machines::facts(context, &cluster.backend, true).map(|site| {
+                    let gpus: usize = site.facts.nodes.iter().map(|node| node.gpus.len()).sum();
+                    let accounting = if site.accounting {
+                        ""
+                    } else {
+                        ", no accounting"
+                    };
+                    format!(
+                        "Slurm {}{accounting}, {} node(s), {gpus} GPU(s); stage \
+                    {}",
+                        site.version,
+                        site.facts.nodes.len(),
+                        site.stage
+                    )
+                });
+                Some(check(format!("cluster {name}"), answer))
+            }
+            Ok(AnyCluster::Azure(cluster)) => {
+                let cluster = Arc::new(*cluster);
+                let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
                 storage_answers(&cluster)?;
                 Ok(format!(
                     "{} in workspace {} ({}), {} kind(s) of machines; stage {}; signed in as {}",
@@ -106,13 +159,14 @@ fn clusters(context: &Context) -> Vec<Check> {
                     site.location,
                     site.instances.len(),
                     cluster.backend.own_stage(),
-                    site.who.as_ref().map_or("somebody that the token does not name", |who| &who.name)
+                    site.who.as_ref().map_or("somebody that the token does not \
+                        name", |who| &who.name)
                 ))
             });
-            Some(check(format!("cluster {name}"), answer))
-        }
-        Err(error) => Some(check(format!("cluster {name}"), Err(error))),
-    });
+                Some(check(format!("cluster {name}"), answer))
+            }
+            Err(error) => Some(check(format!("cluster {name}"), Err(error))),
+        });
     asked.collect()
 }
 
@@ -121,19 +175,36 @@ fn storage_answers(cluster: &Arc<AzureCluster>) -> Result<()> {
     let (told, answers) = std::sync::mpsc::channel();
     let asked = cluster.clone();
     let ask = move || drop(told.send(asked.backend.missing(vec!["doctor".to_owned()])));
-    std::thread::Builder::new().spawn(ask).map_err(|error| Error::refused("no thread can be made").source_error(error))?;
-    let silent = || Error::unreachable(format!("the workspace's storage did not answer in {} s", PATIENCE.as_secs()));
-    let answer = answers.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
+    std::thread::Builder::new()
+        .spawn(ask)
+        .map_err(|error| Error::refused("no thread can be made").source_error(error))?;
+    let silent = || {
+        Error::unreachable(format!(
+            "the workspace's storage did not answer in {} s",
+            PATIENCE.as_secs()
+        ))
+    };
+    let answer = answers
+        .recv_timeout(PATIENCE)
+        .unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
     answer.map(drop).map_err(|error| {
         let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
-        let vpn = (!is_said).then(|| "is the VPN on? storage behind a private endpoint or a firewall answers only from inside".to_owned());
-        error.while_doing("the workspace answers, its storage does not").maybe_hint(vpn)
+        let vpn = (!is_said).then(|| {
+            "is the VPN on? storage behind a private endpoint or a \
+            firewall answers only from inside"
+                .to_owned()
+        });
+        error
+            .while_doing("the workspace answers, its storage does not")
+            .maybe_hint(vpn)
     })
 }
 
 /// Each store answers one question, within a few seconds.
 fn datastores(context: &Context) -> Vec<Check> {
-    let Ok(layers) = context.layers() else { return Vec::new() };
+    let Ok(layers) = context.layers() else {
+        return Vec::new();
+    };
     let names: Vec<&String> = layers.config.datastores.keys().collect();
     let stores = Stores::new(context);
     let asked = names.into_iter().map(|name| {
@@ -141,9 +212,17 @@ fn datastores(context: &Context) -> Vec<Check> {
             let place = store.place();
             let listing = async move {
                 let answer = tokio::time::timeout(PATIENCE, store.list("", false, None)).await;
-                answer.unwrap_or_else(|_| Err(Error::unreachable(format!("{} did not answer in {} s", store.place(), PATIENCE.as_secs()))))
+                answer.unwrap_or_else(|_| {
+                    Err(Error::unreachable(format!(
+                        "{} did not answer in {} s",
+                        store.place(),
+                        PATIENCE.as_secs()
+                    )))
+                })
             };
-            stores::drive(listing)?.map(|_| place).ok_or_else(|| Error::unreachable("interrupted"))
+            stores::drive(listing)?
+                .map(|_| place)
+                .ok_or_else(|| Error::unreachable("interrupted"))
         });
         let answer = answer.or_else(|error| elsewhere(context, name).ok_or(error));
         check(format!("store {name}"), answer)
@@ -154,32 +233,62 @@ fn datastores(context: &Context) -> Vec<Check> {
 /// A folder that is not on this machine may be one of a cluster's hosts, for its jobs.
 fn elsewhere(context: &Context, name: &str) -> Option<String> {
     let layers = context.layers().ok()?;
-    let path = layers.config.datastores.get(name).filter(|store| store.kind == "folder")?.path.clone()?;
+    let path = layers
+        .config
+        .datastores
+        .get(name)
+        .filter(|store| store.kind == "folder")?
+        .path
+        .clone()?;
     let place = path.strip_prefix("~/").unwrap_or(&path);
-    let mut having = layers.cluster_names().into_iter().filter(|cluster| match context.cluster(cluster) {
-        Ok(AnyCluster::Slurm(cluster)) => {
-            let transport = cluster.backend.transport();
-            transport.connect(false).and_then(|()| transport.run(&["test", "-d", place], b"", PATIENCE)).is_ok_and(|ran| ran.is_good())
-        }
-        _ => false,
-    });
-    having.next().map(|cluster| format!("{path} on the login host of `{cluster}`, for its jobs; not on this machine"))
+    let mut having =
+        layers
+            .cluster_names()
+            .into_iter()
+            .filter(|cluster| match context.cluster(cluster) {
+                Ok(AnyCluster::Slurm(cluster)) => {
+                    let transport = cluster.backend.transport();
+                    transport
+                        .connect(false)
+                        .and_then(|()| transport.run(&["test", "-d", place], b"", PATIENCE))
+                        .is_ok_and(|ran| ran.is_good())
+                }
+                _ => false,
+            });
+    having.next().map(|cluster| {
+        format!("{path} on the login host of `{cluster}`, for its jobs; not on this machine")
+    })
 }
 
 /// Each tunnel that is to be open says whether it is.
 fn tunnels(context: &Context) -> Vec<Check> {
-    let Ok(state) = context.state() else { return Vec::new() };
+    let Ok(state) = context.state() else {
+        return Vec::new();
+    };
     let wanted = match crate::tunnels::wanted(state) {
         Ok(wanted) => wanted,
         Err(error) => return vec![check("tunnels", Err(error))],
     };
     let told = wanted.into_iter().map(|(name, wanted)| {
-        let place = format!("127.0.0.1:{} to {}", wanted.definition.port, wanted.definition.to);
+        let place = format!(
+            "127.0.0.1:{} to {}",
+            wanted.definition.port, wanted.definition.to
+        );
         let answer = match crate::tunnels::status(state, &name) {
-            Some(status) if status.state == TunnelState::Open => Ok(format!("{place}, open since {}", crate::local_time::shown(status.since))),
-            Some(TunnelStatus { trouble: Some(trouble), .. }) => Err(Error::from(trouble)),
-            Some(status) => Err(Error::unreachable(format!("{place}: {}", status.state.word()))),
-            None => Err(Error::unreachable(format!("{place}: nobody supervises it")).hint(format!("tow tunnel open {name}"))),
+            Some(status) if status.state == TunnelState::Open => Ok(format!(
+                "{place}, open since {}",
+                crate::local_time::shown(status.since)
+            )),
+            Some(TunnelStatus {
+                trouble: Some(trouble),
+                ..
+            }) => Err(Error::from(trouble)),
+            Some(status) => Err(Error::unreachable(format!(
+                "{place}: {}",
+                status.state.word()
+            ))),
+            None => Err(Error::unreachable(format!("{place}: nobody supervises it"))
+                .hint(format!("tow tunnel open {name}"))),
         };
         check(format!("tunnel {name}"), answer)
     });
@@ -189,20 +298,33 @@ fn tunnels(context: &Context) -> Vec<Check> {
 fn state_folder(context: &Context) -> Result<String> {
     let state = context.state()?;
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
-        Error::refused(format!("{} cannot be used", state.root().display())).source_error(error).hint("set XDG_STATE_HOME to a folder of yours")
+        Error::refused(format!("{} cannot be used", state.root().display()))
+            .source_error(error)
+            .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let shown = state.root().display();
-    let room = towline_host::filesystem::room(state.root())
-        .map_err(|error| Error::refused(format!("the disk of {shown} does not say how full it is")).source_error(error))?;
+    let room = towline_host::filesystem::room(state.root()).map_err(|error| {
+        Error::refused(format!("the disk of {shown} does not say how full it is"))
+            .source_error(error)
+    })?;
     let free = format!("{} of {} free", Memory(room.free_bytes), Memory(room.bytes));
     if room.is_full() {
-        let files = room.free_files.map_or(String::new(), |files| format!(", {files} more files fit"));
-        return Err(Error::refused(format!("the disk of {shown} is full: {free}{files}"))
-            .hint("runs cannot start and their ends cannot be written down until there is room")
-            .hint("make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot prune` old code"));
+        let files = room
+            .free_files
+            .map_or(String::new(), |files| format!(", {files} more files fit"));
+        return Err(
+            Error::refused(format!("the disk of {shown} is full: {free}{files}"))
+                .hint("runs cannot start and their ends cannot be written down until there is room")
+                .hint(
+                    "make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot \
+                prune` old code",
+                ),
+        );
     }
     Ok(match towline_host::filesystem::network_kind(state.root()) {
-        Some(kind) => format!("{shown}, {free}, on {kind}: the history uses a rollback journal there"),
+        Some(kind) => {
+            format!("{shown}, {free}, on {kind}: the history uses a rollback journal there")
+        }
         None => format!("{shown}, {free}"),
     })
 }
@@ -214,7 +336,10 @@ fn history(context: &Context) -> Result<String> {
     };
     match context.maybe_history()? {
         Some(history) => match history.unreadable_rows()?.as_slice() {
-            [] => Ok(format!("{} run(s), {mode}", history.count(&Filter::default())?)),
+            [] => Ok(format!(
+                "{} run(s), {mode}",
+                history.count(&Filter::default())?
+            )),
             [first, more @ ..] => Err(unreadable(context, first, more.len())?),
         },
         None => Ok("empty".to_owned()),
@@ -224,27 +349,71 @@ fn history(context: &Context) -> Result<String> {
 /// A run that cannot be read cannot be pruned either: its row is removed by hand.
 fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Error> {
     let file = context.state()?.history();
-    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    let error = Error::new(ErrorKind::Bug, format!("row {} of {} ({}) cannot be read{more}: {}", row.sequence, file.display(), row.id, row.why));
-    let command = format!("tow daemon stop; sqlite3 {} 'DELETE FROM runs WHERE sequence={}'", file.display(), row.sequence);
-    Ok(error.hint("all other runs are there as ever; it is left out").hint(format!("to remove it: {command}")))
+    let more = if more > 0 {
+        format!(" (and {more} more)")
+    } else {
+        String::new()
+    };
+    let error = Error::new(
+        ErrorKind::Bug,
+        format!(
+            "row {} of {} ({}) cannot be read{more}: {}",
+            row.sequence,
+            file.display(),
+            row.id,
+            row.why
+        ),
+    );
+    let command = format!(
+        "tow daemon stop; sqlite3 {} 'DELETE FROM runs WHERE sequence={}'",
+        file.display(),
+        row.sequence
+    );
+    Ok(error
+        .hint("all other runs are there as ever; it is left out")
+        .hint(format!("to remove it: {command}")))
 }
 
 fn daemon(context: &Context) -> Result<String> {
     // One that is there and does not answer is not waited for as long as one that has work to do.
     let there = client::status(context.state()?)?.map(Reply::Status);
-    let reply = there.map_or_else(|| client::ask(context.state()?, &|| Request::Status).map(|(reply, _)| reply), Ok)?;
+    let reply = there.map_or_else(
+        || client::ask(context.state()?, &|| Request::Status).map(|(reply, _)| reply),
+        Ok,
+    )?;
     match reply {
-        Reply::Status(Status { trouble: Some(trouble), .. }) => {
-            Err(Error::refused(format!("it cannot write down what happens: {trouble}"))
-                .hint("runs go on; their starts and ends are written once that is mended"))
-        }
+        Reply::Status(Status {
+            trouble: Some(trouble),
+            ..
+        }) => Err(
+            Error::refused(format!("it cannot write down what happens: {trouble}"))
+                .hint("runs go on; their starts and ends are written once that is mended"),
+        ),
         Reply::Status(status) => {
-            // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own queue.
+            // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own
+            // queue.
             let history = context.maybe_history()?;
-            let count = |phases: &[Phase]| history.as_ref().map_or(Ok(0), |history| history.count(&Filter { phases: phases.to_vec(), ..Filter::default() }));
-            let (queued, running) = (count(&[Phase::Drafted, Phase::Staging, Phase::Submitting, Phase::Queued])?, count(&[Phase::Running])?);
-            Ok(format!("version {}, {queued} queued, {running} running", status.version))
+            let count = |phases: &[Phase]| {
+                history.as_ref().map_or(Ok(0), |history| {
+                    history.count(&Filter {
+                        phases: phases.to_vec(),
+                        ..Filter::default()
+                    })
+                })
+            };
+            let (queued, running) = (
+                count(&[
+                    Phase::Drafted,
+                    Phase::Staging,
+                    Phase::Submitting,
+                    Phase::Queued,
+                ])?,
+                count(&[Phase::Running])?,
+            );
+            Ok(format!(
+                "version {}, {queued} queued, {running} running",
+                status.version
+            ))
         }
         _ => Err(Error::bug("the daemon gave an answer to another question")),
     }
@@ -252,11 +421,28 @@ fn daemon(context: &Context) -> Result<String> {
 
 fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
     let cluster = context.cluster("local")?;
-    let facts = if daemon_answers { cluster.facts(context)? } else { cluster.quick_facts(context)? };
-    let Some(node) = facts.nodes.first() else { return Err(Error::bug("this machine has no node")) };
+    let facts = if daemon_answers {
+        cluster.facts(context)?
+    } else {
+        cluster.quick_facts(context)?
+    };
+    let Some(node) = facts.nodes.first() else {
+        return Err(Error::bug("this machine has no node"));
+    };
     let gpus: Vec<String> = node.gpus.iter().map(|gpu| gpu.name.clone()).collect();
-    let gpus = if gpus.is_empty() { "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned() } else { gpus.join(", ") };
-    let memory =
-        if towline_runner::memory_is_enforced() { "limited for runs that ask for some" } else { "counted and not limited: no control groups of yours" };
-    Ok(format!("{} CPUs, {} ({memory}); {gpus}", node.cpus, towline_core::quantity::Memory(node.memory)))
+    let gpus = if gpus.is_empty() {
+        "no GPU found (nvidia-smi, /proc/driver/nvidia, sysfs)".to_owned()
+    } else {
+        gpus.join(", ")
+    };
+    let memory = if towline_runner::memory_is_enforced() {
+        "limited for runs that ask for some"
+    } else {
+        "counted and not limited: no control groups of yours"
+    };
+    Ok(format!(
+        "{} CPUs, {} ({memory}); {gpus}",
+        node.cpus,
+        towline_core::quantity::Memory(node.memory)
+    ))
 }

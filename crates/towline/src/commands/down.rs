@@ -27,7 +27,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let job = |path: &String| {
         let spot = stores.spot(args.cluster.as_deref(), path)?;
-        Ok(Job { to: transfers::local_target(&spot.local)?, shown: spot.shown, from: spot.side, way: Way::Down, kept: Vec::new() })
+        Ok(Job {
+            to: transfers::local_target(&spot.local)?,
+            shown: spot.shown,
+            from: spot.side,
+            way: Way::Down,
+            kept: Vec::new(),
+        })
     };
     let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;
     transfers::run(context, jobs, &args.choices)

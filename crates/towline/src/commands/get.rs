@@ -29,45 +29,90 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let target = history.find_to_read(&args.run)?;
     if let Target::Run(record) = &target {
-        let to = context.folder()?.join(args.to.clone().unwrap_or_else(|| Path::new("assets").join(record.id.as_str())));
+        let to = context.folder()?.join(
+            args.to
+                .clone()
+                .unwrap_or_else(|| Path::new("assets").join(record.id.as_str())),
+        );
         return Ok(report(&get(context, &history, record, &args.paths, &to)?));
     }
     // Of a sweep each run's files come to a folder of their own.
-    let to = context.folder()?.join(args.to.as_deref().unwrap_or(Path::new("assets")));
+    let to = context
+        .folder()?
+        .join(args.to.as_deref().unwrap_or(Path::new("assets")));
     let (mut copied, mut missing) = (Vec::new(), Vec::new());
     for record in target.runs() {
-        match get(context, &history, record, &args.paths, &to.join(record.id.as_str())) {
+        match get(
+            context,
+            &history,
+            record,
+            &args.paths,
+            &to.join(record.id.as_str()),
+        ) {
             Ok(files) => copied.extend(files),
-            Err(error) if error.kind() == ErrorKind::NotFound => missing.push(format!("{}: {error}", record.id)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                missing.push(format!("{}: {error}", record.id))
+            }
             Err(error) => return Err(error.while_doing(record.id.to_string())),
         }
     }
     let report = missing.iter().fold(report(&copied), Report::hint);
-    Ok(if missing.is_empty() { report } else { report.code(ErrorKind::NotFound.exit_code()) })
+    Ok(if missing.is_empty() {
+        report
+    } else {
+        report.code(ErrorKind::NotFound.exit_code())
+    })
 }
 
 fn report(copied: &[PathBuf]) -> Report {
-    let text = copied.iter().fold(String::new(), |text, path| text + &format!("{}\n", path.display()));
+    let text = copied.iter().fold(String::new(), |text, path| {
+        text + &format!("{}\n", path.display())
+    });
     Report::new(text, &serde_json::json!({ "files": copied }))
 }
 
 /// Brings files of one run.
-fn get(context: &Context, history: &History, record: &RunRecord, paths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
-    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+fn get(
+    context: &Context,
+    history: &History,
+    record: &RunRecord,
+    paths: &[PathBuf],
+    to: &Path,
+) -> Result<Vec<PathBuf>> {
+    let submission = history
+        .submission_of(&record.id)?
+        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
     if crate::far::is_far(history, &record.id)? {
-        let below = resolved.code.as_ref().map(|code| Path::new("code").join(&code.workdir)).unwrap_or_default();
+        let below = resolved
+            .code
+            .as_ref()
+            .map(|code| Path::new("code").join(&code.workdir))
+            .unwrap_or_default();
         return crate::far::get(context, record, &below, paths, to);
     }
     let state = context.state()?;
     let roots = match &resolved.code {
-        Some(code) => vec![state.code(&record.id).join(&code.workdir), state.code(&record.id), state.run(&record.id)],
+        Some(code) => vec![
+            state.code(&record.id).join(&code.workdir),
+            state.code(&record.id),
+            state.run(&record.id),
+        ],
         None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
     };
-    // What the ignore rules left out and what `folders:` maps is reached by links that the run was given.
-    let linked: Vec<PathBuf> = resolved.code.iter().flat_map(|code| code.mapped.values().chain([&code.root])).map(PathBuf::from).collect();
+    // What the ignore rules left out and what `folders:` maps is reached by links that the run was
+    // given.
+    let linked: Vec<PathBuf> = resolved
+        .code
+        .iter()
+        .flat_map(|code| code.mapped.values().chain([&code.root]))
+        .map(PathBuf::from)
+        .collect();
     // All are found before any is copied.
-    let found = paths.iter().map(|path| find(&roots, &linked, path).map(|from| (path, from))).collect::<Result<Vec<_>>>()?;
+    let found = paths
+        .iter()
+        .map(|path| find(&roots, &linked, path).map(|from| (path, from)))
+        .collect::<Result<Vec<_>>>()?;
     let mut copied = Vec::new();
     for (path, from) in found {
         copy(&from, &to.join(path), to, &mut copied)?;
@@ -75,30 +120,59 @@ fn get(context: &Context, history: &History, record: &RunRecord, paths: &[PathBu
     Ok(copied)
 }
 
-/// Only what lies below the run's folder, or where a link that the run was given leads; `..`, absolute paths and other
-/// links out of it are refused.
+/// Only what lies below the run's folder, or where a link that the run was given leads; `..`,
+/// absolute paths and other links out of it are refused.
 fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
-    if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(Error::refused(format!("{} is not a path below the run's folder", path.display())).hint("give it relative to where the run started"));
+    if !path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    {
+        return Err(Error::refused(format!(
+            "{} is not a path below the run's folder",
+            path.display()
+        ))
+        .hint("give it relative to where the run started"));
     }
     for from in roots.iter().map(|root| root.join(path)) {
         match towline_host::filesystem::look(&from) {
             Ok(Some(_)) => return inside(from, roots, linked, path),
             Ok(None) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::refused(format!("{} is a link that leads nowhere", path.display())).source_error(error));
+                return Err(Error::refused(format!(
+                    "{} is a link that leads nowhere",
+                    path.display()
+                ))
+                .source_error(error));
             }
-            Err(error) => return Err(Error::refused(format!("{} cannot be looked at", from.display())).source_error(error)),
+            Err(error) => {
+                return Err(
+                    Error::refused(format!("{} cannot be looked at", from.display()))
+                        .source_error(error),
+                );
+            }
         }
     }
-    Err(Error::not_found(format!("the run has no {}", path.display())).hint(format!("it started in {}", roots[0].display())))
+    Err(
+        Error::not_found(format!("the run has no {}", path.display()))
+            .hint(format!("it started in {}", roots[0].display())),
+    )
 }
 
 /// A file of the run, or of what it was given; a link that leads elsewhere is refused.
 fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
-    let real = from.canonicalize().map_err(|error| Error::refused(format!("{} cannot be followed", path.display())).source_error(error))?;
-    if !roots.iter().chain(linked).any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root))) {
-        let error = Error::refused(format!("{} leads to {}, outside the run's folder", path.display(), real.display()));
+    let real = from.canonicalize().map_err(|error| {
+        Error::refused(format!("{} cannot be followed", path.display())).source_error(error)
+    })?;
+    if !roots
+        .iter()
+        .chain(linked)
+        .any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)))
+    {
+        let error = Error::refused(format!(
+            "{} leads to {}, outside the run's folder",
+            path.display(),
+            real.display()
+        ));
         return Err(error.hint("copy it from there"));
     }
     Ok(from)
@@ -106,7 +180,8 @@ fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> 
 
 /// Never into itself: `within` is where everything goes.
 fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
-    let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    let failed =
+        |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
     if from.is_dir() {
         for entry in fs::read_dir(from).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -117,7 +192,10 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
                 continue;
             }
             if !kind.is_dir() && !kind.is_file() {
-                crate::output::status(&format!("left out {}: it is neither file nor folder", entry.path().display()));
+                crate::output::status(&format!(
+                    "left out {}: it is neither file nor folder",
+                    entry.path().display()
+                ));
                 continue;
             }
             if entry.path() == within {
@@ -128,14 +206,20 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
         return Ok(());
     }
     if !from.is_file() {
-        return Err(Error::refused(format!("{} is neither file nor folder", from.display())));
+        return Err(Error::refused(format!(
+            "{} is neither file nor folder",
+            from.display()
+        )));
     }
     crate::far::check_inside(within, to)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
     if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
-        return Err(Error::refused(format!("{} is that file already", to.display())).hint("choose another folder with --to"));
+        return Err(
+            Error::refused(format!("{} is that file already", to.display()))
+                .hint("choose another folder with --to"),
+        );
     }
     crate::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
     copied.push(to.to_owned());
@@ -144,7 +228,8 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
 
 fn copy_link(from: &Path, to: &Path, within: &Path) -> Result<()> {
     crate::far::check_inside(within, to)?;
-    let failed = |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    let failed =
+        |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
     let target = fs::read_link(from).map_err(failed)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;

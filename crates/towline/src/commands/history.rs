@@ -23,26 +23,41 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let Some(text) = &args.run else { return list(context, args.limit) };
+    let Some(text) = &args.run else {
+        return list(context, args.limit);
+    };
     let history = context.history()?;
     let target = history.find_to_read(text)?;
-    let submission = history.submission_of(&target.runs()[0].id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let submission = history
+        .submission_of(&target.runs()[0].id)?
+        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let json = serde_json::to_value(&submission.plan.job).unwrap_or_default();
-    Ok(Report { text: towline_core::yaml::write(&json), json: Some(json), ..Report::default() })
+    Ok(Report {
+        text: towline_core::yaml::write(&json),
+        json: Some(json),
+        ..Report::default()
+    })
 }
 
 fn list(context: &Context, limit: usize) -> Result<Report> {
     let Some(history) = context.maybe_history()? else {
-        return Ok(Report::new("", &serde_json::json!({ "submissions": [] })).hint("nothing was submitted yet"));
+        return Ok(Report::new("", &serde_json::json!({ "submissions": [] }))
+            .hint("nothing was submitted yet"));
     };
     let now = towline_host::clock::now();
     let mut table = Table::new(&["ID", "NAME", "RUNS", "CLUSTER", "AGE", "COMMAND"]);
     let mut rows = Vec::new();
     for (id, created) in history.submissions(limit)? {
-        let Some(submission) = history.submission(&id)? else { continue };
+        let Some(submission) = history.submission(&id)? else {
+            continue;
+        };
         let runs = history.runs_of(&id)?;
         let plan = &submission.plan;
-        let name = plan.job.name.clone().unwrap_or_else(|| plan.resolved.program.default_name());
+        let name = plan
+            .job
+            .name
+            .clone()
+            .unwrap_or_else(|| plan.resolved.program.default_name());
         let plain = |text: String| (text, Paint::Plain);
         table.row(vec![
             (id.short().to_owned(), Paint::Bold),
@@ -54,5 +69,8 @@ fn list(context: &Context, limit: usize) -> Result<Report> {
         ]);
         rows.push(serde_json::json!({ "id": id, "name": name, "cluster": plan.cluster, "created": created.to_string(), "runs": runs.len(), "job": plan.job }));
     }
-    Ok(Report::new(table.render(), &serde_json::json!({ "submissions": rows })))
+    Ok(Report::new(
+        table.render(),
+        &serde_json::json!({ "submissions": rows }),
+    ))
 }

@@ -15,8 +15,8 @@ use towline_engine::trust::Holding;
 /// Make a configuration and job files from those of other tools, and say what did not map.
 ///
 /// Secrets are never copied: they become references, and the report says how to store their values.
-/// A project of ACT needs no import: its `aux_data/aml` works where it lies. A `towline.yaml` that is
-/// there gets what it does not have yet, and keeps its comments.
+/// A project of ACT needs no import: its `aux_data/aml` works where it lies. A `towline.yaml` that
+/// is there gets what it does not have yet, and keeps its comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow import act aux_data/aml/*.yaml           towline.yaml with one cluster per file
@@ -79,7 +79,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let here = context.folder()?;
     let read = |file: &Path| import::read_plain(&here.join(file));
     let existing = existing(here)?;
-    let imported = import::import(kind, &args.files, &read, &There { existing: existing.as_deref(), force: args.force, keyring: surroundings::has_keyring() })?;
+    let imported = import::import(
+        kind,
+        &args.files,
+        &read,
+        &There {
+            existing: existing.as_deref(),
+            force: args.force,
+            keyring: surroundings::has_keyring(),
+        },
+    )?;
     if !args.dry_run {
         let was_ours = existing.is_none() || untrusted(context)?.is_none();
         write(here, &imported.files, args.force)?;
@@ -96,7 +105,10 @@ fn untrusted(context: &Context) -> Result<Option<(Sources, Untrusted)>> {
     let here = context.folder()?;
     let sources = Sources::find(here, context.environment());
     let of_project = |one: &Untrusted| one.holding == Holding::Project && one.folder == *here;
-    Ok(layers::untrusted(&sources)?.into_iter().find(of_project).map(|made| (sources, made)))
+    Ok(layers::untrusted(&sources)?
+        .into_iter()
+        .find(of_project)
+        .map(|made| (sources, made)))
 }
 
 /// The text of the `towline.yaml` that is there.
@@ -104,20 +116,32 @@ fn existing(here: &Path) -> Result<Option<String>> {
     match import::read_plain(&here.join(PROJECT_FILE)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::config(format!("{PROJECT_FILE} is there and cannot be read")).source_error(error)),
+        Err(error) => Err(
+            Error::config(format!("{PROJECT_FILE} is there and cannot be read"))
+                .source_error(error),
+        ),
     }
 }
 
 /// All or, as far as can be told before, none.
 fn write(here: &Path, files: &[Made], force: bool) -> Result<()> {
-    let is_in_the_way = |made: &&Made| made.placing == Placing::New && here.join(&made.name).symlink_metadata().is_ok();
+    let is_in_the_way = |made: &&Made| {
+        made.placing == Placing::New && here.join(&made.name).symlink_metadata().is_ok()
+    };
     let there = files.iter().find(is_in_the_way);
     if let Some(made) = there.filter(|_| !force) {
-        let error = Error::refused(format!("{} is there already; nothing was written", made.name));
-        return Err(error.hint("`--force` writes over it; `--dry-run` prints what would be written"));
+        let error = Error::refused(format!(
+            "{} is there already; nothing was written",
+            made.name
+        ));
+        return Err(
+            error.hint("`--force` writes over it; `--dry-run` prints what would be written")
+        );
     }
     for made in files {
-        place(here, made, force).map_err(|error| Error::refused(format!("{} cannot be written", made.name)).source_error(error))?;
+        place(here, made, force).map_err(|error| {
+            Error::refused(format!("{} cannot be written", made.name)).source_error(error)
+        })?;
     }
     Ok(())
 }
@@ -132,10 +156,18 @@ fn place(here: &Path, made: &Made, force: bool) -> io::Result<()> {
     fs::write(&part, &made.text)?;
     let kept = match made.placing {
         Placing::New => Ok(()),
-        Placing::Added => fs::metadata(&path).and_then(|there| fs::set_permissions(&part, there.permissions())),
+        Placing::Added => {
+            fs::metadata(&path).and_then(|there| fs::set_permissions(&part, there.permissions()))
+        }
         Placing::Anew => fs::copy(&path, here.join(format!("{}.old", made.name))).map(drop),
     };
-    let place = || if force || !is_new { fs::rename(&part, &path) } else { fs::hard_link(&part, &path).and_then(|()| fs::remove_file(&part)) };
+    let place = || {
+        if force || !is_new {
+            fs::rename(&part, &path)
+        } else {
+            fs::hard_link(&part, &path).and_then(|()| fs::remove_file(&part))
+        }
+    };
     let placed = kept.and_then(|()| place());
     if placed.is_err() {
         let _ = fs::remove_file(&part);
@@ -151,15 +183,42 @@ fn report(here: &Path, imported: &Imported, written: bool) -> Report {
             Placing::Added => format!("added to {}\n", made.name),
             Placing::Anew => format!("wrote {0}; the old one is {0}.old\n", made.name),
         };
-        text += &if written { done } else { format!("--- {}\n{}", made.name, made.text) };
+        text += &if written {
+            done
+        } else {
+            format!("--- {}\n{}", made.name, made.text)
+        };
     }
     for note in &imported.notes {
         text += &format!("{note}\n");
     }
-    let files = imported.files.iter().map(|made| File { path: here.join(&made.name).display().to_string(), written, text: &made.text }).collect();
-    let report = Report::new(text, &Answer { files, reports: &imported.reports, notes: &imported.notes });
-    match imported.files.iter().find(|made| made.name.ends_with(".tow.yaml")).filter(|_| written) {
-        Some(job) => report.hint(format!("look at it, then: tow submit -f {} --dry-run", job.name)),
+    let files = imported
+        .files
+        .iter()
+        .map(|made| File {
+            path: here.join(&made.name).display().to_string(),
+            written,
+            text: &made.text,
+        })
+        .collect();
+    let report = Report::new(
+        text,
+        &Answer {
+            files,
+            reports: &imported.reports,
+            notes: &imported.notes,
+        },
+    );
+    match imported
+        .files
+        .iter()
+        .find(|made| made.name.ends_with(".tow.yaml"))
+        .filter(|_| written)
+    {
+        Some(job) => report.hint(format!(
+            "look at it, then: tow submit -f {} --dry-run",
+            job.name
+        )),
         None if written => report.hint("what counts now: tow config show --origin"),
         None => report,
     }

@@ -71,10 +71,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
     // What is too large is to be explained, too.
-    let cluster = args.cluster.as_deref().map_or_else(|| Ok(context.layers()?.default_cluster().to_owned()), |name| Ok::<_, Error>(name.to_owned()))?;
-    let usual = with_defaults(context, Job::default(), &cluster, None)?.code.ignore;
+    let cluster = args.cluster.as_deref().map_or_else(
+        || Ok(context.layers()?.default_cluster().to_owned()),
+        |name| Ok::<_, Error>(name.to_owned()),
+    )?;
+    let usual = with_defaults(context, Job::default(), &cluster, None)?
+        .code
+        .ignore;
     let ignore = [usual, args.ignore.clone()].concat();
-    let wish = Wish { ignore: &ignore, large: args.any_size || args.explain };
+    let wish = Wish {
+        ignore: &ignore,
+        large: args.any_size || args.explain,
+    };
     let survey = code::survey(context, &place, &wish)?;
     if args.explain {
         return Ok(explain(&survey));
@@ -86,7 +94,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             let store = code::local_store(context.state()?)?;
             let taken = code::take_here(context, survey, &store)?;
             match send(context, &cluster, &taken) {
-                Err(error) if args.cluster.is_none() => output::status(&format!("warning: not sent to `{cluster}`: {error}; a submission brings it")),
+                Err(error) if args.cluster.is_none() => output::status(&format!(
+                    "warning: not sent to `{cluster}`: {error}; a submission brings it"
+                )),
                 outcome => outcome?,
             }
             taken
@@ -103,7 +113,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// To where its runs will be, if that is not here.
 fn send(context: &Context, cluster: &str, taken: &Taken) -> Result<()> {
     let target = context.cluster(cluster)?;
-    let Some((backend, _)) = target.far() else { return Ok(()) };
+    let Some((backend, _)) = target.far() else {
+        return Ok(());
+    };
     crate::machines::connect(backend)?;
     towline_server::bring_code(backend, context.state()?, taken.id)
 }
@@ -119,9 +131,24 @@ fn made(root: String, taken: &Taken) -> Report {
         was_there: taken.was_there,
         left_out: taken.left_out.len(),
     };
-    let what = if taken.was_there { "unchanged".to_owned() } else { format!("{} read, {} stored", taken.read, code::size(taken.stored)) };
-    let left = if made.left_out == 0 { String::new() } else { format!("; {} left out, `tow init --explain` says why", made.left_out) };
-    let hint = format!("{} files, {}: {what}{left}", taken.files, code::size(taken.bytes));
+    let what = if taken.was_there {
+        "unchanged".to_owned()
+    } else {
+        format!("{} read, {} stored", taken.read, code::size(taken.stored))
+    };
+    let left = if made.left_out == 0 {
+        String::new()
+    } else {
+        format!(
+            "; {} left out, `tow init --explain` says why",
+            made.left_out
+        )
+    };
+    let hint = format!(
+        "{} files, {}: {what}{left}",
+        taken.files,
+        code::size(taken.bytes)
+    );
     Report::new(format!("{}\n", taken.id), &made).hint(hint)
 }
 
@@ -131,20 +158,36 @@ fn explain(survey: &Survey) -> Report {
         .left_out
         .iter()
         .map(|left| Left {
-            path: format!("{}{}", String::from_utf8_lossy(&left.path), if left.is_folder { "/" } else { "" }),
+            path: format!(
+                "{}{}",
+                String::from_utf8_lossy(&left.path),
+                if left.is_folder { "/" } else { "" }
+            ),
             why: left.why.to_string(),
             linked: left.is_linked(),
         })
         .collect();
-    let mut text = format!("{}: {} files, {} travel\n", survey.root.display(), walked.files(), code::size(walked.bytes()));
+    let mut text = format!(
+        "{}: {} files, {} travel\n",
+        survey.root.display(),
+        walked.files(),
+        code::size(walked.bytes())
+    );
     for (files, bytes, name) in walked.largest().iter().take(5) {
-        text += &format!("  {name:<24} {files:>7} files {:>9}\n", Memory(*bytes).to_string());
+        text += &format!(
+            "  {name:<24} {files:>7} files {:>9}\n",
+            Memory(*bytes).to_string()
+        );
     }
     if !left.is_empty() {
         let mut table = Table::new(&["LEFT OUT", "WHY", "LOCAL RUN"]);
         for row in &left {
             let local = if row.linked { "linked" } else { "without" };
-            table.row(vec![(row.path.clone(), Paint::Bold), (row.why.clone(), Paint::Plain), (local.to_owned(), Paint::Quiet)]);
+            table.row(vec![
+                (row.path.clone(), Paint::Bold),
+                (row.why.clone(), Paint::Plain),
+                (local.to_owned(), Paint::Quiet),
+            ]);
         }
         text += &table.render();
     }

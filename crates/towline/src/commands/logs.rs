@@ -57,33 +57,63 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         follow: args.follow,
         narrate: args.follow,
     };
-    let missing = if args.follow { None } else { missing_log(context, &record, &view) };
+    let missing = if args.follow {
+        None
+    } else {
+        missing_log(context, &record, &view)
+    };
     // Where no rank has printed anything, the platform may have.
     let platform = crate::far::last_words(context, &history, &record);
     let report = match follow(context, &view, record.state)? {
-        Followed::Ended(state) if args.follow && state.phase.is_ended() => Report { code: 0, ..ended_report(context, &record.id, &state) },
-        Followed::Detached => Report { code: 130, ..Report::default() },
+        Followed::Ended(state) if args.follow && state.phase.is_ended() => Report {
+            code: 0,
+            ..ended_report(context, &record.id, &state)
+        },
+        Followed::Detached => Report {
+            code: 130,
+            ..Report::default()
+        },
         _ => missing.into_iter().fold(Report::default(), Report::hint),
     };
-    Ok(platform.into_iter().fold(report, |report, line| report.hint(format!("| {line}"))))
+    Ok(platform
+        .into_iter()
+        .fold(report, |report, line| report.hint(format!("| {line}"))))
 }
 
-/// Why there is nothing to show, where no log is there at all. An empty log is an answer; none is not.
+/// Why there is nothing to show, where no log is there at all. An empty log is an answer; none is
+/// not.
 fn missing_log(context: &Context, record: &RunRecord, view: &View) -> Option<String> {
     let state = context.state().ok()?;
-    let attempts = if view.one_attempt { view.attempt..=view.attempt } else { 1..=record.state.attempt };
-    let is_there = |attempt: u32| view.sources.iter().any(|source| state.log(&record.id, attempt, *source).exists());
+    let attempts = if view.one_attempt {
+        view.attempt..=view.attempt
+    } else {
+        1..=record.state.attempt
+    };
+    let is_there = |attempt: u32| {
+        view.sources
+            .iter()
+            .any(|source| state.log(&record.id, attempt, *source).exists())
+    };
     if attempts.into_iter().any(is_there) {
         return None;
     }
     let (id, short) = (&record.id, record.id.short());
     Some(match record.state.phase {
         _ if record.state.attempt == 0 && !record.state.phase.is_ended() => {
-            format!("{id} has not begun, so it has no log yet: tow why {short}    wait for it: tow logs -f {short}")
+            format!(
+                "{id} has not begun, so it has no log yet: tow why {short}    wait for it: tow \
+                    logs -f {short}"
+            )
         }
-        _ if record.state.attempt == 0 => format!("{id} never began, so it has no log: tow why {short}"),
-        _ if matches!(view.sources.as_slice(), [LogSource::SetUp(_)]) => format!("{id} has no log of set-up there"),
-        phase if phase.is_ended() => format!("there is no log of {id} any more, or its program never began: tow why {short}"),
+        _ if record.state.attempt == 0 => {
+            format!("{id} never began, so it has no log: tow why {short}")
+        }
+        _ if matches!(view.sources.as_slice(), [LogSource::SetUp(_)]) => {
+            format!("{id} has no log of set-up there")
+        }
+        phase if phase.is_ended() => {
+            format!("there is no log of {id} any more, or its program never began: tow why {short}")
+        }
         _ => format!("{id} has written no log yet; wait for it: tow logs -f {short}"),
     })
 }
@@ -92,7 +122,11 @@ fn missing_log(context: &Context, record: &RunRecord, view: &View) -> Option<Str
 pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     match target {
         Target::Run(run) => Ok(*run),
-        Target::Sweep(id, runs) => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("{id} is a sweep of {} runs", runs.len())).hint(format!(
+        Target::Sweep(id, runs) => Err(Error::new(
+            towline_core::ErrorKind::Ambiguous,
+            format!("{id} is a sweep of {} runs", runs.len()),
+        )
+        .hint(format!(
             "name one of them: {}; `tow ps {}` lists them all",
             by_state(&runs),
             id.short()
@@ -100,15 +134,32 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     }
 }
 
-/// The runs of a sweep by their states, those first that somebody asks about: a few of each by name.
+/// The runs of a sweep by their states, those first that somebody asks about: a few of each by
+/// name.
 fn by_state(runs: &[RunRecord]) -> String {
     const SHOWN: usize = 3;
     let groups = STATES.map(|word| {
-        let ids: Vec<&str> = runs.iter().filter(|run| run.state.phase.word() == word).map(|run| run.id.short()).collect();
-        let more = if ids.len() > SHOWN { format!(" and {} more", ids.len() - SHOWN) } else { String::new() };
-        if ids.is_empty() { String::new() } else { format!("{word} {}{more}", ids[..ids.len().min(SHOWN)].join(", ")) }
+        let ids: Vec<&str> = runs
+            .iter()
+            .filter(|run| run.state.phase.word() == word)
+            .map(|run| run.id.short())
+            .collect();
+        let more = if ids.len() > SHOWN {
+            format!(" and {} more", ids.len() - SHOWN)
+        } else {
+            String::new()
+        };
+        if ids.is_empty() {
+            String::new()
+        } else {
+            format!("{word} {}{more}", ids[..ids.len().min(SHOWN)].join(", "))
+        }
     });
-    groups.into_iter().filter(|group| !group.is_empty()).collect::<Vec<_>>().join("; ")
+    groups
+        .into_iter()
+        .filter(|group| !group.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn sources(args: &Args, record: &RunRecord) -> Result<Vec<LogSource>> {
@@ -120,16 +171,22 @@ fn sources(args: &Args, record: &RunRecord) -> Result<Vec<LogSource>> {
         Some("all") => Ok((0..record.world).map(LogSource::Rank).collect()),
         Some(text) => match text.parse::<u32>() {
             Ok(rank) if rank < record.world => Ok(vec![LogSource::Rank(rank)]),
-            _ => Err(Error::not_found(format!("{} has no rank `{text}`", record.id)).hint(format!("ranks 0 to {}, or `all`", record.world.saturating_sub(1)))),
+            _ => Err(
+                Error::not_found(format!("{} has no rank `{text}`", record.id)).hint(format!(
+                    "ranks 0 to {}, or `all`",
+                    record.world.saturating_sub(1)
+                )),
+            ),
         },
     }
 }
 
 fn attempt(args: &Args, record: &RunRecord) -> Result<u32> {
     match args.attempt {
-        Some(attempt) if attempt == 0 || attempt > record.state.attempt => {
-            Err(Error::not_found(format!("{} has no attempt {attempt}", record.id)).hint(format!("it has had {}", record.state.attempt)))
-        }
+        Some(attempt) if attempt == 0 || attempt > record.state.attempt => Err(Error::not_found(
+            format!("{} has no attempt {attempt}", record.id),
+        )
+        .hint(format!("it has had {}", record.state.attempt))),
         Some(attempt) => Ok(attempt),
         None => Ok(1),
     }
@@ -139,32 +196,62 @@ fn grep(args: &Args) -> Result<Option<regex::bytes::Regex>> {
     args.grep
         .as_deref()
         .map(|pattern| {
-            regex::bytes::Regex::new(pattern).map_err(|error| Error::usage(format!("--grep `{pattern}` is not a regular expression")).source_error(error))
+            regex::bytes::Regex::new(pattern).map_err(|error| {
+                Error::usage(format!("--grep `{pattern}` is not a regular expression"))
+                    .source_error(error)
+            })
         })
         .transpose()
 }
 
 /// What there is to say of a run that is lost.
-pub(crate) const LOST: &str = "its cluster does not have it any more, and there is no record of its end";
+pub(crate) const LOST: &str =
+    "its cluster does not have it any more, and there is no record of its end";
 
 /// The last words on an ended run, with its code.
 pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> Report {
     let ending = state.ending.clone().unwrap_or_else(Ending::success);
     let code = u8::try_from(ending.passed_code() & 0xff).unwrap_or(1);
     let word = state.phase.word();
-    let lost = state.phase == towline_core::state::Phase::Ended(towline_core::reason::Outcome::Lost);
-    let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { code };
-    let mut hints = if code == 0 { Vec::new() } else { vec![format!("tow why {}", id.short())] };
+    let lost =
+        state.phase == towline_core::state::Phase::Ended(towline_core::reason::Outcome::Lost);
+    let code = if lost {
+        towline_core::ErrorKind::Lost.exit_code()
+    } else {
+        code
+    };
+    let mut hints = if code == 0 {
+        Vec::new()
+    } else {
+        vec![format!("tow why {}", id.short())]
+    };
     if let Ok(folder) = context.state() {
         let said = logfiles::before_it_began(folder, id, state.attempt, &ending);
         hints.splice(0..0, said.into_iter().map(|line| format!("| {line}")));
     }
-    let why = if lost { LOST.to_owned() } else { ending.to_string() };
+    let why = if lost {
+        LOST.to_owned()
+    } else {
+        ending.to_string()
+    };
     let last_words = (code != 0).then(|| format!("{id} {word}: {why}; code {code}"));
-    let record = if context.json { context.history().ok().and_then(|history| history.run(id).ok().flatten()) } else { None };
+    let record = if context.json {
+        context
+            .history()
+            .ok()
+            .and_then(|history| history.run(id).ok().flatten())
+    } else {
+        None
+    };
     let json = record.map(|mut record| {
         record.state = state.clone();
         serde_json::to_value(towline_wire::report::Run::from(&record)).unwrap_or_default()
     });
-    Report { json, hints, last_words, code, ..Report::default() }
+    Report {
+        json,
+        hints,
+        last_words,
+        code,
+        ..Report::default()
+    }
 }

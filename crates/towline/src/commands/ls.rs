@@ -13,7 +13,8 @@ use towline_engine::surroundings;
 use towline_io::data::{Object, Oddity};
 use towline_io::transfer::{Found, Side, find, nothing_at};
 
-/// List what a datastore holds at a path; without one, the folders and datastores that are configured.
+/// List what a datastore holds at a path; without one, the folders and datastores that are
+/// configured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ls
@@ -50,11 +51,19 @@ struct Listing {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
-    let below = below_root(&surroundings::code_root(context.folder()?), context.folder()?, ".")?;
+    let below = below_root(
+        &surroundings::code_root(context.folder()?),
+        context.folder()?,
+        ".",
+    )?;
     let path = match &args.path {
         None if below.is_empty() => {
             // A cluster, or a datastore.
-            if let Some(name) = args.cluster.as_deref().filter(|name| !context.layers().is_ok_and(|layers| layers.config.datastores.contains_key(*name))) {
+            if let Some(name) = args.cluster.as_deref().filter(|name| {
+                !context
+                    .layers()
+                    .is_ok_and(|layers| layers.config.datastores.contains_key(*name))
+            }) {
                 context.check_cluster(name)?;
             }
             return configured(context);
@@ -63,7 +72,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(path) => path,
     };
     let spot = stores.spot(args.cluster.as_deref(), path)?;
-    let Some(listing) = stores::drive(look(&spot, args))? else { return Ok(crate::transfers::interrupted()) };
+    let Some(listing) = stores::drive(look(&spot, args))? else {
+        return Ok(crate::transfers::interrupted());
+    };
     Ok(report(&spot, &listing))
 }
 
@@ -73,20 +84,30 @@ async fn look(spot: &Spot, args: &Args) -> Result<Listing> {
         return beginning(side, args.deep).await;
     }
     match find(side).await? {
-        Some(Found::Object(object)) => Ok(Listing { objects: vec![object], below: side.prefix(), ..Listing::default() }),
+        Some(Found::Object(object)) => Ok(Listing {
+            objects: vec![object],
+            below: side.prefix(),
+            ..Listing::default()
+        }),
         Some(Found::Folder(_)) => level(side, &side.prefix(), args.deep).await,
         // The root of a store may be empty.
         None if side.path.is_empty() => Ok(Listing::default()),
         None => match beginning(side, args.deep).await? {
             listing if listing.is_empty() => Err(nothing_at(side).await),
-            listing => Ok(Listing { is_guess: true, ..listing }),
+            listing => Ok(Listing {
+                is_guess: true,
+                ..listing
+            }),
         },
     }
 }
 
 /// Everything below `prefix`, or one level of it.
 async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
-    let mut listing = Listing { below: prefix.to_owned(), ..Listing::default() };
+    let mut listing = Listing {
+        below: prefix.to_owned(),
+        ..Listing::default()
+    };
     let mut next = None;
     loop {
         let page = side.store.list(prefix, deep, next.as_deref()).await?;
@@ -106,11 +127,18 @@ async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
 
 /// What lies beside the path and begins with its last part.
 async fn beginning(side: &Side, deep: bool) -> Result<Listing> {
-    let (parent, start) = side.path.rfind('/').map_or(("", side.path.as_str()), |at| side.path.split_at(at + 1));
+    let (parent, start) = side
+        .path
+        .rfind('/')
+        .map_or(("", side.path.as_str()), |at| side.path.split_at(at + 1));
     let mut listing = level(side, parent, deep).await?;
     listing.folders.retain(|folder| folder.starts_with(start));
-    listing.objects.retain(|object| object.key.as_str().starts_with(&side.path));
-    listing.oddities.retain(|odd| odd.name.starts_with(&side.path));
+    listing
+        .objects
+        .retain(|object| object.key.as_str().starts_with(&side.path));
+    listing
+        .oddities
+        .retain(|odd| odd.name.starts_with(&side.path));
     Ok(listing)
 }
 
@@ -121,16 +149,45 @@ impl Listing {
 }
 
 fn report(spot: &Spot, listing: &Listing) -> Report {
-    let name = |object: &Object| object.key.as_str().strip_prefix(&listing.below).unwrap_or(object.key.name()).to_owned();
-    let changed = |object: &Object| object.modified().map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)));
-    let mut rows: Vec<(String, String, String)> = listing.folders.iter().map(|folder| (format!("{folder}/"), String::new(), String::new())).collect();
+    let name = |object: &Object| {
+        object
+            .key
+            .as_str()
+            .strip_prefix(&listing.below)
+            .unwrap_or(object.key.name())
+            .to_owned()
+    };
+    let changed = |object: &Object| {
+        object
+            .modified()
+            .map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)))
+    };
+    let mut rows: Vec<(String, String, String)> = listing
+        .folders
+        .iter()
+        .map(|folder| (format!("{folder}/"), String::new(), String::new()))
+        .collect();
     let second = crate::local_time::shown;
-    rows.extend(listing.objects.iter().map(|object| (name(object), Size(object.size).to_string(), changed(object).map(second).unwrap_or_default())));
+    rows.extend(listing.objects.iter().map(|object| {
+        (
+            name(object),
+            Size(object.size).to_string(),
+            changed(object).map(second).unwrap_or_default(),
+        )
+    }));
     rows.sort();
     let mut table = Table::new(&["SIZE", "CHANGED", "NAME"]);
     for (name, size, changed) in rows {
-        let paint = if name.ends_with('/') { Paint::Bold } else { Paint::Plain };
-        table.row(vec![(size, Paint::Plain), (changed, Paint::Quiet), (name, paint)]);
+        let paint = if name.ends_with('/') {
+            Paint::Bold
+        } else {
+            Paint::Plain
+        };
+        table.row(vec![
+            (size, Paint::Plain),
+            (changed, Paint::Quiet),
+            (name, paint),
+        ]);
     }
     let objects: Vec<_> = listing
         .objects
@@ -141,31 +198,70 @@ fn report(spot: &Spot, listing: &Listing) -> Report {
     let value = json!({ "path": spot.shown, "store": spot.side.store.place(), "folders": listing.folders, "objects": objects });
     let mut report = Report::new(table.render(), &value);
     if listing.is_guess {
-        report = report.hint(format!("nothing is called `{}`; this begins so", spot.shown));
+        report = report.hint(format!(
+            "nothing is called `{}`; this begins so",
+            spot.shown
+        ));
     }
     for odd in &listing.oddities {
         report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
     }
-    let folders = if listing.folders.is_empty() { String::new() } else { format!("{} folder(s), ", listing.folders.len()) };
-    report.hint(format!("{folders}{} file(s), {} in {}", objects.len(), Size(bytes), spot.side.store.place()))
+    let folders = if listing.folders.is_empty() {
+        String::new()
+    } else {
+        format!("{} folder(s), ", listing.folders.len())
+    };
+    report.hint(format!(
+        "{folders}{} file(s), {} in {}",
+        objects.len(),
+        Size(bytes),
+        spot.side.store.place()
+    ))
 }
 
 fn configured(context: &Context) -> Result<Report> {
     let config = &context.layers()?.config;
     let mut table = Table::new(&["NAME", "DATASTORE", "PATH"]);
     for (name, folder) in &config.folders {
-        table.row(vec![(format!("{name}/"), Paint::Bold), (folder.datastore.clone(), Paint::Plain), (folder.path.clone(), Paint::Quiet)]);
+        table.row(vec![
+            (format!("{name}/"), Paint::Bold),
+            (folder.datastore.clone(), Paint::Plain),
+            (folder.path.clone(), Paint::Quiet),
+        ]);
     }
     for (name, store) in &config.datastores {
-        let place = [&store.account, &store.container, &store.bucket, &store.path].into_iter().flatten().cloned().collect::<Vec<_>>().join("/");
-        table.row(vec![(format!("{name}:"), Paint::Bold), (store.kind.clone(), Paint::Plain), (place, Paint::Quiet)]);
+        let place = [&store.account, &store.container, &store.bucket, &store.path]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("/");
+        table.row(vec![
+            (format!("{name}:"), Paint::Bold),
+            (store.kind.clone(), Paint::Plain),
+            (place, Paint::Quiet),
+        ]);
     }
     let folders: Vec<_> = config.folders.iter().map(|(name, folder)| json!({ "name": name, "datastore": folder.datastore, "path": folder.path })).collect();
-    let names: Vec<_> = config.datastores.iter().map(|(name, store)| json!({ "name": name, "kind": store.kind })).collect();
+    let names: Vec<_> = config
+        .datastores
+        .iter()
+        .map(|(name, store)| json!({ "name": name, "kind": store.kind }))
+        .collect();
     let is_empty = config.folders.is_empty() && config.datastores.is_empty();
-    let report = Report::new(if is_empty { String::new() } else { table.render() }, &json!({ "folders": folders, "datastores": names }));
+    let report = Report::new(
+        if is_empty {
+            String::new()
+        } else {
+            table.render()
+        },
+        &json!({ "folders": folders, "datastores": names }),
+    );
     Ok(if is_empty {
-        report.hint("no datastore is configured; begin with `datastores: {nas: {kind: folder, path: /mnt/nas}}` in towline.yaml")
+        report.hint(
+            "no datastore is configured; begin with `datastores: {nas: {kind: folder, \
+            path: /mnt/nas}}` in towline.yaml",
+        )
     } else {
         report
     })

@@ -66,7 +66,11 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(text: impl Into<String>, json: &impl serde::Serialize) -> Self {
-        Self { text: text.into(), json: Some(serde_json::to_value(json).unwrap_or_default()), ..Self::default() }
+        Self {
+            text: text.into(),
+            json: Some(serde_json::to_value(json).unwrap_or_default()),
+            ..Self::default()
+        }
     }
     pub(crate) fn code(mut self, code: u8) -> Self {
         self.code = code;
@@ -108,7 +112,10 @@ impl Report {
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     towline_backends::local::client::tell_waits_to(output::status);
-    let asked_for_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    let asked_for_json = words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json");
     threads::without_panics(asked_for_json, move || parse_and_run(words, asked_for_json))
 }
 
@@ -181,19 +188,31 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
 /// Help and version are answers; everything else is wrong usage.
 /// A number of things on the command line.
 fn count(text: &str) -> std::result::Result<u32, String> {
-    text.parse().map_err(|_| "write a whole number, 0 or more".to_owned())
+    text.parse()
+        .map_err(|_| "write a whole number, 0 or more".to_owned())
 }
 
-/// A verb that is not known, with the one that may be meant: old one-letter names are near to everything.
+/// A verb that is not known, with the one that may be meant: old one-letter names are near to
+/// everything.
 fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> {
     let word = match error.get(ContextKind::InvalidSubcommand)? {
-        ContextValue::String(word) if first.is_some_and(|first| first == word.as_str()) => word.clone(),
+        ContextValue::String(word) if first.is_some_and(|first| first == word.as_str()) => {
+            word.clone()
+        }
         _ => return None,
     };
     let command = <Cli as clap::CommandFactory>::command();
-    let verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).filter(|name| name.len() > 1 && !name.starts_with('_')).collect();
+    let verbs: Vec<&str> = command
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .filter(|name| name.len() > 1 && !name.starts_with('_'))
+        .collect();
     let error = Error::usage(format!("there is no verb `{word}`"));
-    Some(error.maybe_hint(did_you_mean(&word, verbs)).hint("`tow --help` lists them"))
+    Some(
+        error
+            .maybe_hint(did_you_mean(&word, verbs))
+            .hint("`tow --help` lists them"),
+    )
 }
 
 fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
@@ -201,17 +220,24 @@ fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
         return diagnose::report(&error, json);
     }
     match error.kind() {
-        ClapKind::DisplayHelp | ClapKind::DisplayVersion => match output::data(output::styled(error, output::stdout_has_colour()).as_bytes()) {
-            Ok(()) => 0,
-            Err(error) => diagnose::report(&error, json),
-        },
+        ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
+            match output::data(output::styled(error, output::stdout_has_colour()).as_bytes()) {
+                Ok(()) => 0,
+                Err(error) => diagnose::report(&error, json),
+            }
+        }
         ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             output::status_styled(&output::styled(error, output::stderr_has_colour()));
             towline_core::ErrorKind::Usage.exit_code()
         }
         _ if json => {
             let text = error.render().to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let first = text
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned();
             diagnose::report(&Error::usage(first), true)
         }
         _ => {

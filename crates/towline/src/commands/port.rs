@@ -40,23 +40,41 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let is_far = far::is_far(&history, &record.id)?;
     drop(history);
     let listener = listen(args)?;
-    let port = listener.local_addr().map_err(|error| Error::bug("a port without a number").source_error(error))?.port();
-    let ways = Ways { record, rank: args.rank, port: args.port, is_far, open: Mutex::default() };
+    let port = listener
+        .local_addr()
+        .map_err(|error| Error::bug("a port without a number").source_error(error))?
+        .port();
+    let ways = Ways {
+        record,
+        rank: args.rank,
+        port: args.port,
+        is_far,
+        open: Mutex::default(),
+    };
     // One look before anything is promised.
     let first = ways.dial(context)?;
     drop(first);
     output::text(&format!("127.0.0.1:{port}\n"))?;
-    output::hint(&format!("port {} of {}; Ctrl-C ends it", args.port, ways.record.id));
+    output::hint(&format!(
+        "port {} of {}; Ctrl-C ends it",
+        args.port, ways.record.id
+    ));
     let interrupts = crate::follow::interrupts()?;
     let ways = Arc::new(ways);
     loop {
         let mut ready = [
             rustix::event::PollFd::new(&listener, rustix::event::PollFlags::IN),
-            rustix::event::PollFd::from_borrowed_fd(interrupts.as_fd(), rustix::event::PollFlags::IN),
+            rustix::event::PollFd::from_borrowed_fd(
+                interrupts.as_fd(),
+                rustix::event::PollFlags::IN,
+            ),
         ];
         let _ = rustix::event::poll(&mut ready, None);
         if !ready[1].revents().is_empty() {
-            return Ok(Report { code: 130, ..Report::default() });
+            return Ok(Report {
+                code: 130,
+                ..Report::default()
+            });
         }
         if ready[0].revents().is_empty() {
             continue;
@@ -73,10 +91,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// Only this machine reaches it.
 fn listen(args: &Args) -> Result<TcpListener> {
     let taken = |port: u16, error: io::Error| {
-        Error::refused(format!("port {port} of this machine cannot be used")).source_error(error).hint("choose another with `--local`")
+        Error::refused(format!("port {port} of this machine cannot be used"))
+            .source_error(error)
+            .hint("choose another with `--local`")
     };
     match args.local {
-        Some(port) => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| taken(port, error)),
+        Some(port) => {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| taken(port, error))
+        }
         None => TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
             .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .map_err(|error| taken(args.port, error)),
@@ -95,11 +117,18 @@ struct Ways {
 impl Ways {
     /// A connection to where the run is now.
     fn dial(&self, context: &Context) -> Result<TcpStream> {
-        let near = if self.is_far { self.far_port(context)? } else { self.port };
+        let near = if self.is_far {
+            self.far_port(context)?
+        } else {
+            self.port
+        };
         TcpStream::connect((Ipv4Addr::LOCALHOST, near)).map_err(|error| {
-            Error::unreachable(format!("nothing answers at port {} of {}", self.port, self.record.id))
-                .source_error(error)
-                .hint("does it listen already, and not on another address?")
+            Error::unreachable(format!(
+                "nothing answers at port {} of {}",
+                self.port, self.record.id
+            ))
+            .source_error(error)
+            .hint("does it listen already, and not on another address?")
         })
     }
 
@@ -111,7 +140,11 @@ impl Ways {
             return Ok(forward.port());
         }
         crate::machines::connect(&reached.cluster.backend)?;
-        let forward = reached.cluster.backend.transport().forward(&host, self.port)?;
+        let forward = reached
+            .cluster
+            .backend
+            .transport()
+            .forward(&host, self.port)?;
         let port = forward.port();
         open.insert(host, forward);
         Ok(port)

@@ -39,8 +39,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let nothing = || Report::new("", &serde_json::json!({ "runs": [], "bytes": 0, "done": false })).hint("nothing is that old");
-    let Some(history) = context.maybe_history()? else { return Ok(nothing()) };
+    let nothing = || {
+        Report::new(
+            "",
+            &serde_json::json!({ "runs": [], "bytes": 0, "done": false }),
+        )
+        .hint("nothing is that old")
+    };
+    let Some(history) = context.maybe_history()? else {
+        return Ok(nothing());
+    };
     let now = towline_host::clock::now();
     let before = Moment(now.0 - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX));
     let mut rows = history.prunable(before, args.keep)?;
@@ -55,17 +63,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(nothing());
     }
     let mut far = far_runs(&history, &rows)?;
-    let kept = if args.yes { unreachable(context, &history, &far, args.abandon) } else { HashSet::new() };
-    let rows: Vec<_> = rows.into_iter().filter(|row| !kept.contains(&row.id)).collect();
+    let kept = if args.yes {
+        unreachable(context, &history, &far, args.abandon)
+    } else {
+        HashSet::new()
+    };
+    let rows: Vec<_> = rows
+        .into_iter()
+        .filter(|row| !kept.contains(&row.id))
+        .collect();
     far.retain(|_, runs| runs.iter().any(|run| !kept.contains(run)));
     if rows.is_empty() {
-        return Ok(Report::new("", &serde_json::json!({ "runs": [], "bytes": 0, "done": true, "kept": kept })).hint("nothing was removed"));
+        return Ok(Report::new(
+            "",
+            &serde_json::json!({ "runs": [], "bytes": 0, "done": true, "kept": kept }),
+        )
+        .hint("nothing was removed"));
     }
     let total = rows.len() as u64;
     let (sized, gone) = (AtomicU64::new(0), AtomicU64::new(0));
-    let sizes = rows.iter().map(|row| size(&state.run(&row.id))).inspect(|_| {
-        sized.fetch_add(1, Ordering::Relaxed);
-    });
+    let sizes = rows
+        .iter()
+        .map(|row| size(&state.run(&row.id)))
+        .inspect(|_| {
+            sized.fetch_add(1, Ordering::Relaxed);
+        });
     let bytes: u64 = Bar::new("looking at runs").watch_count(&sized, total, || sizes.sum());
     let runs: Vec<RunId> = rows.iter().map(|row| row.id.clone()).collect();
     if args.yes {
@@ -75,26 +97,45 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let verb = if args.yes { "removed" } else { "would remove" };
     let mut text = format!("{verb} {} run(s), {}\n", runs.len(), Memory(bytes));
-    rows.iter().take(20).for_each(|row| text += &format!("  {}  ended {}\n", row.id, local_time::shown(row.ended)));
+    rows.iter()
+        .take(20)
+        .for_each(|row| text += &format!("  {}  ended {}\n", row.id, local_time::shown(row.ended)));
     if rows.len() > 20 {
         text += &format!("  … and {} more\n", rows.len() - 20);
     }
     if !far.is_empty() {
         let names: Vec<String> = far.into_keys().map(|name| format!("`{name}`")).collect();
-        text += &format!("with what {} keeps of them: jobs, logs and results; what was adopted stays there\n", names.join(", "));
+        text += &format!(
+            "with what {} keeps of them: jobs, logs and results; what was adopted stays there\n",
+            names.join(", ")
+        );
     }
-    let report = Report::new(text, &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes, "kept": kept }));
-    Ok(if args.yes { report } else { report.hint("nothing was changed; --yes carries it out") })
+    let report = Report::new(
+        text,
+        &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes, "kept": kept }),
+    );
+    Ok(if args.yes {
+        report
+    } else {
+        report.hint("nothing was changed; --yes carries it out")
+    })
 }
 
-/// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop there.
+/// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop
+/// there.
 fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec<RunId>>> {
     let mut clusters: HashMap<&RunId, Option<String>> = HashMap::new();
     let mut far: BTreeMap<String, Vec<RunId>> = BTreeMap::new();
     for row in rows {
         if !clusters.contains_key(&row.submission) {
-            let plan = history.submission(&row.submission)?.map(|submission| submission.plan);
-            clusters.insert(&row.submission, plan.filter(|plan| !plan.is_here() && plan.adopted.is_none()).map(|plan| plan.cluster));
+            let plan = history
+                .submission(&row.submission)?
+                .map(|submission| submission.plan);
+            clusters.insert(
+                &row.submission,
+                plan.filter(|plan| !plan.is_here() && plan.adopted.is_none())
+                    .map(|plan| plan.cluster),
+            );
         }
         if let Some(Some(cluster)) = clusters.get(&row.submission) {
             far.entry(cluster.clone()).or_default().push(row.id.clone());
@@ -103,13 +144,28 @@ fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec
     Ok(far)
 }
 
-/// The runs that stay because nobody can tell their cluster to drop them: forgotten here, they would have no owner there.
-fn unreachable(context: &Context, history: &History, far: &BTreeMap<String, Vec<RunId>>, abandon: bool) -> HashSet<RunId> {
+/// The runs that stay because nobody can tell their cluster to drop them: forgotten here, they
+/// would have no owner there.
+fn unreachable(
+    context: &Context,
+    history: &History,
+    far: &BTreeMap<String, Vec<RunId>>,
+    abandon: bool,
+) -> HashSet<RunId> {
     let mut kept = HashSet::new();
     for (name, runs) in far {
-        let Err(error) = drop_there(context, history, name, runs) else { continue };
-        let what = if abandon { "what it keeps of them stays there" } else { "its runs stay; `--abandon` drops them here alone" };
-        output::status(&format!("warning: `{name}` cannot be told to drop {} run(s): {error}; {what}", runs.len()));
+        let Err(error) = drop_there(context, history, name, runs) else {
+            continue;
+        };
+        let what = if abandon {
+            "what it keeps of them stays there"
+        } else {
+            "its runs stay; `--abandon` drops them here alone"
+        };
+        output::status(&format!(
+            "warning: `{name}` cannot be told to drop {} run(s): {error}; {what}",
+            runs.len()
+        ));
         if !abandon {
             kept.extend(runs.iter().cloned());
         }
@@ -119,13 +175,21 @@ fn unreachable(context: &Context, history: &History, far: &BTreeMap<String, Vec<
 
 fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) -> Result<()> {
     let cluster = context.cluster(name)?;
-    let Some((backend, _)) = cluster.far() else { return Ok(()) };
+    let Some((backend, _)) = cluster.far() else {
+        return Ok(());
+    };
     crate::machines::connect(backend)?;
-    let far = runs.iter().map(|run| Ok(history.run(run)?.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))));
+    let far = runs.iter().map(|run| {
+        Ok(history.run(run)?.map_or_else(
+            || FarRun::of(run),
+            |record| FarRun::known(run, &record.state),
+        ))
+    });
     backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)
 }
 
-/// On a full disk nothing can be struck from the history until there is room: the folders go first then.
+/// On a full disk nothing can be struck from the history until there is room: the folders go first
+/// then.
 fn make_room(state: &StateFolder, ended: &[RunId]) {
     for run in ended {
         if !is_full(state) {
@@ -139,13 +203,18 @@ fn is_full(state: &StateFolder) -> bool {
     towline_host::filesystem::room(state.root()).is_ok_and(|room| room.is_full())
 }
 
-/// Runs that have ended, as their runners wrote down, and whose end the full disk keeps out of the history. One of
-/// them may be what fills it.
+/// Runs that have ended, as their runners wrote down, and whose end the full disk keeps out of the
+/// history. One of them may be what fills it.
 fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec<PruneRow>> {
     let phases = vec![Phase::Queued, Phase::Running];
-    let mut records = history.list(&Filter { phases, ..Filter::default() })?;
+    let mut records = history.list(&Filter {
+        phases,
+        ..Filter::default()
+    })?;
     crate::freshen::freshen(context, history, &mut records)?;
-    let old = records.into_iter().filter(|record| record.state.phase.is_ended());
+    let old = records
+        .into_iter()
+        .filter(|record| record.state.phase.is_ended());
     Ok(old
         .filter_map(|record| {
             Some(PruneRow {
@@ -172,7 +241,14 @@ fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
 /// Folders that an earlier prune could not remove: no run in the history has them.
 fn remove_orphans(state: &StateFolder, history: &History) -> Result<()> {
     for entry in fs::read_dir(state.runs()).into_iter().flatten().flatten() {
-        let Some(run) = entry.file_name().into_string().ok().and_then(|name| RunId::try_from(name).ok()) else { continue };
+        let Some(run) = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .and_then(|name| RunId::try_from(name).ok())
+        else {
+            continue;
+        };
         if !history.knows(&run)? {
             let _ = towline_host::filesystem::remove_tree(&entry.path());
         }

@@ -48,7 +48,8 @@ pub(crate) struct Args {
     /// All of them.
     #[arg(short, long)]
     all: bool,
-    /// What a far cluster itself knows, also of others and from other machines; with --all ended ones too.
+    /// What a far cluster itself knows, also of others and from other machines; with --all ended
+    /// ones too.
     #[arg(long, conflicts_with_all = ["run", "experiment", "tag"])]
     remote: bool,
     /// With --remote: only of users whose name, as the cluster writes it, has this in it.
@@ -65,11 +66,22 @@ impl Args {
     pub(crate) fn everything(limit: Option<u32>) -> Self {
         // Each run for itself, as those who are used to it read it.
         let limit = Some(limit.unwrap_or_else(|| u32::try_from(SHOWN).unwrap_or(u32::MAX)));
-        Self { run: None, state: Vec::new(), cluster: None, experiment: None, tag: None, limit, all: false, remote: false, user: None }
+        Self {
+            run: None,
+            state: Vec::new(),
+            cluster: None,
+            experiment: None,
+            tag: None,
+            limit,
+            all: false,
+            remote: false,
+            user: None,
+        }
     }
 }
 
-/// Columns of a name. A longer one would push all others to the right; `--json` and `tow show` have it whole.
+/// Columns of a name. A longer one would push all others to the right; `--json` and `tow show` have
+/// it whole.
 const LONGEST_NAME: usize = 32;
 /// Runs that are shown unless told otherwise.
 const SHOWN: usize = 50;
@@ -83,32 +95,49 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let mut filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
-        return Ok(with_workspaces(context, Report::new("", &Runs { runs: Vec::new() }).hint("no run yet; begin with: tow run echo hello")));
+        return Ok(with_workspaces(
+            context,
+            Report::new("", &Runs { runs: Vec::new() })
+                .hint("no run yet; begin with: tow run echo hello"),
+        ));
     };
     let mut records = history.list(&filter)?;
     // Whoever asks for so many runs, or for the runs of one sweep, gets them one by one.
-    let folds = !context.json && !args.all && args.limit.is_none() && args.run.is_none() && records.iter().any(|record| record.sweep.is_some());
+    let folds = !context.json
+        && !args.all
+        && args.limit.is_none()
+        && args.run.is_none()
+        && records.iter().any(|record| record.sweep.is_some());
     if folds {
         filter.limit = Some(fold::LOOKED_AT);
         records = history.list(&filter)?;
     }
     freshen(context, &history, &mut records)?;
     // What ended meanwhile may not fit any more.
-    records.retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
+    records
+        .retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
     if folds {
-        return Ok(with_workspaces(context, with_stale(folded(&records), &records)));
+        return Ok(with_workspaces(
+            context,
+            with_stale(folded(&records), &records),
+        ));
     }
     let more = filter.limit.is_some_and(|limit| records.len() >= limit);
     if more {
         records.truncate(limit_of(args));
     }
-    let runs = Runs { runs: records.iter().map(Run::from).collect() };
+    let runs = Runs {
+        runs: records.iter().map(Run::from).collect(),
+    };
     let mut report = Report::new(table(&records, towline_host::clock::now()), &runs);
     if records.is_empty() {
         report.text.clear();
         report = report.hint("no run fits");
     } else if more {
-        report = report.hint(format!("{} shown; more with --limit N or --all", records.len()));
+        report = report.hint(format!(
+            "{} shown; more with --limit N or --all",
+            records.len()
+        ));
     }
     Ok(with_workspaces(context, with_stale(report, &records)))
 }
@@ -118,7 +147,10 @@ fn folded(records: &[RunRecord]) -> Report {
     let entries = fold::folded(records);
     let now = towline_host::clock::now();
     let mut table = new_table();
-    entries.iter().take(SHOWN).for_each(|entry| table.row(entry.row(now)));
+    entries
+        .iter()
+        .take(SHOWN)
+        .for_each(|entry| table.row(entry.row(now)));
     let mut report = Report::new(table.render(), &Runs { runs: Vec::new() });
     if entries.is_empty() {
         report.text.clear();
@@ -128,7 +160,10 @@ fn folded(records: &[RunRecord]) -> Report {
         report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
     }
     if entries.len() > SHOWN || records.len() >= fold::LOOKED_AT {
-        report = report.hint(format!("{} shown; more with --limit N or --all", entries.len().min(SHOWN)));
+        report = report.hint(format!(
+            "{} shown; more with --limit N or --all",
+            entries.len().min(SHOWN)
+        ));
     }
     report
 }
@@ -136,16 +171,26 @@ fn folded(records: &[RunRecord]) -> Report {
 fn with_stale(report: Report, records: &[RunRecord]) -> Report {
     stale(records)
         .into_iter()
-        .fold(report, |report, (cluster, since, why)| report.hint(format!("`?`: {cluster} was last heard of at {}: {why}", crate::local_time::shown(since))))
+        .fold(report, |report, (cluster, since, why)| {
+            report.hint(format!(
+                "`?`: {cluster} was last heard of at {}: {why}",
+                crate::local_time::shown(since)
+            ))
+        })
 }
 
 /// Who looks at runs also hears of backups that fail.
 fn with_workspaces(context: &Context, report: Report) -> Report {
-    let Ok(state) = context.state() else { return report };
+    let Ok(state) = context.state() else {
+        return report;
+    };
     crate::scratch::see_to_autos(state);
     let failing = crate::scratch::failing(state);
     failing.into_iter().fold(report, |report, (name, failing)| {
-        report.hint(format!("backups of workspace `{name}` fail since {}: {} (`tow scratch ls`)", failing.since, failing.why))
+        report.hint(format!(
+            "backups of workspace `{name}` fail since {}: {} (`tow scratch ls`)",
+            failing.since, failing.why
+        ))
     })
 }
 
@@ -154,7 +199,9 @@ fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
     let mut seen: Vec<(&str, Moment, &str)> = Vec::new();
     for record in records {
         if let Freshness::Stale { since, why } = &record.freshness
-            && !seen.iter().any(|(cluster, ..)| *cluster == record.cluster.as_str())
+            && !seen
+                .iter()
+                .any(|(cluster, ..)| *cluster == record.cluster.as_str())
         {
             seen.push((record.cluster.as_str(), *since, why.as_str()));
         }
@@ -167,7 +214,11 @@ fn limit_of(args: &Args) -> usize {
 }
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
-    let phases = args.state.iter().flat_map(|word| parse_state(word)).collect::<Result<Vec<_>>>()?;
+    let phases = args
+        .state
+        .iter()
+        .flat_map(|word| parse_state(word))
+        .collect::<Result<Vec<_>>>()?;
     let (mut submission, mut run) = (None, None);
     if let Some(text) = &args.run {
         match context.history()?.find_to_read(text)? {
@@ -177,23 +228,48 @@ fn filter(context: &Context, args: &Args) -> Result<Filter> {
     }
     // One more than is shown tells whether there are more.
     let limit = (!args.all && args.run.is_none()).then_some(limit_of(args).saturating_add(1));
-    Ok(Filter { phases, cluster: args.cluster.clone(), experiment: args.experiment.clone(), tag: args.tag.clone(), submission, run, limit })
+    Ok(Filter {
+        phases,
+        cluster: args.cluster.clone(),
+        experiment: args.experiment.clone(),
+        tag: args.tag.clone(),
+        submission,
+        run,
+        limit,
+    })
 }
 
 fn parse_state(word: &str) -> Vec<Result<Phase>> {
     match word {
-        "active" => vec![Ok(Phase::Queued), Ok(Phase::Running), Ok(Phase::Submitting), Ok(Phase::Staging)],
-        "ended" => Phase::ALL.into_iter().filter(|phase| phase.is_ended()).map(Ok).collect(),
+        "active" => vec![
+            Ok(Phase::Queued),
+            Ok(Phase::Running),
+            Ok(Phase::Submitting),
+            Ok(Phase::Staging),
+        ],
+        "ended" => Phase::ALL
+            .into_iter()
+            .filter(|phase| phase.is_ended())
+            .map(Ok)
+            .collect(),
         _ => vec![Phase::from_word(&word.to_ascii_lowercase()).ok_or_else(|| {
             let words = Phase::ALL.map(Phase::word);
-            let meant = if word.is_empty() { None } else { did_you_mean(word, words) };
-            Error::usage(format!("`{word}` is not a state")).hint(meant.unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))))
+            let meant = if word.is_empty() {
+                None
+            } else {
+                did_you_mean(word, words)
+            };
+            Error::usage(format!("`{word}` is not a state")).hint(
+                meant.unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))),
+            )
         })],
     }
 }
 
 fn new_table() -> Table {
-    Table::new(&["ID", "NAME", "STATE", "TRY", "GPUS", "CLUSTER", "AGE", "TOOK", "VALUES", "COMMAND"])
+    Table::new(&[
+        "ID", "NAME", "STATE", "TRY", "GPUS", "CLUSTER", "AGE", "TOOK", "VALUES", "COMMAND",
+    ])
 }
 
 /// The table of runs.
@@ -209,15 +285,30 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     let plain = |text: String| (text, Paint::Plain);
     let state = &record.state;
     let word = state.phase.word();
-    let took =
-        record.started.filter(|_| state.phase != Phase::Queued).map(|started| human_millis(record.ended.unwrap_or(now).since(started))).unwrap_or_default();
-    let values: Vec<String> = record.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let took = record
+        .started
+        .filter(|_| state.phase != Phase::Queued)
+        .map(|started| human_millis(record.ended.unwrap_or(now).since(started)))
+        .unwrap_or_default();
+    let values: Vec<String> = record
+        .parameters
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     vec![
         (record.id.short().to_owned(), Paint::Bold),
         plain(columns::cut(&record.name, LONGEST_NAME)),
         (state_text(record), state_paint(word)),
-        plain(if state.attempt > 1 { state.attempt.to_string() } else { String::new() }),
-        plain(if record.gpus > 0 { record.gpus.to_string() } else { String::new() }),
+        plain(if state.attempt > 1 {
+            state.attempt.to_string()
+        } else {
+            String::new()
+        }),
+        plain(if record.gpus > 0 {
+            record.gpus.to_string()
+        } else {
+            String::new()
+        }),
         plain(fold::elsewhere(record)),
         (human_millis(now.since(record.created)), Paint::Quiet),
         plain(took),
@@ -247,7 +338,11 @@ fn short_reason(reason: &str) -> String {
 pub(crate) fn state_text(record: &RunRecord) -> String {
     let state = &record.state;
     let word = state.phase.word();
-    let mark = if matches!(record.freshness, Freshness::Stale { .. }) { "?" } else { "" };
+    let mark = if matches!(record.freshness, Freshness::Stale { .. }) {
+        "?"
+    } else {
+        ""
+    };
     if !state.phase.is_ended() && state.cancel_requested {
         return format!("{word}{mark}, cancelling");
     }
@@ -258,21 +353,32 @@ pub(crate) fn state_text(record: &RunRecord) -> String {
         return "failed, held".to_owned();
     }
     // Why a far cluster keeps it waiting, in its own word.
-    let reason = state.native.as_ref().map(|native| native.reason.as_str()).filter(|reason| !matches!(*reason, "" | "None"));
+    let reason = state
+        .native
+        .as_ref()
+        .map(|native| native.reason.as_str())
+        .filter(|reason| !matches!(*reason, "" | "None"));
     if let Some(reason) = reason.filter(|_| state.phase == Phase::Queued) {
         return format!("{word} ({})", short_reason(reason));
     }
     // It has its nodes, and none of its processes gets any time there.
-    let is_stopped = state.native.as_ref().is_some_and(|native| matches!(native.word.as_str(), "SUSPENDED" | "STOPPED"));
+    let is_stopped = state
+        .native
+        .as_ref()
+        .is_some_and(|native| matches!(native.word.as_str(), "SUSPENDED" | "STOPPED"));
     if state.phase == Phase::Running && is_stopped {
         return format!("{word} (suspended)");
     }
     match &state.ending {
-        Some(ending) if state.phase == Phase::Ended(towline_core::reason::Outcome::Failed) => match (ending.cause, ending.exit_code) {
-            (Some(towline_core::reason::Cause::ExitCode), Some(code)) => format!("failed ({code})"),
-            (Some(cause), _) => format!("failed ({})", cause.word().replace('_', " ")),
-            _ => word.to_owned(),
-        },
+        Some(ending) if state.phase == Phase::Ended(towline_core::reason::Outcome::Failed) => {
+            match (ending.cause, ending.exit_code) {
+                (Some(towline_core::reason::Cause::ExitCode), Some(code)) => {
+                    format!("failed ({code})")
+                }
+                (Some(cause), _) => format!("failed ({})", cause.word().replace('_', " ")),
+                _ => word.to_owned(),
+            }
+        }
         _ => word.to_owned(),
     }
 }
@@ -283,13 +389,17 @@ mod tests {
 
     #[test]
     fn a_reason_is_a_word_or_the_begin_of_a_sentence() {
-        let down = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+        let down = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher \
+            priority partitions";
         for (reason, short) in [
             ("Resources", "Resources"),
             ("ReqNodeNotAvail, UnavailableNodes:c1", "ReqNodeNotAvail"),
             (down, "Nodes required for job are DOWN"),
             ("job requeued in held state", "job requeued in held state"),
-            ("launch failure limit exceeded requeued held", "launch failure limit exceeded requeued …"),
+            (
+                "launch failure limit exceeded requeued held",
+                "launch failure limit exceeded requeued …",
+            ),
         ] {
             assert_eq!(short_reason(reason), short);
         }

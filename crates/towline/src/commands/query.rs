@@ -1,4 +1,5 @@
-//! `tow query`: what ACT's `a query` gave. Logs to `assets/<run>/`, the end of rank 0, paths, the record.
+//! `tow query`: what ACT's `a query` gave. Logs to `assets/<run>/`, the end of rank 0, paths, the
+//! record.
 
 use super::{Report, logs, ps};
 use crate::context::Context;
@@ -39,21 +40,28 @@ struct Queried {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let Some(text) = &args.run else { return ps::run(context, &ps::Args::everything(args.limit)) };
+    let Some(text) = &args.run else {
+        return ps::run(context, &ps::Args::everything(args.limit));
+    };
     let history = context.history()?;
     let mut records = [logs::one_run(history.find_to_read(text)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::far::bring_logs(context, &history, &record.id)?;
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
-    std::fs::create_dir_all(&folder).map_err(|error| Error::refused(format!("{} cannot be made", folder.display())).source_error(error))?;
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Error::refused(format!("{} cannot be made", folder.display())).source_error(error)
+    })?;
     let files = logfiles::list(context.state()?, &record.id)?;
     let mut paths = Vec::new();
     let mut last_of_rank_0 = None;
     for file in &files {
         let (path, truncated) = logfiles::copy_new_bytes(file, &folder)?;
         if truncated {
-            output::status(&format!("the job cut {} shorter; it was fetched anew", path.display()));
+            output::status(&format!(
+                "the job cut {} shorter; it was fetched anew",
+                path.display()
+            ));
         }
         if file.source == LogSource::Rank(0) {
             last_of_rank_0 = Some(path.clone());
@@ -77,13 +85,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     }
     let now = towline_host::clock::now();
-    let elapsed = record.started.map(|started| human_millis(record.ended.unwrap_or(now).since(started)));
+    let elapsed = record
+        .started
+        .map(|started| human_millis(record.ended.unwrap_or(now).since(started)));
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text += &format!("{name:<12} {value}\n");
         }
     };
-    // The words are those of ACT's page, which people and scripts of theirs look for; `tow show` has ours.
+    // The words are those of ACT's page, which people and scripts of theirs look for; `tow show`
+    // has ours.
     let at = |moment: Option<Moment>| moment.map(local_time::shown).unwrap_or_default();
     line("status", &ps::state_text(&record));
     line("appID", record.id.as_str());
@@ -96,11 +107,33 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     line("start_time", &at(record.started));
     line("end_time", &at(record.ended));
     line("elapsedTime", &elapsed.unwrap_or_default());
-    let queued = record.started.filter(|_| record.state.attempt == 1).map(|started| human_millis(started.since(record.created)));
+    let queued = record
+        .started
+        .filter(|_| record.state.attempt == 1)
+        .map(|started| human_millis(started.since(record.created)));
     line("queuedTime", &queued.unwrap_or_default());
-    line("portal_url", record.state.native.as_ref().and_then(|native| native.url.as_deref()).unwrap_or_default());
-    if let Some(ending) = record.state.ending.as_ref().filter(|ending| ending.cause.is_some()) {
+    line(
+        "portal_url",
+        record
+            .state
+            .native
+            .as_ref()
+            .and_then(|native| native.url.as_deref())
+            .unwrap_or_default(),
+    );
+    if let Some(ending) = record
+        .state
+        .ending
+        .as_ref()
+        .filter(|ending| ending.cause.is_some())
+    {
         line("result", &ending.to_string());
     }
-    Ok(Report::new(text, &Queried { run: Run::from(&record), logs: paths }))
+    Ok(Report::new(
+        text,
+        &Queried {
+            run: Run::from(&record),
+            logs: paths,
+        },
+    ))
 }

@@ -24,13 +24,29 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let active = || history.list(&Filter { phases: vec![Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running], ..Filter::default() });
+    let active = || {
+        history.list(&Filter {
+            phases: vec![
+                Phase::Staging,
+                Phase::Submitting,
+                Phase::Queued,
+                Phase::Running,
+            ],
+            ..Filter::default()
+        })
+    };
     let chosen = match &args.run {
         Some(text) => match history.find_to_change(text)? {
             Target::Run(record) if aliases::is_allocation(&record) => vec![*record],
-            other => return Err(Error::refused(format!("{} is no allocation", other.id())).hint("`tow abort` ends other runs")),
+            other => {
+                return Err(Error::refused(format!("{} is no allocation", other.id()))
+                    .hint("`tow abort` ends other runs"));
+            }
         },
-        None if args.all => active()?.into_iter().filter(aliases::is_allocation).collect(),
+        None if args.all => active()?
+            .into_iter()
+            .filter(aliases::is_allocation)
+            .collect(),
         None => vec![only(active()?)?],
     };
     drop(history);
@@ -41,12 +57,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     abort::abort_and_wait(context, &ids)?;
     aliases::write(context)?;
-    let text = ids.iter().fold(String::new(), |text, id| text + "released " + id.as_str() + "\n");
+    let text = ids.iter().fold(String::new(), |text, id| {
+        text + "released " + id.as_str() + "\n"
+    });
     if args.all {
         let report = Report::new(text, &serde_json::json!({ "released": ids }));
-        return Ok(if ids.is_empty() { report.hint("there was no allocation") } else { report });
+        return Ok(if ids.is_empty() {
+            report.hint("there was no allocation")
+        } else {
+            report
+        });
     }
-    Ok(Report::new(text, &serde_json::json!({ "released": ids.first() })))
+    Ok(Report::new(
+        text,
+        &serde_json::json!({ "released": ids.first() }),
+    ))
 }
 
 fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {
@@ -56,7 +81,11 @@ fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {
         1 => Ok(held.remove(0)),
         _ => {
             let names: Vec<String> = held.iter().map(|record| record.id.to_string()).collect();
-            Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("there are {}: {}", names.len(), names.join(", "))).hint("name one, or `--all`"))
+            Err(Error::new(
+                towline_core::ErrorKind::Ambiguous,
+                format!("there are {}: {}", names.len(), names.join(", ")),
+            )
+            .hint("name one, or `--all`"))
         }
     }
 }

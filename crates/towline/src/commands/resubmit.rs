@@ -58,16 +58,26 @@ struct Resubmitted {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let targets = args.runs.iter().map(|text| history.find_to_change(text)).collect::<Result<Vec<_>>>()?;
+    let targets = args
+        .runs
+        .iter()
+        .map(|text| history.find_to_change(text))
+        .collect::<Result<Vec<_>>>()?;
     let mut prepared = Vec::new();
     // Every plan is made before any old run is touched: a refusal changes nothing.
     for target in targets {
         let again = chosen(&target, args.all)?;
-        let submission = history.submission_of(&again[0].id)?.ok_or_else(|| Error::not_found(format!("the job of {} is not in the history", target.id())))?;
+        let submission = history.submission_of(&again[0].id)?.ok_or_else(|| {
+            Error::not_found(format!("the job of {} is not in the history", target.id()))
+        })?;
         let plan = submission.plan;
         if let Some(native) = plan.foreign() {
-            return Err(Error::refused(format!("{} was submitted by another tool, as {native}: its code and its data were never here", target.id()))
-                .hint("submit it once with `tow submit`; from then on it can be done again"));
+            return Err(Error::refused(format!(
+                "{} was submitted by another tool, as {native}: its \
+                code and its data were never here",
+                target.id()
+            ))
+            .hint("submit it once with `tow submit`; from then on it can be done again"));
         }
         let mut job: Job = plan.job.clone();
         job.sweep = sweep_of(&again);
@@ -84,10 +94,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             // Its old cluster's habits are part of the job by now; the new one's fill what is open.
             let sweep = std::mem::take(&mut job.sweep);
             leave(context, &mut job, &plan.cluster)?;
-            if let (AnyCluster::Azure(far), Some(machine)) = (context.cluster(&cluster)?, &job.resources.instance_type)
+            if let (AnyCluster::Azure(far), Some(machine)) =
+                (context.cluster(&cluster)?, &job.resources.instance_type)
                 && far.backend.is_compute()
             {
-                output::hint(&format!("`{cluster}` has machines of its own: `instance_type: {machine}` of {} is left out", target.id()));
+                output::hint(&format!(
+                    "`{cluster}` has machines of its own: `instance_type: {machine}` of {} is left \
+                        out",
+                    target.id()
+                ));
                 job.resources.instance_type = None;
             }
             job = with_defaults(context, job, &cluster, total)?;
@@ -97,10 +112,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             job.resources.tier = Some(tier);
         }
         let mut origin = origin(context, &target, &plan.resolved, args.latest_code)?;
-        if matches!(origin.code, CodeChoice::InPlace) && plan.is_here() && !context.cluster(&cluster)?.is_here() && code::stays(&origin.place).is_none() {
+        if matches!(origin.code, CodeChoice::InPlace)
+            && plan.is_here()
+            && !context.cluster(&cluster)?.is_here()
+            && code::stays(&origin.place).is_none()
+        {
             if !args.latest_code {
                 return Err(Error::refused(format!(
-                    "{} ran in its folder itself: there is no frozen code of it that could travel to `{cluster}`",
+                    "{} ran in its folder itself: there is no frozen code of it that could travel \
+                        to `{cluster}`",
                     target.id()
                 ))
                 .hint("`--latest-code` takes what lies in its folder now"));
@@ -114,27 +134,49 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut text = String::new();
     let mut rows = Vec::new();
     for (target, again, mut new) in prepared {
-        let active: Vec<RunId> = again.iter().filter(|run| !run.state.phase.is_ended()).map(|run| run.id.clone()).collect();
+        let active: Vec<RunId> = again
+            .iter()
+            .filter(|run| !run.state.phase.is_ended())
+            .map(|run| run.id.clone())
+            .collect();
         if !active.is_empty() {
             abort::abort_and_wait(context, &active)?;
         }
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
         text += &format!("{}\n", new.plan.id);
-        rows.push(Resubmitted { from: target.id().clone(), id: new.plan.id.clone(), runs: new.plan.runs.iter().map(|run| run.id.clone()).collect() });
+        rows.push(Resubmitted {
+            from: target.id().clone(),
+            id: new.plan.id.clone(),
+            runs: new.plan.runs.iter().map(|run| run.id.clone()).collect(),
+        });
     }
     let hint = match rows.last() {
         Some(row) if row.runs.len() > 1 => format!("watch them: tow ps {}", row.id.short()),
         Some(row) => format!("its output: tow logs -f {}", row.id.short()),
         None => String::new(),
     };
-    let done = format!("submitted all the same: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
-    Ok(Report::new(text, &serde_json::json!({ "resubmitted": rows })).hint(hint).done(done))
+    let done = format!(
+        "submitted all the same: {}",
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    );
+    Ok(
+        Report::new(text, &serde_json::json!({ "resubmitted": rows }))
+            .hint(hint)
+            .done(done),
+    )
 }
 
 /// Takes out words of its old cluster's own that are only there because all its jobs have them.
 fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
-    let Some(usual) = context.layers()?.cluster(old).ok().and_then(|cluster| cluster.job) else { return Ok(()) };
+    let Some(usual) = context
+        .layers()?
+        .cluster(old)
+        .ok()
+        .and_then(|cluster| cluster.job)
+    else {
+        return Ok(());
+    };
     let (own, usual) = (&mut job.resources, &usual.resources);
     if own.instance_type == usual.instance_type {
         own.instance_type = None;
@@ -152,18 +194,33 @@ fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
 }
 
 /// Where the same run comes from: its own frozen code, or what lies in its folder now.
-fn origin(context: &Context, target: &Target, resolved: &Resolved, latest_code: bool) -> Result<Origin> {
+fn origin(
+    context: &Context,
+    target: &Target,
+    resolved: &Resolved,
+    latest_code: bool,
+) -> Result<Origin> {
     let environment = same_environment(context, resolved)?;
     let (root, code) = match &resolved.code {
-        Some(code) if latest_code => (PathBuf::from(&code.root), CodeChoice::Today { any_size: true }),
-        Some(code) => (PathBuf::from(&code.root), CodeChoice::SameAs(code.clone(), resolved.git.clone())),
+        Some(code) if latest_code => (
+            PathBuf::from(&code.root),
+            CodeChoice::Today { any_size: true },
+        ),
+        Some(code) => (
+            PathBuf::from(&code.root),
+            CodeChoice::SameAs(code.clone(), resolved.git.clone()),
+        ),
         None => (PathBuf::from(&resolved.workdir), CodeChoice::InPlace),
     };
     let workdir = PathBuf::from(&resolved.workdir);
     let needs_folder = !matches!(code, CodeChoice::SameAs(..));
     if needs_folder && !workdir.is_dir() {
-        return Err(Error::refused(format!("the folder of {} is gone: {}", target.id(), workdir.display()))
-            .hint("submit it from another folder with `tow submit --from`"));
+        return Err(Error::refused(format!(
+            "the folder of {} is gone: {}",
+            target.id(),
+            workdir.display()
+        ))
+        .hint("submit it from another folder with `tow submit --from`"));
     }
     Ok(Origin {
         place: CodePlace { root, workdir },
@@ -176,16 +233,27 @@ fn origin(context: &Context, target: &Target, resolved: &Resolved, latest_code: 
 
 /// The environment of the first submission. Secrets were not kept: they are read anew.
 fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(String, String)>> {
-    if resolved.secrets.iter().any(|name| name.starts_with(towline_core::token::TOKEN_NAME)) {
+    if resolved
+        .secrets
+        .iter()
+        .any(|name| name.starts_with(towline_core::token::TOKEN_NAME))
+    {
         return Err(towline_core::token::not_kept());
     }
     let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
     let keyring = towline_engine::surroundings::keyring(&resolved.secrets, context.environment());
     for name in &resolved.secrets {
-        let here = context.environment().iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let here = context
+            .environment()
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone());
         let value = here
             .or_else(|| keyring.get(name).map(|value| value.expose().to_owned()))
-            .ok_or_else(|| Error::refused(format!("the secret `{name}` has no value here")).hint(format!("it is never kept: export {name}=… and try again")))?;
+            .ok_or_else(|| {
+                Error::refused(format!("the secret `{name}` has no value here"))
+                    .hint(format!("it is never kept: export {name}=… and try again"))
+            })?;
         environment.push((name.clone(), value));
     }
     Ok(environment)
@@ -193,21 +261,42 @@ fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(Strin
 
 /// Of a sweep the failed ones, unless all are wanted.
 fn chosen(target: &Target, all: bool) -> Result<Vec<RunRecord>> {
-    let Target::Sweep(id, runs) = target else { return Ok(target.runs().to_vec()) };
-    let unfinished = |run: &&RunRecord| all || matches!(run.state.phase, Phase::Ended(Outcome::Failed | Outcome::Lost | Outcome::Cancelled));
+    let Target::Sweep(id, runs) = target else {
+        return Ok(target.runs().to_vec());
+    };
+    let unfinished = |run: &&RunRecord| {
+        all || matches!(
+            run.state.phase,
+            Phase::Ended(Outcome::Failed | Outcome::Lost | Outcome::Cancelled)
+        )
+    };
     let chosen: Vec<RunRecord> = runs.iter().filter(unfinished).cloned().collect();
     if chosen.is_empty() {
-        return Err(Error::refused(format!("no run of {id} failed")).hint("`--all` does every run again"));
+        return Err(
+            Error::refused(format!("no run of {id} failed")).hint("`--all` does every run again")
+        );
     }
     Ok(chosen)
 }
 
 /// The combinations to do again, as a sweep of one axis: rows of values that move together.
 fn sweep_of(runs: &[RunRecord]) -> Sweep {
-    let names: Vec<String> = runs[0].parameters.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = runs[0]
+        .parameters
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect();
     if names.is_empty() {
         return Sweep::default();
     }
-    let choices = runs.iter().map(|run| run.parameters.iter().map(|(_, value)| value.clone()).collect()).collect();
+    let choices = runs
+        .iter()
+        .map(|run| {
+            run.parameters
+                .iter()
+                .map(|(_, value)| value.clone())
+                .collect()
+        })
+        .collect();
     Sweep(vec![Axis { names, choices }])
 }

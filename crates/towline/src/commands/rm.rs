@@ -33,20 +33,44 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
-    let spots = args.paths.iter().map(|path| stores.spot(args.cluster.as_deref(), path)).collect::<Result<Vec<_>>>()?;
+    let spots = args
+        .paths
+        .iter()
+        .map(|path| stores.spot(args.cluster.as_deref(), path))
+        .collect::<Result<Vec<_>>>()?;
     let mut found: Vec<(String, Side, Doomed)> = Vec::new();
     for spot in spots {
         let look = async {
             let chosen = find(&spot.side).await?;
-            if chosen.is_empty() { Err(nothing_at(&spot.side).await) } else { Ok(chosen) }
+            if chosen.is_empty() {
+                Err(nothing_at(&spot.side).await)
+            } else {
+                Ok(chosen)
+            }
         };
-        let Some(chosen) = stores::drive(look)? else { return Ok(transfers::interrupted()) };
+        let Some(chosen) = stores::drive(look)? else {
+            return Ok(transfers::interrupted());
+        };
         found.push((spot.shown, spot.side, chosen));
     }
-    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| (files + chosen.keys.len(), bytes + chosen.bytes));
+    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| {
+        (files + chosen.keys.len(), bytes + chosen.bytes)
+    });
     let folders: usize = found.iter().map(|(_, _, chosen)| chosen.marks.len()).sum();
-    let all = format!("{files} file(s), {}{}", Size(bytes), if folders > 0 { format!(", and {folders} folder marker(s)") } else { String::new() });
-    let names = found.iter().map(|(shown, _, _)| shown.as_str()).collect::<Vec<_>>().join(", ");
+    let all = format!(
+        "{files} file(s), {}{}",
+        Size(bytes),
+        if folders > 0 {
+            format!(", and {folders} folder marker(s)")
+        } else {
+            String::new()
+        }
+    );
+    let names = found
+        .iter()
+        .map(|(shown, _, _)| shown.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     let value = |done: bool| json!({ "paths": args.paths, "files": files, "folders": folders, "bytes": bytes, "done": done });
     if args.dry_run {
         let mut text = String::new();
@@ -60,11 +84,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     if !args.yes {
         for (_, side, chosen) in &found {
-            output::status(&format!("{} file(s), {} in {}", chosen.keys.len(), Size(chosen.bytes), side.store.place()));
-            chosen.keys.iter().take(5).for_each(|key| output::status(&format!("  {key}")));
+            output::status(&format!(
+                "{} file(s), {} in {}",
+                chosen.keys.len(),
+                Size(chosen.bytes),
+                side.store.place()
+            ));
+            chosen
+                .keys
+                .iter()
+                .take(5)
+                .for_each(|key| output::status(&format!("  {key}")));
         }
         if !output::can_ask() {
-            return Err(Error::refused(format!("removing {names} ({all}) needs a yes, and there is nobody to ask")).hint("add --yes"));
+            return Err(Error::refused(format!(
+                "removing {names} ({all}) needs a yes, and there is nobody to ask"
+            ))
+            .hint("add --yes"));
         }
         match stores::ask(&format!("remove {names}: {all}?"))? {
             Some(true) => {}

@@ -35,39 +35,82 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let record = logs::one_run(history.find_to_read(&args.run)?)?;
-    let submission = history.submission_of(&record.id)?.ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+    let submission = history
+        .submission_of(&record.id)?
+        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
     if !submission.plan.is_here() {
         return enter_far(context, &record, args);
     }
     if args.rank >= record.world {
-        return Err(Error::not_found(format!("{} has no rank {}", record.id, args.rank)).hint(format!("ranks 0 to {}", record.world.saturating_sub(1))));
+        return Err(
+            Error::not_found(format!("{} has no rank {}", record.id, args.rank))
+                .hint(format!("ranks 0 to {}", record.world.saturating_sub(1))),
+        );
     }
     let folder = match &resolved.code {
-        Some(code) => context.state()?.code(&record.id).join(&code.workdir).display().to_string(),
+        Some(code) => context
+            .state()?
+            .code(&record.id)
+            .join(&code.workdir)
+            .display()
+            .to_string(),
         None => resolved.workdir.clone(),
     };
-    let place = Place { node: args.rank / resolved.shape.ranks_per_node, local_rank: args.rank % resolved.shape.ranks_per_node };
+    let place = Place {
+        node: args.rank / resolved.shape.ranks_per_node,
+        local_rank: args.rank % resolved.shape.ranks_per_node,
+    };
     let hosts = vec!["127.0.0.1".to_owned(); resolved.shape.nodes as usize];
-    let gang = Gang { run: &record.id, attempt: record.state.attempt, shape: &resolved.shape, master_addr: "127.0.0.1", master_port: 0, hosts: &hosts };
-    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let gang = Gang {
+        run: &record.id,
+        attempt: record.state.attempt,
+        shape: &resolved.shape,
+        master_addr: "127.0.0.1",
+        master_port: 0,
+        hosts: &hosts,
+    };
+    let shell = std::env::var_os("SHELL")
+        .filter(|shell| !shell.is_empty())
+        .unwrap_or_else(|| "/bin/sh".into());
     let (program, words) = match args.command.split_first() {
         Some((program, words)) => (program.clone(), words.to_vec()),
         None => (shell, Vec::new()),
     };
     // A living rank's own environment is the whole truth.
     if let Some(own) = living_environment(&record.id, args.rank) {
-        let error = Command::new(&program).args(words).current_dir(&folder).env_clear().envs(own).envs(terminal()).exec();
+        let error = Command::new(&program)
+            .args(words)
+            .current_dir(&folder)
+            .env_clear()
+            .envs(own)
+            .envs(terminal())
+            .exec();
         return Err(not_started(&program, &folder, error));
     }
-    // While the run lives its secrets are there; afterwards they are gone, and only then missing here.
-    let secrets = std::fs::read(context.state()?.secret(&submission.plan.id)).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default();
+    // While the run lives its secrets are there; afterwards they are gone, and only then missing
+    // here.
+    let secrets = std::fs::read(context.state()?.secret(&submission.plan.id))
+        .ok()
+        .and_then(|bytes| SecretSet::from_private_bytes(&bytes))
+        .unwrap_or_default();
     let mut command = Command::new(&program);
-    command.args(words).current_dir(&folder).env_clear().envs(&resolved.inherited).envs(&resolved.env);
+    command
+        .args(words)
+        .current_dir(&folder)
+        .env_clear()
+        .envs(&resolved.inherited)
+        .envs(&resolved.env);
     // What a store's credential leads to is not the job's.
-    let own = secrets.0.iter().filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(towline_core::token::TOKEN_NAME));
+    let own = secrets.0.iter().filter(|(name, _)| {
+        !name.starts_with(STORE_SECRET) && !name.starts_with(towline_core::token::TOKEN_NAME)
+    });
     command.envs(own.map(|(name, value)| (name, value.expose())));
-    command.envs(rank_variables(&gang, place).into_iter().filter(|(name, _)| *name != "MASTER_PORT"));
+    command.envs(
+        rank_variables(&gang, place)
+            .into_iter()
+            .filter(|(name, _)| *name != "MASTER_PORT"),
+    );
     command.env("TOW_RUN_DIR", context.state()?.run(&record.id));
     command.envs(terminal());
     let error = command.exec();
@@ -90,7 +133,13 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
     if is_terminal {
         words.push("--pty".into());
     }
-    words.extend([reached.cluster.backend.program_in(&stage), ENTER_VERB.to_owned(), stage, record.id.to_string(), args.rank.to_string()]);
+    words.extend([
+        reached.cluster.backend.program_in(&stage),
+        ENTER_VERB.to_owned(),
+        stage,
+        record.id.to_string(),
+        args.rank.to_string(),
+    ]);
     for word in &args.command {
         words.push(crate::text(word.clone())?);
     }
@@ -110,28 +159,64 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
 }
 
 /// By the address that an interactive job of Azure ML has while it runs.
-fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, args: &Args) -> Result<Report> {
+fn enter_azure(
+    context: &Context,
+    cluster: &AzureCluster,
+    record: &RunRecord,
+    args: &Args,
+) -> Result<Report> {
     let backend = &cluster.backend;
     crate::machines::connect(backend)?;
     let per_node = (record.world / record.nodes.max(1)).max(1);
-    let address = backend.ssh_endpoint(&FarRun::known(&record.id, &record.state), args.rank / per_node)?;
-    let (login, port) = address.strip_prefix("ssh://").map(|rest| rest.trim_end_matches('/')).map_or((None, None), |rest| match rest.rsplit_once(':') {
-        Some((login, port)) => (Some(login), port.parse::<u16>().ok()),
-        None => (Some(rest), Some(22)),
-    });
-    let (Some(login), Some(port)) = (login.filter(|login| !login.starts_with('-') && !login.is_empty()), port) else {
-        let url = record.state.native.as_ref().and_then(|native| native.url.clone()).unwrap_or_default();
-        return Err(Error::refused(format!("the way into {} is a relay that only Azure's own client speaks", record.id))
-            .hint(format!("az ml job connect-ssh --name {}", record.state.native.as_ref().map_or(record.id.as_str(), |native| native.id.as_str())))
-            .hint(format!("its page has a terminal too: {url}")));
+    let address = backend.ssh_endpoint(
+        &FarRun::known(&record.id, &record.state),
+        args.rank / per_node,
+    )?;
+    let (login, port) = address
+        .strip_prefix("ssh://")
+        .map(|rest| rest.trim_end_matches('/'))
+        .map_or((None, None), |rest| match rest.rsplit_once(':') {
+            Some((login, port)) => (Some(login), port.parse::<u16>().ok()),
+            None => (Some(rest), Some(22)),
+        });
+    let (Some(login), Some(port)) = (
+        login.filter(|login| !login.starts_with('-') && !login.is_empty()),
+        port,
+    ) else {
+        let url = record
+            .state
+            .native
+            .as_ref()
+            .and_then(|native| native.url.clone())
+            .unwrap_or_default();
+        return Err(Error::refused(format!(
+            "the way into {} is a relay that only Azure's own client speaks",
+            record.id
+        ))
+        .hint(format!(
+            "az ml job connect-ssh --name {}",
+            record
+                .state
+                .native
+                .as_ref()
+                .map_or(record.id.as_str(), |native| native.id.as_str())
+        ))
+        .hint(format!("its page has a terminal too: {url}")));
     };
     let folder = context.state()?.ssh();
-    towline_host::filesystem::private_folder(&folder).map_err(|error| Error::refused(format!("{} cannot be used", folder.display())).source_error(error))?;
+    towline_host::filesystem::private_folder(&folder).map_err(|error| {
+        Error::refused(format!("{} cannot be used", folder.display())).source_error(error)
+    })?;
     // Each job is another host, often at an address that one before had.
-    let known = format!("UserKnownHostsFile={}", folder.join(format!("known_hosts-{}", record.id)).display());
+    let known = format!(
+        "UserKnownHostsFile={}",
+        folder.join(format!("known_hosts-{}", record.id)).display()
+    );
     let mut command = Command::new("ssh");
     if let Some(config) = &cluster.named.cluster.ssh_config {
-        command.arg("-F").arg(crate::machines::ssh_config_file(config)?);
+        command
+            .arg("-F")
+            .arg(crate::machines::ssh_config_file(config)?);
     }
     if towline_io::machine::Client::installed().takes_new_hosts() {
         command.args(["-o", "StrictHostKeyChecking=accept-new"]);
@@ -139,26 +224,52 @@ fn enter_azure(context: &Context, cluster: &AzureCluster, record: &RunRecord, ar
     command.args(["-p", &port.to_string(), "-o", &known, login]);
     if !args.command.is_empty() {
         // A shell over there reads the line.
-        let words = args.command.iter().map(|word| crate::text(word.clone())).collect::<Result<Vec<_>>>()?;
-        command.arg("--").arg(towline_io::machine::quote::line(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+        let words = args
+            .command
+            .iter()
+            .map(|word| crate::text(word.clone()))
+            .collect::<Result<Vec<_>>>()?;
+        command.arg("--").arg(towline_io::machine::quote::line(
+            &words.iter().map(String::as_str).collect::<Vec<_>>(),
+        ));
     }
     Err(Error::refused("ssh cannot be started").source_error(command.exec()))
 }
 
-/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a rank is.
+/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a
+/// rank is.
 pub(crate) const ENTER_VERB: &str = "__enter";
 
 pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
-    let text = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or_default();
-    let run = RunId::try_from(text(1).to_owned()).map_err(|error| Error::usage(error.to_string()))?;
+    let text = |place: usize| {
+        words
+            .get(place)
+            .and_then(|word| word.to_str())
+            .unwrap_or_default()
+    };
+    let run =
+        RunId::try_from(text(1).to_owned()).map_err(|error| Error::usage(error.to_string()))?;
     let rank: u32 = text(2).parse().unwrap_or(0);
-    let folder = std::path::Path::new(text(0)).join("runs").join(run.as_str());
+    let folder = std::path::Path::new(text(0))
+        .join("runs")
+        .join(run.as_str());
     let own = living_environment(&run, rank);
-    let place = own.as_ref().and_then(|own| own.iter().find(|(name, _)| name == "PWD")).map_or_else(|| folder.clone(), |(_, value)| value.into());
-    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    let (program, rest) = words.get(3..).unwrap_or_default().split_first().map_or((shell, &[][..]), |(program, rest)| (program.clone(), rest));
+    let place = own
+        .as_ref()
+        .and_then(|own| own.iter().find(|(name, _)| name == "PWD"))
+        .map_or_else(|| folder.clone(), |(_, value)| value.into());
+    let shell = std::env::var_os("SHELL")
+        .filter(|shell| !shell.is_empty())
+        .unwrap_or_else(|| "/bin/sh".into());
+    let (program, rest) = words
+        .get(3..)
+        .unwrap_or_default()
+        .split_first()
+        .map_or((shell, &[][..]), |(program, rest)| (program.clone(), rest));
     let mut command = Command::new(&program);
-    command.args(rest).current_dir(if place.is_dir() { &place } else { &folder });
+    command
+        .args(rest)
+        .current_dir(if place.is_dir() { &place } else { &folder });
     if let Some(own) = own {
         command.env_clear().envs(own).envs(terminal());
     }
@@ -167,7 +278,11 @@ pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
 }
 
 fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {
-    Error::refused(format!("{} cannot be started in {folder}", program.to_string_lossy())).source_error(error)
+    Error::refused(format!(
+        "{} cannot be started in {folder}",
+        program.to_string_lossy()
+    ))
+    .source_error(error)
 }
 
 /// The terminal is this shell's, whatever the run's was.
@@ -184,14 +299,23 @@ fn living_environment(run: &RunId, rank: u32) -> Option<Vec<(OsString, OsString)
     let of_rank = |pid: i32| {
         let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         let entries: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
-        wanted.iter().all(|wanted| entries.contains(&wanted.as_bytes())).then_some(())?;
+        wanted
+            .iter()
+            .all(|wanted| entries.contains(&wanted.as_bytes()))
+            .then_some(())?;
         let pair = |entry: &[u8]| {
             let at = entry.iter().position(|byte| *byte == b'=')?;
-            Some((OsStr::from_bytes(&entry[..at]).to_owned(), OsStr::from_bytes(&entry[at + 1..]).to_owned()))
+            Some((
+                OsStr::from_bytes(&entry[..at]).to_owned(),
+                OsStr::from_bytes(&entry[at + 1..]).to_owned(),
+            ))
         };
         Some(entries.into_iter().filter_map(pair).collect())
     };
-    let mut processes: Vec<_> = towline_host::process::all().into_iter().filter(|(_, facts)| !facts.zombie).collect();
+    let mut processes: Vec<_> = towline_host::process::all()
+        .into_iter()
+        .filter(|(_, facts)| !facts.zombie)
+        .collect();
     processes.sort_by_key(|(pid, facts)| (facts.started, *pid));
     processes.into_iter().find_map(|(pid, _)| of_rank(pid))
 }

@@ -149,40 +149,73 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
 }
 
 fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
-    let mut records = if context.json { context.history()?.runs_of(&plan.id)? } else { Vec::new() };
+    let mut records = if context.json {
+        context.history()?.runs_of(&plan.id)?
+    } else {
+        Vec::new()
+    };
     if !plan.is_here() {
         let state = context.state()?;
         for record in &mut records {
             crate::far::freshness(state, record);
         }
     }
-    let summary = Submitted { id: &plan.id, cluster: &plan.cluster, runs: records.iter().map(towline_wire::report::Run::from).collect() };
+    let summary = Submitted {
+        id: &plan.id,
+        cluster: &plan.cluster,
+        runs: records
+            .iter()
+            .map(towline_wire::report::Run::from)
+            .collect(),
+    };
     let short = plan.id.short();
-    let mut report = Report::new(format!("{}\n", plan.id), &summary).done(format!("{} is submitted all the same", plan.id));
+    let mut report = Report::new(format!("{}\n", plan.id), &summary)
+        .done(format!("{} is submitted all the same", plan.id));
     for note in &plan.notes {
         report = report.hint(note.clone());
     }
     if plan.runs.len() > 1 {
-        return Ok(report.hint(format!("{} runs; watch them: tow ps {short}    wait for all: tow wait {short}", plan.runs.len())));
+        return Ok(report.hint(format!(
+            "{} runs; watch them: tow ps {short}    wait for all: tow wait {short}",
+            plan.runs.len()
+        )));
     }
-    let look = if plan.job.holds_for_ssh() { format!("when it runs: tow ssh {short}") } else { format!("its output: tow logs -f {short}") };
+    let look = if plan.job.holds_for_ssh() {
+        format!("when it runs: tow ssh {short}")
+    } else {
+        format!("its output: tow logs -f {short}")
+    };
     Ok(report.hint(format!("{look}    end it: tow abort {short}")))
 }
 
 fn dry_run_report(plan: &Plan) -> Report {
-    let mut text = format!("would submit {} to `{}` ({})\n", plan.id, plan.cluster, plan.kind);
-    text += if plan.is_here() { plan.request.text.clone() } else { description(plan) }.as_str();
+    let mut text = format!(
+        "would submit {} to `{}` ({})\n",
+        plan.id, plan.cluster, plan.kind
+    );
+    text += if plan.is_here() {
+        plan.request.text.clone()
+    } else {
+        description(plan)
+    }
+    .as_str();
     if plan.runs.iter().any(|run| !run.parameters.is_empty()) {
         text += &format!("runs      {}\n", plan.runs.len());
         for run in plan.runs.iter().take(20) {
-            let values: Vec<String> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let values: Vec<String> = run
+                .parameters
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             text += &format!("          {}\n", values.join(" "));
         }
         if plan.runs.len() > 20 {
             text += &format!("          … and {} more\n", plan.runs.len() - 20);
         }
     }
-    plan.notes.iter().for_each(|note| text += &format!("note      {note}\n"));
+    plan.notes
+        .iter()
+        .for_each(|note| text += &format!("note      {note}\n"));
     if !plan.is_here() {
         // What is sent there, as it is.
         text += &format!("\n{}", plan.request.text);
@@ -190,27 +223,56 @@ fn dry_run_report(plan: &Plan) -> Report {
     // The shell's variables are many and the user's own: names are enough.
     let mut shown = serde_json::to_value(plan).unwrap_or_default();
     if let Some(inherited) = shown.pointer_mut("/resolved/inherited") {
-        *inherited = plan.resolved.inherited.keys().cloned().collect::<Vec<_>>().into();
+        *inherited = plan
+            .resolved
+            .inherited
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .into();
     }
-    Report { text, json: Some(shown), ..Report::default() }
+    Report {
+        text,
+        json: Some(shown),
+        ..Report::default()
+    }
 }
 
 /// A request in the words of another scheduler does not say all that travels.
 fn description(plan: &Plan) -> String {
     let shape = &plan.resolved.shape;
-    let cpus = shape.cpus_per_node.unwrap_or_else(|| shape.ranks_on(0).max(1));
-    let takes = plan::takes(cpus, shape.gpus_per_node, shape.memory.map_or(0, |memory| memory.0));
-    let takes = if shape.nodes > 1 { format!("{takes} on each of {} nodes", shape.nodes) } else { takes };
+    let cpus = shape
+        .cpus_per_node
+        .unwrap_or_else(|| shape.ranks_on(0).max(1));
+    let takes = plan::takes(
+        cpus,
+        shape.gpus_per_node,
+        shape.memory.map_or(0, |memory| memory.0),
+    );
+    let takes = if shape.nodes > 1 {
+        format!("{takes} on each of {} nodes", shape.nodes)
+    } else {
+        takes
+    };
     plan::describe(&plan.resolved, &takes, false)
 }
 
 pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report> {
     if args.job.dry_run {
-        return run(context, Args { job: args.job, follow: false });
+        return run(
+            context,
+            Args {
+                job: args.job,
+                follow: false,
+            },
+        );
     }
     let mut prepared = prepare(context, args.job)?;
     let [one] = prepared.plan.runs.as_slice() else {
-        return Err(Error::usage("`tow run` shows one run; this is a sweep of several").hint("use `tow submit`, then `tow wait @`"));
+        return Err(
+            Error::usage("`tow run` shows one run; this is a sweep of several")
+                .hint("use `tow submit`, then `tow wait @`"),
+        );
     };
     let one = one.clone();
     send(context, &mut prepared)?;
@@ -235,7 +297,11 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
 }
 
 fn detached(id: &RunId) -> Report {
-    Report { last_words: Some(goes_on("\ndetached", id)), code: 130, ..Report::default() }
+    Report {
+        last_words: Some(goes_on("\ndetached", id)),
+        code: 130,
+        ..Report::default()
+    }
 }
 
 fn goes_on(why: &str, id: &RunId) -> String {
@@ -246,20 +312,33 @@ fn goes_on(why: &str, id: &RunId) -> String {
 impl JobArgs {
     /// A job that only keeps its nodes.
     pub(crate) fn holding(cluster: Option<String>, gpus: Option<u32>) -> Self {
-        Self { cluster, gpus, name: Some("alloc".to_owned()), command: vec!["ssh".into()], ..Self::default() }
+        Self {
+            cluster,
+            gpus,
+            name: Some("alloc".to_owned()),
+            command: vec!["ssh".into()],
+            ..Self::default()
+        }
     }
 }
 
 /// From options to a plan: the job file or a former run, then the options over it.
 pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     if !args.dry_run && args.command.iter().any(|word| word == "--dry-run") {
-        output::hint("`--dry-run` behind the program is the program's own; before it, it is tow's and nothing is submitted");
+        output::hint(
+            "`--dry-run` behind the program is the program's own; before it, it is tow's and \
+                nothing is submitted",
+        );
     }
     prepare_with(context, args, |_| {})
 }
 
 /// The same, with something changed in the job that no option says.
-pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce(&mut Job)) -> Result<Prepared> {
+pub(crate) fn prepare_with(
+    context: &Context,
+    args: JobArgs,
+    change: impl FnOnce(&mut Job),
+) -> Result<Prepared> {
     let mut job = base_job(context, &args)?;
     let total_gpus = args.gpus;
     let cluster_option = args.cluster.clone();
@@ -281,7 +360,14 @@ pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce
     // The first that can start it now; else the first that can start it at all.
     let (mut refusal, mut patient) = (None, None);
     for cluster in &candidates {
-        match prepare_on(context, job.clone(), cluster, total_gpus, in_place, any_size) {
+        match prepare_on(
+            context,
+            job.clone(),
+            cluster,
+            total_gpus,
+            in_place,
+            any_size,
+        ) {
             Ok(prepared) if !is_choice || can_start_now(context, &prepared) => return Ok(prepared),
             Ok(prepared) => drop(patient.get_or_insert(prepared)),
             Err(error) => drop(refusal.get_or_insert(error)),
@@ -294,16 +380,40 @@ pub(crate) fn prepare_with(context: &Context, args: JobArgs, change: impl FnOnce
     }
 }
 
-fn prepare_on(context: &Context, job: Job, cluster: &str, total_gpus: Option<u32>, in_place: bool, any_size: bool) -> Result<Prepared> {
-    let job = crate::azure::with_way_in(context, with_defaults(context, job, cluster, total_gpus)?, cluster)?;
+fn prepare_on(
+    context: &Context,
+    job: Job,
+    cluster: &str,
+    total_gpus: Option<u32>,
+    in_place: bool,
+    any_size: bool,
+) -> Result<Prepared> {
+    let job = crate::azure::with_way_in(
+        context,
+        with_defaults(context, job, cluster, total_gpus)?,
+        cluster,
+    )?;
     let place = flow::code_place(&job, context.folder()?)?;
     let here = context.cluster(cluster)?.is_here();
     if in_place && !here {
-        return Err(Error::refused(format!("`--in-place`: this folder is not on cluster `{cluster}`")).hint("leave it out: the code is brought there"));
+        return Err(Error::refused(format!(
+            "`--in-place`: this folder is not on cluster `{cluster}`"
+        ))
+        .hint("leave it out: the code is brought there"));
     }
     let holds_only = job.tags.iter().any(|tag| tag == crate::aliases::ALLOCATION);
-    let code = if holds_only || here && (in_place || context.layers()?.config.in_place) { CodeChoice::InPlace } else { CodeChoice::Today { any_size } };
-    let origin = Origin { place, environment: context.environment().to_vec(), resubmits: None, code, data: None };
+    let code = if holds_only || here && (in_place || context.layers()?.config.in_place) {
+        CodeChoice::InPlace
+    } else {
+        CodeChoice::Today { any_size }
+    };
+    let origin = Origin {
+        place,
+        environment: context.environment().to_vec(),
+        resubmits: None,
+        code,
+        data: None,
+    };
     plan_for(context, job, cluster, total_gpus, origin)
 }
 
@@ -311,15 +421,23 @@ fn base_job(context: &Context, args: &JobArgs) -> Result<Job> {
     if let Some(file) = &args.file {
         return flow::read_job(file);
     }
-    let Some(from) = &args.from else { return Ok(Job::default()) };
+    let Some(from) = &args.from else {
+        return Ok(Job::default());
+    };
     let history = context.history()?;
     let target = history.find_to_read(from)?;
-    let submission = history.submission_of(&target.runs()[0].id)?.ok_or_else(|| Error::not_found(format!("the job of {from} is not in the history")))?;
+    let submission = history
+        .submission_of(&target.runs()[0].id)?
+        .ok_or_else(|| Error::not_found(format!("the job of {from} is not in the history")))?;
     Ok(submission.plan.job)
 }
 
 fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
-    let words = args.command.into_iter().map(crate::text).collect::<Result<Vec<_>>>()?;
+    let words = args
+        .command
+        .into_iter()
+        .map(crate::text)
+        .collect::<Result<Vec<_>>>()?;
     if words.as_slice() == ["ssh"] {
         // A job that only keeps its nodes, for `tow ssh`.
         job.command = Job::only_for_ssh();
@@ -344,8 +462,12 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
     set(&mut job.resources.time, args.time);
     job.tags.extend(args.tags);
     for pair in args.env {
-        let (name, value) = pair.split_once('=').ok_or_else(|| Error::usage(format!("--env `{pair}`: there is no `=`")).hint("write --env NAME=VALUE"))?;
-        job.environment.env.insert(name.to_owned(), value.to_owned());
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            Error::usage(format!("--env `{pair}`: there is no `=`")).hint("write --env NAME=VALUE")
+        })?;
+        job.environment
+            .env
+            .insert(name.to_owned(), value.to_owned());
     }
     job.environment.secrets.extend(args.secrets);
     job.sweep.set_all(&args.sweep)

@@ -39,25 +39,45 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let config = &context.layers()?.config;
     let (place, mut ignore) = match (&args.place, &config.sync) {
-        (Some(place), sync) => (place.clone(), sync.as_ref().map(|sync| sync.ignore.clone()).unwrap_or_default()),
-        (None, Some(sync)) => (format!("{}:{}", sync.datastore, sync.path), sync.ignore.clone()),
+        (Some(place), sync) => (
+            place.clone(),
+            sync.as_ref()
+                .map(|sync| sync.ignore.clone())
+                .unwrap_or_default(),
+        ),
+        (None, Some(sync)) => (
+            format!("{}:{}", sync.datastore, sync.path),
+            sync.ignore.clone(),
+        ),
         (None, None) => {
-            return Err(
-                Error::usage("there is no place to mirror to").hint("tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml")
-            );
+            return Err(Error::usage("there is no place to mirror to").hint(
+                "tow sync DATASTORE:PATH, or write `sync: {datastore: …, path: …}` in towline.yaml",
+            ));
         }
     };
     ignore.extend(args.ignore.iter().cloned());
     let stores = Stores::new(context);
-    let target = stores.explicit(&place)?.ok_or_else(|| Error::usage(format!("`{place}` is not DATASTORE:PATH")))?;
+    let target = stores
+        .explicit(&place)?
+        .ok_or_else(|| Error::usage(format!("`{place}` is not DATASTORE:PATH")))?;
     if target.path.is_empty() {
-        return Err(Error::refused("the code needs a path of its own in the datastore").hint(format!("for example {place}code")));
+        return Err(
+            Error::refused("the code needs a path of its own in the datastore")
+                .hint(format!("for example {place}code")),
+        );
     }
     let code = flow::code_place(&JobFile::default(), context.folder()?)?;
     if let Some(why) = code::stays(&code) {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
-    let survey = code::survey(context, &code, &Wish { ignore: &ignore, large: false })?;
+    let survey = code::survey(
+        context,
+        &code,
+        &Wish {
+            ignore: &ignore,
+            large: false,
+        },
+    )?;
     let (mut keys, mut kept) = (Vec::new(), Vec::new());
     for found in &survey.walked.found {
         let name = String::from_utf8_lossy(&found.path);
@@ -68,12 +88,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 kept.push(name.into_owned());
             }
             FoundKind::File => {
-                let text = std::str::from_utf8(&found.path)
-                    .map_err(|_| Error::refused(format!("the name of {name} is not UTF-8")).hint("rename it or leave it out with --ignore"))?;
-                keys.push(Key::new(text).map_err(|why| Error::refused(why).hint("rename it or leave it out with --ignore"))?);
+                let text = std::str::from_utf8(&found.path).map_err(|_| {
+                    Error::refused(format!("the name of {name} is not UTF-8"))
+                        .hint("rename it or leave it out with --ignore")
+                })?;
+                keys.push(Key::new(text).map_err(|why| {
+                    Error::refused(why).hint("rename it or leave it out with --ignore")
+                })?);
             }
         }
     }
-    let from = Side { store: Arc::new(Listed::new(Arc::new(Folder::local(&survey.root)), keys)), path: String::new() };
-    transfers::run(context, vec![Job { shown: place, from, to: target, way: transfers::Way::Up, kept }], &args.choices)
+    let from = Side {
+        store: Arc::new(Listed::new(Arc::new(Folder::local(&survey.root)), keys)),
+        path: String::new(),
+    };
+    transfers::run(
+        context,
+        vec![Job {
+            shown: place,
+            from,
+            to: target,
+            way: transfers::Way::Up,
+            kept,
+        }],
+        &args.choices,
+    )
 }

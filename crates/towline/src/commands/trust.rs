@@ -8,11 +8,12 @@ use towline_core::{Error, Result};
 use towline_engine::layers::{self, Sources, Untrusted};
 use towline_engine::trust::Trusted;
 
-/// Let a folder's `towline.yaml`, or ACT's files, do more than describe jobs. Shows what that is, and asks.
+/// Let a folder's `towline.yaml`, or ACT's files, do more than describe jobs. Shows what that is,
+/// and asks.
 ///
-/// What is agreed to is the content as it is now: once a file changes, it is asked about again. What you
-/// make with `tow import` is trusted as made. A file that another user owns, or that everybody can write,
-/// cannot be trusted: copy it.
+/// What is agreed to is the content as it is now: once a file changes, it is asked about again.
+/// What you make with `tow import` is trusted as made. A file that another user owns, or that
+/// everybody can write, cannot be trusted: copy it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow trust                 show what this folder's configuration would do, and ask
@@ -37,14 +38,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .folder()?
             .join(folder)
             .canonicalize()
-            .map_err(|error| Error::not_found(format!("there is no folder {}", folder.display())).source_error(error))?,
+            .map_err(|error| {
+                Error::not_found(format!("there is no folder {}", folder.display()))
+                    .source_error(error)
+            })?,
     };
     let sources = Sources::find(&folder, context.environment());
     if args.remove {
         return remove(&sources, &folder);
     }
     if let Some((file, why)) = sources.strange_files().next() {
-        return Err(Error::refused(format!("{} {why}: it cannot be trusted", file.display())).hint("copy it to a folder of yours, and look at the copy"));
+        return Err(
+            Error::refused(format!("{} {why}: it cannot be trusted", file.display()))
+                .hint("copy it to a folder of yours, and look at the copy"),
+        );
     }
     let untrusted = layers::untrusted(&sources)?;
     if untrusted.is_empty() {
@@ -55,7 +62,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         output::status(text.trim_end());
         if !output::can_ask() {
             let error = Error::refused("nobody can be asked here; nothing was changed");
-            return Err(error.hint(format!("agree to it as it is now: tow trust {} --yes", untrusted[0].folder.display())));
+            return Err(error.hint(format!(
+                "agree to it as it is now: tow trust {} --yes",
+                untrusted[0].folder.display()
+            )));
         }
         if !output::ask("Trust this content?") {
             return Ok(report("", &untrusted, false).hint("nothing was changed"));
@@ -64,21 +74,37 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for one in &untrusted {
         trusting::agree(&sources, one)?;
     }
-    let folders: Vec<String> = untrusted.iter().map(|one| format!("trusted {}\n", one.shown)).collect();
-    Ok(report(&if args.yes { text + &folders.concat() } else { folders.concat() }, &untrusted, true))
+    let folders: Vec<String> = untrusted
+        .iter()
+        .map(|one| format!("trusted {}\n", one.shown))
+        .collect();
+    Ok(report(
+        &if args.yes {
+            text + &folders.concat()
+        } else {
+            folders.concat()
+        },
+        &untrusted,
+        true,
+    ))
 }
 
 fn nothing_to_trust(sources: &Sources) -> String {
     match (&sources.project_file, &sources.act) {
         (None, None) => "there is no towline.yaml here or above".to_owned(),
-        _ => "all of it counts already: it only describes jobs, or you have agreed to it".to_owned(),
+        _ => {
+            "all of it counts already: it only describes jobs, or you have agreed to it".to_owned()
+        }
     }
 }
 
 fn remove(sources: &Sources, folder: &std::path::Path) -> Result<Report> {
     let trusted = Trusted::of(sources.user_folder.as_deref());
     let project = sources.project_file.as_ref().and_then(|file| file.parent());
-    let act = sources.act.as_ref().map(towline_engine::act_layout::ActLayout::root);
+    let act = sources
+        .act
+        .as_ref()
+        .map(towline_engine::act_layout::ActLayout::root);
     let mut removed = Vec::new();
     for folder in [Some(folder), project, act].into_iter().flatten() {
         if trusted.remove(folder)? {
@@ -86,15 +112,24 @@ fn remove(sources: &Sources, folder: &std::path::Path) -> Result<Report> {
         }
     }
     if removed.is_empty() {
-        return Err(Error::not_found(format!("{} was not trusted", folder.display())));
+        return Err(Error::not_found(format!(
+            "{} was not trusted",
+            folder.display()
+        )));
     }
     let text = format!("no longer trusted: {}\n", removed.join(", "));
-    Ok(Report::new(text, &serde_json::json!({ "removed": removed })))
+    Ok(Report::new(
+        text,
+        &serde_json::json!({ "removed": removed }),
+    ))
 }
 
 fn report(text: &str, untrusted: &[Untrusted], trusted: bool) -> Report {
     let key = |found: &towline_engine::privilege::Privilege| serde_json::json!({ "key": found.key, "value": found.value, "meaning": found.meaning });
     let files: Vec<_> =
         untrusted.iter().map(|one| serde_json::json!({ "file": one.shown, "keys": one.privileges.iter().map(key).collect::<Vec<_>>() })).collect();
-    Report::new(text, &serde_json::json!({ "trusted": trusted, "files": files }))
+    Report::new(
+        text,
+        &serde_json::json!({ "trusted": trusted, "files": files }),
+    )
 }

@@ -35,8 +35,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Some(cluster) => stores.spot(Some(cluster), path)?.side,
             None => transfers::local(&spot.local)?,
         };
-        let way = if args.from_cluster.is_some() { Way::Across } else { Way::Up };
-        Ok(Job { shown: spot.shown, from, to: spot.side, way, kept: Vec::new() })
+        let way = if args.from_cluster.is_some() {
+            Way::Across
+        } else {
+            Way::Up
+        };
+        Ok(Job {
+            shown: spot.shown,
+            from,
+            to: spot.side,
+            way,
+            kept: Vec::new(),
+        })
     };
     // All are found before any is sent.
     let jobs = args.paths.iter().map(job).collect::<Result<Vec<_>>>()?;

@@ -41,26 +41,49 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Some(Found::Object(object)) if args.with_sas => with_credential(&spot, &object.key),
             Some(Found::Object(object)) => {
                 let valid = Duration::from_secs(args.valid.unwrap_or(WEEK).0);
-                let refused = |error: Error| match spot.side.store.url_with_credential(&object.key) {
-                    Some((_, allows)) => error.hint(format!("or hand out the SAS itself with `--with-sas`: whoever has it can {allows}")),
+                let refused = |error: Error| match spot.side.store.url_with_credential(&object.key)
+                {
+                    Some((_, allows)) => error.hint(format!(
+                        "or hand out the SAS itself with `--with-sas`: whoever has it can {allows}"
+                    )),
                     None => error,
                 };
-                let url = spot.side.store.url(&object.key, valid).await.map_err(refused)?;
+                let url = spot
+                    .side
+                    .store
+                    .url(&object.key, valid)
+                    .await
+                    .map_err(refused)?;
                 Ok((url, "whoever has this address can read the file".to_owned()))
             }
-            Some(Found::Folder(_)) => Err(Error::refused(format!("`{}` is a folder; only a file has an address", spot.shown))),
+            Some(Found::Folder(_)) => Err(Error::refused(format!(
+                "`{}` is a folder; only a file has an address",
+                spot.shown
+            ))),
             None => Err(nothing_at(&spot.side).await),
         }
     };
-    let Some((url, allows)) = stores::drive(ask)? else { return Ok(crate::transfers::interrupted()) };
-    Ok(Report::new(format!("{url}\n"), &json!({ "path": spot.shown, "url": url })).hint(allows))
+    let Some((url, allows)) = stores::drive(ask)? else {
+        return Ok(crate::transfers::interrupted());
+    };
+    Ok(Report::new(
+        format!("{url}\n"),
+        &json!({ "path": spot.shown, "url": url }),
+    )
+    .hint(allows))
 }
 
 /// The address with the store's SAS in it, and what it allows.
 fn with_credential(spot: &Spot, key: &Key) -> Result<(String, String)> {
     let Some((url, allows)) = spot.side.store.url_with_credential(key) else {
-        return Err(Error::refused(format!("{} is not reached by a SAS", spot.side.store.place()))
-            .hint("leave `--with-sas` out: an address for this file alone is signed"));
+        return Err(Error::refused(format!(
+            "{} is not reached by a SAS",
+            spot.side.store.place()
+        ))
+        .hint("leave `--with-sas` out: an address for this file alone is signed"));
     };
-    Ok((url, format!("warning: whoever has this address can {allows}")))
+    Ok((
+        url,
+        format!("warning: whoever has this address can {allows}"),
+    ))
 }

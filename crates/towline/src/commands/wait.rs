@@ -28,30 +28,70 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let Some(history) = context.maybe_history()? else {
         return match args.runs.first() {
-            Some(text) => Err(towline_core::Error::not_found(format!("no run is called `{text}`")).hint("there is none yet")),
+            Some(text) => Err(
+                towline_core::Error::not_found(format!("no run is called `{text}`"))
+                    .hint("there is none yet"),
+            ),
             None => Ok(Report::new("", &serde_json::json!({ "runs": [] }))),
         };
     };
     let mut runs: Vec<RunId> = Vec::new();
     for text in &args.runs {
-        runs.extend(history.find_to_read(text)?.runs().iter().map(|run| run.id.clone()));
+        runs.extend(
+            history
+                .find_to_read(text)?
+                .runs()
+                .iter()
+                .map(|run| run.id.clone()),
+        );
     }
     if args.runs.is_empty() {
-        let phases = vec![Phase::Drafted, Phase::Staging, Phase::Submitting, Phase::Queued, Phase::Running];
-        runs.extend(history.list(&Filter { phases, ..Filter::default() })?.into_iter().rev().map(|run| run.id));
+        let phases = vec![
+            Phase::Drafted,
+            Phase::Staging,
+            Phase::Submitting,
+            Phase::Queued,
+            Phase::Running,
+        ];
+        runs.extend(
+            history
+                .list(&Filter {
+                    phases,
+                    ..Filter::default()
+                })?
+                .into_iter()
+                .rev()
+                .map(|run| run.id),
+        );
     }
-    let states = wait_for(context, &runs, args.timeout.map(|span| std::time::Duration::from_secs(span.0)))?;
+    let states = wait_for(
+        context,
+        &runs,
+        args.timeout
+            .map(|span| std::time::Duration::from_secs(span.0)),
+    )?;
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut first: Option<(u8, String)> = None;
     for (id, state) in runs.iter().zip(&states) {
         let ending = state.ending.clone().unwrap_or_else(Ending::success);
         let lost = state.phase == Phase::Ended(Outcome::Lost);
-        let code = if lost { towline_core::ErrorKind::Lost.exit_code() } else { u8::try_from(ending.passed_code() & 0xff).unwrap_or(1) };
+        let code = if lost {
+            towline_core::ErrorKind::Lost.exit_code()
+        } else {
+            u8::try_from(ending.passed_code() & 0xff).unwrap_or(1)
+        };
         text += &format!("{id} {}\n", state.phase.word());
         if code != 0 && first.is_none() {
-            let why = if lost { LOST.to_owned() } else { ending.to_string() };
-            first = Some((code, format!("{id} {}: {why}; code {code}", state.phase.word())));
+            let why = if lost {
+                LOST.to_owned()
+            } else {
+                ending.to_string()
+            };
+            first = Some((
+                code,
+                format!("{id} {}: {why}; code {code}", state.phase.word()),
+            ));
         }
         if context.json
             && let Some(mut record) = history.run(id)?
@@ -62,7 +102,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let report = Report::new(text, &Runs { runs: rows });
     Ok(match first {
-        Some((code, words)) => Report { last_words: Some(words), ..report.code(code) },
+        Some((code, words)) => Report {
+            last_words: Some(words),
+            ..report.code(code)
+        },
         None => report,
     })
 }

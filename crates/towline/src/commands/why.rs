@@ -65,24 +65,45 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [logs::one_run(target)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
-    let has_logs = record.state.attempt > 0 && (record.state.phase.is_ended() || record.state.held_until.is_some());
+    let has_logs = record.state.attempt > 0
+        && (record.state.phase.is_ended() || record.state.held_until.is_some());
     // What is known without them is worth telling.
-    let no_logs = if has_logs { crate::far::bring_logs(context, &history, &record.id).err() } else { None };
-    if let (Phase::Drafted | Phase::Staging, Freshness::Stale { why, .. }) = (record.state.phase, &record.freshness) {
+    let no_logs = if has_logs {
+        crate::far::bring_logs(context, &history, &record.id).err()
+    } else {
+        None
+    };
+    if let (Phase::Drafted | Phase::Staging, Freshness::Stale { why, .. }) =
+        (record.state.phase, &record.freshness)
+    {
         return Ok(unsent(&record, why));
     }
     let why = match record.state.phase {
-        Phase::Ended(Outcome::Succeeded) => Why { summary: "it ended well".into(), ..begin(&record) },
-        Phase::Ended(Outcome::Cancelled) => {
-            Why { summary: "it was cancelled by the user".into(), next_step: Some(again(&history, &record)?), ..begin(&record) }
-        }
-        Phase::Ended(Outcome::Lost) => Why { summary: format!("it is lost: {}", logs::LOST), next_step: Some(again(&history, &record)?), ..begin(&record) },
+        Phase::Ended(Outcome::Succeeded) => Why {
+            summary: "it ended well".into(),
+            ..begin(&record)
+        },
+        Phase::Ended(Outcome::Cancelled) => Why {
+            summary: "it was cancelled by the user".into(),
+            next_step: Some(again(&history, &record)?),
+            ..begin(&record)
+        },
+        Phase::Ended(Outcome::Lost) => Why {
+            summary: format!("it is lost: {}", logs::LOST),
+            next_step: Some(again(&history, &record)?),
+            ..begin(&record)
+        },
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
-        Phase::Running if record.state.cancel_requested => Why { summary: "it is being ended, as was asked for".into(), ..begin(&record) },
-        Phase::Running => {
-            Why { summary: format!("it is running{}", refused(&record)), next_step: Some(format!("tow logs -f {}", record.id.short())), ..begin(&record) }
-        }
+        Phase::Running if record.state.cancel_requested => Why {
+            summary: "it is being ended, as was asked for".into(),
+            ..begin(&record)
+        },
+        Phase::Running => Why {
+            summary: format!("it is running{}", refused(&record)),
+            next_step: Some(format!("tow logs -f {}", record.id.short())),
+            ..begin(&record)
+        },
         _ => waiting(context, &record)?,
     };
     let mut report = Report::new(page(&why), &why);
@@ -91,99 +112,188 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         report = error.hints().iter().fold(report, Report::hint);
     }
     if let Freshness::Stale { since, why } = &record.freshness {
-        report = report.hint(format!("this is as of {}: {} cannot be asked now: {why}", crate::local_time::shown(*since), record.cluster));
+        report = report.hint(format!(
+            "this is as of {}: {} cannot be asked now: {why}",
+            crate::local_time::shown(*since),
+            record.cluster
+        ));
     }
     Ok(report)
 }
 
 /// The cluster cannot be reached, or what the run needs there.
 fn unsent(record: &RunRecord, why: &str) -> Report {
-    let summary = format!("it is written down, and is sent once `{}` can be used: {why}", record.cluster);
-    let why = Why { summary, next_step: Some("`tow doctor` tries it again and says more".into()), ..begin(record) };
+    let summary = format!(
+        "it is written down, and is sent once `{}` can be used: {why}",
+        record.cluster
+    );
+    let why = Why {
+        summary,
+        next_step: Some("`tow doctor` tries it again and says more".into()),
+        ..begin(record)
+    };
     Report::new(page(&why), &why)
 }
 
 /// How it is done again. What another tool submitted can only be submitted anew.
 fn again(history: &History, record: &RunRecord) -> Result<String> {
     let submission = history.submission_of(&record.id)?;
-    let tool = submission.as_ref().and_then(|submission| submission.plan.foreign());
+    let tool = submission
+        .as_ref()
+        .and_then(|submission| submission.plan.foreign());
     Ok(match tool {
-        Some(name) => format!("submit it with the tool that made {name}, or once with `tow submit`; `tow show {}` has its command", record.id.short()),
+        Some(name) => format!(
+            "submit it with the tool that made {name}, or once with `tow submit`; `tow show {}` \
+                has its command",
+            record.id.short()
+        ),
         None => format!("tow resubmit {}", record.id.short()),
     })
 }
 
 /// That it was to end, and why it does not.
 fn refused(record: &RunRecord) -> String {
-    record.state.cancel_refused.as_ref().map(|why| format!("; its abort was refused: {why}")).unwrap_or_default()
+    record
+        .state
+        .cancel_refused
+        .as_ref()
+        .map(|why| format!("; its abort was refused: {why}"))
+        .unwrap_or_default()
 }
 
 fn begin(record: &RunRecord) -> Why {
-    Why { id: record.id.to_string(), state: record.state.phase.word(), ..Why::default() }
+    Why {
+        id: record.id.to_string(),
+        state: record.state.phase.word(),
+        ..Why::default()
+    }
 }
 
 fn held(context: &Context, record: &RunRecord) -> Result<Why> {
     let mut why = failed(context, record)?;
     why.state = "failed, held";
-    why.next_step = Some(format!("look around: tow ssh {0}    let it go: tow abort {0}", record.id.short()));
+    why.next_step = Some(format!(
+        "look around: tow ssh {0}    let it go: tow abort {0}",
+        record.id.short()
+    ));
     Ok(why)
 }
 
 fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
-    let ask = || Request::Explain { run: record.id.clone() };
+    let ask = || Request::Explain {
+        run: record.id.clone(),
+    };
     let is_far = crate::far::is_far(&context.history()?, &record.id)?;
-    let answer =
-        if is_far { crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAINS) } else { client::ask(context.state()?, &ask).map(|(reply, _)| reply) };
+    let answer = if is_far {
+        crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAINS)
+    } else {
+        client::ask(context.state()?, &ask).map(|(reply, _)| reply)
+    };
     let explanation = match answer {
         Ok(Reply::Explained(explanation)) => explanation,
         Ok(Reply::FarExplained(explained)) => return Ok(far(record, explained)),
         // What was heard of it before is still worth telling.
         Err(error) if is_far && error.kind() == towline_core::ErrorKind::Unreachable => {
             let next_step = error.hints().first().cloned();
-            return Ok(Why { summary: format!("what it waits for is not known: {error}"), next_step, ..begin(record) });
+            return Ok(Why {
+                summary: format!("what it waits for is not known: {error}"),
+                next_step,
+                ..begin(record)
+            });
         }
         Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
-        Err(error) if error.kind() == towline_core::ErrorKind::NotFound => return Ok(Why { summary: "it has just ended".into(), ..begin(record) }),
+        Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {
+            return Ok(Why {
+                summary: "it has just ended".into(),
+                ..begin(record)
+            });
+        }
         Err(error) => return Err(error),
     };
     let mut summary = explanation.text.clone();
     if !explanation.held_by.is_empty() {
-        let holders: Vec<&str> = explanation.held_by.iter().take(8).map(towline_core::RunId::short).collect();
+        let holders: Vec<&str> = explanation
+            .held_by
+            .iter()
+            .take(8)
+            .map(towline_core::RunId::short)
+            .collect();
         summary += &format!("; held by {}", holders.join(", "));
     }
     if record.state.attempt > 0
         && let Some(ending) = &record.state.ending
     {
-        summary += &format!("; attempt {} was over because: {ending}", record.state.attempt);
+        summary += &format!(
+            "; attempt {} was over because: {ending}",
+            record.state.attempt
+        );
     }
-    let next_step = (!explanation.waits_for.is_empty()).then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
-    Ok(Why { summary, next_step, waiting: Some(explanation), ..begin(record) })
+    let next_step = (!explanation.waits_for.is_empty())
+        .then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
+    Ok(Why {
+        summary,
+        next_step,
+        waiting: Some(explanation),
+        ..begin(record)
+    })
 }
 
 /// What a far scheduler says of it.
 fn far(record: &RunRecord, explained: towline_wire::site::Explained) -> Why {
     let mut summary = explained.text;
     if let Some(native) = &explained.native {
-        let reason = if native.reason.is_empty() { String::new() } else { format!(", {}", native.reason) };
+        let reason = if native.reason.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", native.reason)
+        };
         summary += &format!(" (job {}: {}{reason})", native.id, native.word);
     }
-    let waiting = Explanation { ahead: 0, waits_for: Vec::new(), held_by: Vec::new(), text: summary.clone() };
-    let next_step = explained.next.or_else(|| explained.forever.then(|| format!("as it is, it never starts: tow abort {}", record.id.short())));
-    Why { summary, next_step, waiting: Some(waiting), ..begin(record) }
+    let waiting = Explanation {
+        ahead: 0,
+        waits_for: Vec::new(),
+        held_by: Vec::new(),
+        text: summary.clone(),
+    };
+    let next_step = explained.next.or_else(|| {
+        explained
+            .forever
+            .then(|| format!("as it is, it never starts: tow abort {}", record.id.short()))
+    });
+    Why {
+        summary,
+        next_step,
+        waiting: Some(waiting),
+        ..begin(record)
+    }
 }
 
 fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     let ending = record.state.ending.clone().unwrap_or_default();
     let first_failing_rank = ending.first_failure.as_ref().map(|failure| failure.rank);
-    let mut why = Why { summary: ending.to_string(), reason: ending.cause.map(Cause::word), first_failing_rank, ..begin(record) };
+    let mut why = Why {
+        summary: ending.to_string(),
+        reason: ending.cause.map(Cause::word),
+        first_failing_rank,
+        ..begin(record)
+    };
     let told = failure::told(context, record, &ending)?;
     let is_here = !crate::far::is_far(&context.history()?, &record.id)?;
     let (transient, step) = advice(&ending, record.id.short(), is_here);
     (why.transient, why.next_step) = (transient, Some(step));
     match told {
-        Some(told) if told.reading.echo().is_some() => shows(&mut why, told, &ending, record.id.short()),
+        Some(told) if told.reading.echo().is_some() => {
+            shows(&mut why, told, &ending, record.id.short())
+        }
         Some(told) => shows_nothing(&mut why, told, &ending),
-        None => why.last_lines = logfiles::before_it_began(context.state()?, &record.id, record.state.attempt, &ending),
+        None => {
+            why.last_lines = logfiles::before_it_began(
+                context.state()?,
+                &record.id,
+                record.state.attempt,
+                &ending,
+            )
+        }
     }
     // Where nothing of ours spoke, the platform may have.
     if why.last_lines.is_empty() && why.evidence.is_none() {
@@ -194,9 +304,17 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
 
 /// The log shows a cause, or at least an error.
 fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
-    let Told { whose, reading, silent, .. } = told;
+    let Told {
+        whose,
+        reading,
+        silent,
+        ..
+    } = told;
     let (owner, log) = match whose {
-        LogSource::Rank(rank) => (format!("rank {rank}'s log"), format!("tow logs {short}{}", rank_option(rank))),
+        LogSource::Rank(rank) => (
+            format!("rank {rank}'s log"),
+            format!("tow logs {short}{}", rank_option(rank)),
+        ),
         LogSource::SetUp(_) => ("its log".to_owned(), format!("tow logs {short} --setup")),
     };
     if let LogSource::Rank(rank) = whose {
@@ -207,7 +325,12 @@ fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
     }
     why.summary += &format!("; {owner} shows");
     // torchrun starts ranks of its own below ours.
-    if let Some(inner) = reading.error.as_ref().and_then(|error| error.rank).filter(|inner| Some(*inner) != why.rank) {
+    if let Some(inner) = reading
+        .error
+        .as_ref()
+        .and_then(|error| error.rank)
+        .filter(|inner| Some(*inner) != why.rank)
+    {
         why.summary += &format!(", of the rank it calls {inner}");
     }
     if let Some(finding) = reading.finding {
@@ -220,7 +343,11 @@ fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
         why.summary += &format!("{}: {}", standing(error), cut(&error.message));
         why.evidence = Some(error.message.clone());
         // Memory and SIGKILL strike from outside: what the program said before is not the cause.
-        let from_outside = ending.cause == Some(Cause::OutOfMemory) || ending.first_failure.as_ref().is_some_and(|failure| failure.signal == Some(9));
+        let from_outside = ending.cause == Some(Cause::OutOfMemory)
+            || ending
+                .first_failure
+                .as_ref()
+                .is_some_and(|failure| failure.signal == Some(9));
         if !from_outside {
             why.transient = error.form.transient().or(why.transient);
             why.next_step = Some(step(error, &log));
@@ -249,7 +376,10 @@ fn step(error: &LogError, log: &str) -> String {
     match (error.form, place) {
         (Form::Usage, _) => format!("correct the options of the command; the whole log: {log}"),
         (Form::Syntax, Some(place)) => format!("correct {place}; the whole log: {log}"),
-        (Form::Launcher, _) => format!("torchrun keeps the traceback of a `main` that is decorated with `@record`; the whole log: {log}"),
+        (Form::Launcher, _) => format!(
+            "torchrun keeps the traceback of a `main` that is decorated with `@record`; the whole \
+                log: {log}"
+        ),
         _ if error.report => format!("look above it for what that program said: {log}"),
         (_, Some(place)) => format!("look at {place}; the whole log: {log}"),
         _ => format!("read the whole log: {log}"),
@@ -259,7 +389,9 @@ fn step(error: &LogError, log: &str) -> String {
 /// The log shows no error: its end is all there is.
 fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
     why.last_lines = told.reading.last_lines;
-    if let (LogSource::Rank(rank), Some(Cause::ExitCode | Cause::Signal)) = (told.whose, ending.cause) {
+    if let (LogSource::Rank(rank), Some(Cause::ExitCode | Cause::Signal)) =
+        (told.whose, ending.cause)
+    {
         why.rank = Some(rank);
         why.summary += match (why.last_lines.is_empty(), told.missing) {
             (false, _) => "; its log has no error line and ends with",
@@ -273,46 +405,158 @@ fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
 fn cut(message: &str) -> String {
     /// Characters of a message that a sentence holds.
     const MOST: usize = 160;
-    if message.chars().count() <= MOST { message.to_owned() } else { message.chars().take(MOST - 1).chain(['…']).collect() }
+    if message.chars().count() <= MOST {
+        message.to_owned()
+    } else {
+        message.chars().take(MOST - 1).chain(['…']).collect()
+    }
 }
 
 fn rank_option(rank: u32) -> String {
-    if rank > 0 { format!(" --rank {rank}") } else { String::new() }
+    if rank > 0 {
+        format!(" --rank {rank}")
+    } else {
+        String::new()
+    }
 }
 
 /// What to do when the logs tell nothing more.
 fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
     let again = format!("tow resubmit {short}");
     match ending.cause {
-        Some(Cause::TimeLimit) => (Some(false), "give it more with `--time`, or go on from checkpoints with `retry: {when: [time_limit]}`".into()),
-        Some(Cause::OutOfMemory) => (Some(false), "ask for more with `--memory`, or use less: smaller batches, fewer data loader workers".into()),
-        Some(Cause::NodeFailed) => (Some(true), format!("try again: {again}; `retry: {{when: [node_failed]}}` does it by itself")),
-        Some(Cause::Preempted) => (Some(true), "it comes back by itself; `--tier standard` is not preempted here".into()),
+        Some(Cause::TimeLimit) => (
+            Some(false),
+            "give it more with `--time`, or go on from \
+            checkpoints with `retry: {when: [time_limit]}`"
+                .into(),
+        ),
+        Some(Cause::OutOfMemory) => (
+            Some(false),
+            "ask for more with `--memory`, or use less: \
+            smaller batches, fewer data loader workers"
+                .into(),
+        ),
+        Some(Cause::NodeFailed) => (
+            Some(true),
+            format!(
+                "try again: {again}; `retry: {{when: \
+            [node_failed]}}` does it by itself"
+            ),
+        ),
+        Some(Cause::Preempted) => (
+            Some(true),
+            "it comes back by itself; `--tier standard` is not \
+            preempted here"
+                .into(),
+        ),
         Some(Cause::Rejected) => {
             let hints: Vec<&str> = ending.hints().collect();
-            (Some(false), if hints.is_empty() { format!("change what was refused; then {again}") } else { format!("{}; then {again}", hints.join("; ")) })
+            (
+                Some(false),
+                if hints.is_empty() {
+                    format!(
+                        "change what was refused; then \
+                {again}"
+                    )
+                } else {
+                    format!("{}; then {again}", hints.join("; "))
+                },
+            )
         }
-        Some(Cause::SetUp) => (Some(false), format!("see what set-up said: tow logs {short} --setup")),
-        Some(Cause::Data) => (None, format!("`tow doctor` tries every store; what was done is in tow logs {short} --setup; then {again}")),
-        Some(Cause::ImagePull) => (Some(false), image_advice(ending.detail.as_deref().unwrap_or_default(), short)),
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => {
-            (Some(true), format!("make room on the disk named above (`tow prune` removes old runs here); then {again}"))
+        Some(Cause::SetUp) => (
+            Some(false),
+            format!(
+                "see what set-up said: tow logs {short} \
+            --setup"
+            ),
+        ),
+        Some(Cause::Data) => (
+            None,
+            format!(
+                "`tow doctor` tries every store; what was done is in \
+            tow logs {short} --setup; then {again}"
+            ),
+        ),
+        Some(Cause::ImagePull) => (
+            Some(false),
+            image_advice(ending.detail.as_deref().unwrap_or_default(), short),
+        ),
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => (
+            Some(true),
+            format!(
+                "make room on the disk named above (`tow prune` removes old runs \
+                here); then {again}"
+            ),
+        ),
+        Some(Cause::NotStarted)
+            if ending
+                .detail
+                .as_deref()
+                .is_some_and(|detail| detail.contains("laid out")) =>
+        {
+            (
+                None,
+                "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the \
+                code anew"
+                    .into(),
+            )
         }
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("laid out")) => {
-            (None, "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code anew".into())
+        Some(Cause::NotStarted)
+            if ending
+                .detail
+                .as_deref()
+                .is_some_and(|detail| detail.contains("`stage`")) =>
+        {
+            (
+                Some(false),
+                "name a folder as `stage` of the cluster that its login host and its \
+                nodes share"
+                    .into(),
+            )
         }
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(|detail| detail.contains("`stage`")) => {
-            (Some(false), "name a folder as `stage` of the cluster that its login host and its nodes share".into())
-        }
-        Some(Cause::NotStarted) if is_here => (Some(false), "check the program's name and that it is executable; PATH is the submitting shell's".into()),
-        Some(Cause::NotStarted) => (Some(false), format!("what is named above is not there on the node: a program, a folder or a store; then {again}")),
-        Some(Cause::Signal) if ending.first_failure.as_ref().and_then(|failure| failure.signal) == Some(9) => {
-            (None, "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set `--memory` so that it is told apart".into())
+        Some(Cause::NotStarted) if is_here => (
+            Some(false),
+            "check the program's name and that it \
+            is executable; PATH is the submitting shell's"
+                .into(),
+        ),
+        Some(Cause::NotStarted) => (
+            Some(false),
+            format!(
+                "what is named above is not there on the \
+            node: a program, a folder or a store; then {again}"
+            ),
+        ),
+        Some(Cause::Signal)
+            if ending
+                .first_failure
+                .as_ref()
+                .and_then(|failure| failure.signal)
+                == Some(9) =>
+        {
+            (
+                None,
+                "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, \
+                or set `--memory` so that it is told apart"
+                    .into(),
+            )
         }
         _ => {
             let failure = ending.first_failure.as_ref();
-            let meaning = failure.and_then(|failure| failure.exit_code).map(meaning).unwrap_or_default();
-            (None, format!("{meaning}read the end of its log: tow logs {short}{}", failure.map(|failure| rank_option(failure.rank)).unwrap_or_default()))
+            let meaning = failure
+                .and_then(|failure| failure.exit_code)
+                .map(meaning)
+                .unwrap_or_default();
+            (
+                None,
+                format!(
+                    "{meaning}read the end of its log: tow logs \
+                {short}{}",
+                    failure
+                        .map(|failure| rank_option(failure.rank))
+                        .unwrap_or_default()
+                ),
+            )
         }
     }
 }
@@ -324,8 +568,16 @@ fn is_no_room(detail: &str) -> bool {
 
 /// A runtime that knows no such image is told from one that cannot start any.
 fn image_advice(said: &str, short: &str) -> String {
-    const OF_THE_NAME: [&str; 8] =
-        ["short-name", "manifest unknown", "not found", "no such image", "denied", "unauthorized", "invalid reference", "does not exist"];
+    const OF_THE_NAME: [&str; 8] = [
+        "short-name",
+        "manifest unknown",
+        "not found",
+        "no such image",
+        "denied",
+        "unauthorized",
+        "invalid reference",
+        "does not exist",
+    ];
     let said = said.to_lowercase();
     let first = if OF_THE_NAME.iter().any(|words| said.contains(words)) {
         "check the image's name, and your login at its registry"
@@ -338,10 +590,18 @@ fn image_advice(said: &str, short: &str) -> String {
 /// What shells mean by a code.
 fn meaning(code: i32) -> String {
     match code {
-        126 => "code 126 means that a program was found and could not be run: check that it is executable; ".to_owned(),
+        126 => "code 126 means that a program was found and could not be run: check that it is \
+            executable; "
+            .to_owned(),
         127 => "code 127 means that a command was not found; ".to_owned(),
-        137 => "code 137 means that something below it was ended by SIGKILL, most often because memory ran out; ".to_owned(),
-        129..=192 => format!("code {code} means that something below it was ended by {}; ", towline_core::reason::signal_name(code - 128)),
+        137 => "code 137 means that something below it was ended by SIGKILL, most often because \
+            memory ran out; "
+            .to_owned(),
+        129..=192 => format!(
+            "code {code} means that something below it was ended by \
+            {}; ",
+            towline_core::reason::signal_name(code - 128)
+        ),
         _ => String::new(),
     }
 }
@@ -349,14 +609,29 @@ fn meaning(code: i32) -> String {
 fn page(why: &Why) -> String {
     let mut text = format!("{} {}: {}\n", why.id, why.state, why.summary);
     // A short message stands in the sentence already.
-    let evidence = why.evidence.iter().filter(|evidence| !why.summary.ends_with(evidence.as_str()));
-    for line in evidence.chain(why.error.iter().flat_map(|error| &error.more)).chain(&why.last_lines) {
+    let evidence = why
+        .evidence
+        .iter()
+        .filter(|evidence| !why.summary.ends_with(evidence.as_str()));
+    for line in evidence
+        .chain(why.error.iter().flat_map(|error| &error.more))
+        .chain(&why.last_lines)
+    {
         text += &format!("  | {line}\n");
     }
     if let Some(place) = why.error.as_ref().and_then(|error| error.place.as_ref()) {
-        let function = place.function.as_ref().filter(|function| *function != "<module>").map(|function| format!(" in {function}")).unwrap_or_default();
+        let function = place
+            .function
+            .as_ref()
+            .filter(|function| *function != "<module>")
+            .map(|function| format!(" in {function}"))
+            .unwrap_or_default();
         text += &format!("at {}{function}\n", place.short());
-        text += &place.source.as_ref().map(|source| format!("  | {source}\n")).unwrap_or_default();
+        text += &place
+            .source
+            .as_ref()
+            .map(|source| format!("  | {source}\n"))
+            .unwrap_or_default();
     }
     if let Some(last) = why.error.as_ref().and_then(|error| error.ended_as.as_ref()) {
         text += &format!("in the end: {last}\n");

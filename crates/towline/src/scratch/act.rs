@@ -29,7 +29,9 @@ use towline_snapshot::store::Blob;
 use towline_snapshot::take::Options;
 use towline_snapshot::walk::Limits;
 use towline_wire::layout::StateFolder;
-use towline_wire::workspace::{Act, BackedUp, BackupRow, Checked, Damage, Outcome, Pruned, ScratchOrder};
+use towline_wire::workspace::{
+    Act, BackedUp, BackupRow, Checked, Damage, Outcome, Pruned, ScratchOrder,
+};
 
 /// Others may be backing up to the same place: what nothing needs goes a day later.
 const GRACE: i64 = 24 * 3_600_000;
@@ -38,14 +40,31 @@ const GRACE: i64 = 24 * 3_600_000;
 const STALE_PART: i64 = 3_600_000;
 
 /// Does what is asked. `say` gets lines that commands of the user's write.
-pub(crate) fn perform(order: &ScratchOrder, secrets: &SecretSet, progress: &Progress, say: &mut dyn FnMut(String)) -> Result<Outcome> {
+pub(crate) fn perform(
+    order: &ScratchOrder,
+    secrets: &SecretSet,
+    progress: &Progress,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome> {
     let state = StateFolder::new(surroundings::state_folder()?);
-    let workspace = Here { order, folder: place::expand(&order.path)?, backups: place::backups(&state, &order.name, &order.to, secrets)?, state, progress };
+    let workspace = Here {
+        order,
+        folder: place::expand(&order.path)?,
+        backups: place::backups(&state, &order.name, &order.to, secrets)?,
+        state,
+        progress,
+    };
     match &order.act {
         Act::Create { setup } => workspace.create(setup, say),
         Act::BackUp { keep, anyway } => workspace.back_up(keep.as_ref(), *anyway),
-        Act::Restore { backup, only, setup } => workspace.restore(backup.as_deref(), only, setup, say),
-        Act::List => Ok(Outcome::Listed(workspace.list()?.iter().rev().map(row).collect())),
+        Act::Restore {
+            backup,
+            only,
+            setup,
+        } => workspace.restore(backup.as_deref(), only, setup, say),
+        Act::List => Ok(Outcome::Listed(
+            workspace.list()?.iter().rev().map(row).collect(),
+        )),
         Act::Check { backup, repair } => workspace.check(backup.as_deref(), *repair),
         Act::Prune { keep, dry_run } => Ok(Outcome::Pruned(workspace.prune(keep, *dry_run)?)),
     }
@@ -61,9 +80,28 @@ struct Here<'a> {
 
 fn row(listed: &Listed) -> BackupRow {
     let readable = listed.summary.is_some();
-    let Summary { taken, host, folder, files, bytes, stored, doubtful, .. } = listed.summary.clone().unwrap_or_default();
+    let Summary {
+        taken,
+        host,
+        folder,
+        files,
+        bytes,
+        stored,
+        doubtful,
+        ..
+    } = listed.summary.clone().unwrap_or_default();
     let taken = if readable { taken } else { listed.at };
-    BackupRow { id: listed.blob.digest().short(), taken: Moment(taken), host, folder, files, bytes, stored, doubtful, readable }
+    BackupRow {
+        id: listed.blob.digest().short(),
+        taken: Moment(taken),
+        host,
+        folder,
+        files,
+        bytes,
+        stored,
+        doubtful,
+        readable,
+    }
 }
 
 fn lossy(path: &[u8]) -> String {
@@ -74,14 +112,21 @@ fn lossy(path: &[u8]) -> String {
 fn explained(problem: Problem) -> Error {
     let text = problem.to_string();
     match problem {
-        Problem::Empty(_) => Error::refused(text).hint("has the disk been emptied, or is it not mounted? `tow scratch restore` brings the last backup"),
-        Problem::Damaged { .. } | Problem::NoPack(_) => {
-            Error::refused(text).hint("`tow scratch check` says which files that touches; an older backup may have them")
-        }
+        Problem::Empty(_) => Error::refused(text).hint(
+            "has the disk been emptied, or is it not \
+            mounted? `tow scratch restore` brings the last backup",
+        ),
+        Problem::Damaged { .. } | Problem::NoPack(_) => Error::refused(text).hint(
+            "`tow scratch check` says which files that touches; an older \
+                backup may have them",
+        ),
         Problem::NoSnapshot(_) => Error::not_found(text).hint("`tow scratch ls` lists the backups"),
         Problem::NoRoom { .. } => Error::refused(text),
         Problem::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            Error::refused(text).hint("the disk is full: `tow scratch prune` makes room; the backups that are listed are whole")
+            Error::refused(text).hint(
+                "the disk is full: `tow scratch prune` makes room; the \
+                backups that are listed are whole",
+            )
         }
         other => Error::from(other),
     }
@@ -89,46 +134,81 @@ fn explained(problem: Problem) -> Error {
 
 /// A backup that was made is not called a failed one.
 fn not_dropped(error: &Error) -> Error {
-    let told = Error::refused(format!("the backup was made, but older ones cannot be dropped: {error}"));
-    error.hints().iter().fold(told, |told, hint| told.hint(hint.clone()))
+    let told = Error::refused(format!(
+        "the backup was made, but older ones cannot be dropped: {error}"
+    ));
+    error
+        .hints()
+        .iter()
+        .fold(told, |told, hint| told.hint(hint.clone()))
 }
 
 impl Here<'_> {
     /// One at a time on this machine.
     fn lock(&self) -> Result<Option<File>> {
         let path = self.state.workspace(&self.order.name, "lock");
-        let failed = |error| Error::refused(format!("{} cannot be used", path.display())).source_error(error);
-        path.parent().map_or(Ok(()), private_folder).map_err(failed)?;
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        let failed = |error| {
+            Error::refused(format!("{} cannot be used", path.display())).source_error(error)
+        };
+        path.parent()
+            .map_or(Ok(()), private_folder)
+            .map_err(failed)?;
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
         Ok(lock::try_lock(&file).map_err(failed)?.then_some(file))
     }
 
     fn create(&self, commands: &[String], say: &mut dyn FnMut(String)) -> Result<Outcome> {
         self.refuse_inside()?;
-        let failed = |error| Error::refused(format!("{} cannot be made", self.folder.display())).source_error(error);
+        let failed = |error| {
+            Error::refused(format!("{} cannot be made", self.folder.display())).source_error(error)
+        };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         setup::run(&self.folder, commands, say)?;
         // A set-up may leave its work elsewhere: `../env`, `~/.bashrc`.
         let has_files = fs::read_dir(&self.folder).map_err(failed)?.next().is_some();
-        Ok(Outcome::Created { path: self.folder.display().to_string(), has_files })
+        Ok(Outcome::Created {
+            path: self.folder.display().to_string(),
+            has_files,
+        })
     }
 
     /// Where the folder is, and its backups.
     fn place(&self, anyway: bool) -> backup::Place {
-        backup::Place { host: surroundings::host_name(), folder: self.folder.display().to_string(), to: self.backups.shown.clone(), anyway }
+        backup::Place {
+            host: surroundings::host_name(),
+            folder: self.folder.display().to_string(),
+            to: self.backups.shown.clone(),
+            anyway,
+        }
     }
 
     fn back_up(&self, keep: Option<&Keep>, anyway: bool) -> Result<Outcome> {
-        let Some(_lock) = self.lock()? else { return Ok(Outcome::Busy) };
+        let Some(_lock) = self.lock()? else {
+            return Ok(Outcome::Busy);
+        };
         self.refuse_inside()?;
         if !self.folder.is_dir() {
-            return Err(Error::refused(format!("{} is not there: there is nothing to back up", self.folder.display()))
-                .hint("is the disk mounted? `tow scratch restore` brings the last backup"));
+            return Err(Error::refused(format!(
+                "{} is not there: there is nothing to back up",
+                self.folder.display()
+            ))
+            .hint("is the disk mounted? `tow scratch restore` brings the last backup"));
         }
-        self.backups.clear_parts(towline_host::clock::now().0 - STALE_PART);
+        self.backups
+            .clear_parts(towline_host::clock::now().0 - STALE_PART);
         let rules = Rules::of_workspace(&self.folder, &self.order.ignore)?;
-        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
-        let tree = Digest::of(format!("{}\n{}", self.folder.display(), self.backups.shown).as_bytes()).short();
+        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| {
+            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+        });
+        let tree =
+            Digest::of(format!("{}\n{}", self.folder.display(), self.backups.shown).as_bytes())
+                .short();
         let options = Options {
             limits: Limits::none(),
             squeeze: Squeeze::SMALL,
@@ -137,19 +217,44 @@ impl Here<'_> {
             stat_cache: self.state.stat_cache(&format!("workspace-{tree}")),
             index: self.backups.index.clone(),
         };
-        let made = backup::back_up(&self.folder, &rules, &*self.backups.store, &options, &self.place(anyway), self.progress);
+        let made = backup::back_up(
+            &self.folder,
+            &rules,
+            &*self.backups.store,
+            &options,
+            &self.place(anyway),
+            self.progress,
+        );
         let made = made.map_err(|problem| self.explained(problem))?;
-        let (unreadable, left_out): (Vec<_>, Vec<_>) = made.left_out.iter().partition(|left| left.why == Why::Unreadable);
+        let (unreadable, left_out): (Vec<_>, Vec<_>) = made
+            .left_out
+            .iter()
+            .partition(|left| left.why == Why::Unreadable);
         let pruned = match keep.filter(|_| !made.was_there) {
-            Some(keep) => Some(self.prune(keep, false).map_err(|error| not_dropped(&error))?),
+            Some(keep) => Some(
+                self.prune(keep, false)
+                    .map_err(|error| not_dropped(&error))?,
+            ),
             None => None,
         };
-        let at = if let Blob::Backup(at, _) = made.blob { at } else { 0 };
+        let at = if let Blob::Backup(at, _) = made.blob {
+            at
+        } else {
+            0
+        };
         Ok(Outcome::BackedUp(BackedUp {
-            backup: row(&Listed { blob: made.blob, at, size: 0, summary: Some(made.summary) }),
+            backup: row(&Listed {
+                blob: made.blob,
+                at,
+                size: 0,
+                summary: Some(made.summary),
+            }),
             unchanged: made.was_there,
             read: made.read as u64,
-            left_out: left_out.iter().map(|left| format!("{}: {}", lossy(&left.path), left.why)).collect(),
+            left_out: left_out
+                .iter()
+                .map(|left| format!("{}: {}", lossy(&left.path), left.why))
+                .collect(),
             unreadable: unreadable.iter().map(|left| lossy(&left.path)).collect(),
             unsteady: made.unsteady,
             place: self.backups.shown.clone(),
@@ -163,17 +268,36 @@ impl Here<'_> {
         match problem {
             Problem::Overtaken { mark, newest, .. } => {
                 let continues = match mark {
-                    Some(mark) if mark.in_part => format!("only a part of backup {} was brought back to it", mark.id.short()),
-                    Some(mark) => format!("it continues backup {} of {}", mark.id.short(), Moment(mark.at)),
+                    Some(mark) if mark.in_part => format!(
+                        "only a part of backup {} was brought back to it",
+                        mark.id.short()
+                    ),
+                    Some(mark) => format!(
+                        "it continues backup {} of {}",
+                        mark.id.short(),
+                        Moment(mark.at)
+                    ),
                     None => "it was not made from that one".to_owned(),
                 };
-                let BackupRow { id, taken, host, folder, .. } = row(&newest);
+                let BackupRow {
+                    id,
+                    taken,
+                    host,
+                    folder,
+                    ..
+                } = row(&newest);
                 Error::refused(format!(
-                    "{} is not what the newest backup {id} is of, which was made on {host} of {folder} at {taken}: {continues}; nothing was stored",
+                    "{} is not what the newest backup {id} is of, which was made on {host} of \
+                        {folder} at {taken}: {continues}; nothing was stored",
                     self.folder.display()
                 ))
-                .hint(format!("to look at the newest: `tow scratch restore {name} --path FOLDER`"))
-                .hint(format!("to make this folder the newest backup all the same: `tow scratch backup {name} --anyway`; the others stay"))
+                .hint(format!(
+                    "to look at the newest: `tow scratch restore {name} --path FOLDER`"
+                ))
+                .hint(format!(
+                    "to make this folder the newest backup all the same: `tow scratch \
+                    backup {name} --anyway`; the others stay"
+                ))
             }
             other => explained(other),
         }
@@ -183,7 +307,11 @@ impl Here<'_> {
     fn refuse_inside(&self) -> Result<()> {
         match &self.backups.folder {
             Some(folder) if place::real(folder).starts_with(place::real(&self.folder)) => {
-                Err(Error::config(format!("the backups would lie in the workspace itself: {}", folder.display())).hint("`to` names a place outside of it"))
+                Err(Error::config(format!(
+                    "the backups would lie in the workspace itself: {}",
+                    folder.display()
+                ))
+                .hint("`to` names a place outside of it"))
             }
             _ => Ok(()),
         }
@@ -197,22 +325,60 @@ impl Here<'_> {
     fn find(&self, id: Option<&str>) -> Result<Listed> {
         let listed = self.list()?;
         let Some(text) = id.filter(|id| *id != "latest") else {
-            let none = || Error::not_found(format!("there is no backup of `{}` at {}", self.order.name, self.backups.shown));
-            return listed.into_iter().last().ok_or_else(|| none().hint(format!("`tow scratch backup {}` makes one", self.order.name)));
+            let none = || {
+                Error::not_found(format!(
+                    "there is no backup of `{}` at {}",
+                    self.order.name, self.backups.shown
+                ))
+            };
+            return listed.into_iter().last().ok_or_else(|| {
+                none().hint(format!(
+                    "`tow scratch backup {}` makes one",
+                    self.order.name
+                ))
+            });
         };
-        let found: Vec<&Listed> = listed.iter().filter(|listed| listed.blob.digest().to_string().starts_with(text)).collect();
-        let missing = || Error::not_found(format!("there is no backup `{text}` at {}", self.backups.shown)).hint("`tow scratch ls` lists them");
-        let newest = found.last().filter(|_| text.len() >= 4).ok_or_else(missing)?;
-        if found.iter().any(|other| other.blob.digest() != newest.blob.digest()) {
-            return Err(Error::not_found(format!("several backups begin with `{text}`")).hint("`tow scratch ls` shows more of each id"));
+        let found: Vec<&Listed> = listed
+            .iter()
+            .filter(|listed| listed.blob.digest().to_string().starts_with(text))
+            .collect();
+        let missing = || {
+            Error::not_found(format!(
+                "there is no backup `{text}` at {}",
+                self.backups.shown
+            ))
+            .hint("`tow scratch ls` lists them")
+        };
+        let newest = found
+            .last()
+            .filter(|_| text.len() >= 4)
+            .ok_or_else(missing)?;
+        if found
+            .iter()
+            .any(|other| other.blob.digest() != newest.blob.digest())
+        {
+            return Err(
+                Error::not_found(format!("several backups begin with `{text}`"))
+                    .hint("`tow scratch ls` shows more of each id"),
+            );
         }
         Ok((*newest).clone())
     }
 
-    fn restore(&self, id: Option<&str>, only: &[String], commands: &[String], say: &mut dyn FnMut(String)) -> Result<Outcome> {
-        let Some(_lock) = self.lock()? else { return Ok(Outcome::Busy) };
+    fn restore(
+        &self,
+        id: Option<&str>,
+        only: &[String],
+        commands: &[String],
+        say: &mut dyn FnMut(String),
+    ) -> Result<Outcome> {
+        let Some(_lock) = self.lock()? else {
+            return Ok(Outcome::Busy);
+        };
         let target = &self.folder;
-        let failed = |error| Error::refused(format!("{} cannot be made", target.display())).source_error(error);
+        let failed = |error| {
+            Error::refused(format!("{} cannot be made", target.display())).source_error(error)
+        };
         let is_used = match fs::read_dir(target) {
             Ok(mut entries) => entries.next().is_some(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
@@ -222,16 +388,33 @@ impl Here<'_> {
         if is_used {
             let mark = Marked::new(target, &self.backups.shown).read();
             let newer = newest.filter(|newest| is_overtaken(mark, newest, &self.place(false)));
-            return Ok(Outcome::NotEmpty { path: target.display().to_string(), newer: newer.as_ref().map(row) });
+            return Ok(Outcome::NotEmpty {
+                path: target.display().to_string(),
+                newer: newer.as_ref().map(row),
+            });
         }
         let listed = self.find(id)?;
-        let root = chosen(read(&*self.backups.store, &listed.blob).map_err(explained)?, only)?;
+        let root = chosen(
+            read(&*self.backups.store, &listed.blob).map_err(explained)?,
+            only,
+        )?;
         let parent = target.parent().unwrap_or(target);
         fs::create_dir_all(parent).map_err(failed)?;
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = target
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         clear_parts(parent, &name);
         let fresh = parent.join(format!(".{name}.restored-{}", std::process::id()));
-        lay_out(&root, &*self.backups.store, &fresh, self.progress, &AtomicBool::new(false)).map_err(explained)?;
+        lay_out(
+            &root,
+            &*self.backups.store,
+            &fresh,
+            self.progress,
+            &AtomicBool::new(false),
+        )
+        .map_err(explained)?;
         if let Some(mark) = Mark::of(&listed.blob, !only.is_empty()) {
             Marked::new(&fresh, &self.backups.shown).write(mark);
         }
@@ -242,42 +425,91 @@ impl Here<'_> {
         }
         setup::run(target, commands, say)?;
         let newest = newest.filter(|newest| newest.at > listed.at);
-        Ok(Outcome::Restored { path: target.display().to_string(), backup: row(&listed), newest: newest.as_ref().map(row) })
+        Ok(Outcome::Restored {
+            path: target.display().to_string(),
+            backup: row(&listed),
+            newest: newest.as_ref().map(row),
+        })
     }
 
     fn check(&self, id: Option<&str>, repair: bool) -> Result<Outcome> {
-        let only = id.map(|id| self.find(Some(id)).map(|listed| [listed.blob])).transpose()?;
-        let checked = check::check(&*self.backups.store, only.as_ref().map(|only| &only[..]), self.progress).map_err(explained)?;
+        let only = id
+            .map(|id| self.find(Some(id)).map(|listed| [listed.blob]))
+            .transpose()?;
+        let checked = check::check(
+            &*self.backups.store,
+            only.as_ref().map(|only| &only[..]),
+            self.progress,
+        )
+        .map_err(explained)?;
         let mut dropped = 0;
         if repair && !checked.damage.is_empty() {
-            dropped = check::set_aside(&*self.backups.store, &checked, towline_host::clock::now().0).map_err(explained)?;
+            dropped =
+                check::set_aside(&*self.backups.store, &checked, towline_host::clock::now().0)
+                    .map_err(explained)?;
         }
         let damage = |damage: check::Damage| Damage {
             what: damage.what,
             how: damage.how,
             is_set_aside: damage.is_set_aside,
-            touches: damage.touches.into_iter().map(|(blob, files)| (blob.digest().short(), files)).collect(),
+            touches: damage
+                .touches
+                .into_iter()
+                .map(|(blob, files)| (blob.digest().short(), files))
+                .collect(),
         };
-        let check::Checked { snapshots, packs, bytes, damage: found, .. } = checked;
-        Ok(Outcome::Checked(Checked { backups: snapshots, packs, bytes, damage: found.into_iter().map(damage).collect(), dropped }))
+        let check::Checked {
+            snapshots,
+            packs,
+            bytes,
+            damage: found,
+            ..
+        } = checked;
+        Ok(Outcome::Checked(Checked {
+            backups: snapshots,
+            packs,
+            bytes,
+            damage: found.into_iter().map(damage).collect(),
+            dropped,
+        }))
     }
 
     fn prune(&self, keep: &Keep, dry_run: bool) -> Result<Pruned> {
         let listed = self.list()?;
         let moments: Vec<Moment> = listed.iter().map(|listed| Moment(listed.at)).collect();
-        let stay: std::collections::HashMap<Blob, bool> = listed.iter().map(|listed| listed.blob).zip(keep.stay(&moments)).collect();
+        let stay: std::collections::HashMap<Blob, bool> = listed
+            .iter()
+            .map(|listed| listed.blob)
+            .zip(keep.stay(&moments))
+            .collect();
         // What was made since we looked stays.
         let keep = |blob: &Blob, _: Option<i64>| stay.get(blob).copied().unwrap_or(true);
-        let policy = Policy { keep: &keep, grace: Some(GRACE), now: towline_host::clock::now().0 };
+        let policy = Policy {
+            keep: &keep,
+            grace: Some(GRACE),
+            now: towline_host::clock::now().0,
+        };
         let plan = prune::plan(&*self.backups.store, &policy).map_err(explained)?;
         if !dry_run {
-            self.backups.clear_parts(towline_host::clock::now().0 - STALE_PART);
+            self.backups
+                .clear_parts(towline_host::clock::now().0 - STALE_PART);
         }
         if !dry_run && !plan.is_empty() {
             prune::carry_out(&*self.backups.store, &plan, &policy).map_err(explained)?;
         }
-        let dropped = listed.iter().filter(|listed| plan.snapshots.iter().any(|(blob, _)| *blob == listed.blob)).map(row).collect();
-        Ok(Pruned { kept: plan.kept, dropped, packs: plan.packs.len(), bytes: plan.frees(), marked: plan.newly_listed.len(), done: !dry_run })
+        let dropped = listed
+            .iter()
+            .filter(|listed| plan.snapshots.iter().any(|(blob, _)| *blob == listed.blob))
+            .map(row)
+            .collect();
+        Ok(Pruned {
+            kept: plan.kept,
+            dropped,
+            packs: plan.packs.len(),
+            bytes: plan.frees(),
+            marked: plan.newly_listed.len(),
+            done: !dry_run,
+        })
     }
 }
 
@@ -286,17 +518,34 @@ fn chosen(root: Root, only: &[String]) -> Result<Root> {
     if only.is_empty() {
         return Ok(root);
     }
-    let wanted: Vec<&[u8]> = only.iter().map(|path| path.trim_matches('/').as_bytes()).collect();
-    let is_below = |path: &[u8], wanted: &[u8]| path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
-    if let Some(missing) = wanted.iter().find(|wanted| !root.manifest.entries.iter().any(|entry| is_below(&entry.path, wanted))) {
-        return Err(Error::not_found(format!("the backup has no `{}`", lossy(missing))));
+    let wanted: Vec<&[u8]> = only
+        .iter()
+        .map(|path| path.trim_matches('/').as_bytes())
+        .collect();
+    let is_below = |path: &[u8], wanted: &[u8]| {
+        path.strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    };
+    if let Some(missing) = wanted.iter().find(|wanted| {
+        !root
+            .manifest
+            .entries
+            .iter()
+            .any(|entry| is_below(&entry.path, wanted))
+    }) {
+        return Err(Error::not_found(format!(
+            "the backup has no `{}`",
+            lossy(missing)
+        )));
     }
     Ok(root.only(|entry| wanted.iter().any(|wanted| is_below(&entry.path, wanted))))
 }
 
 /// What restores that were killed left behind. We hold the lock: none is at work.
 fn clear_parts(parent: &Path, name: &str) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
     let marks = [format!(".{name}.restored-"), format!("..{name}.restored-")];
     for entry in entries.flatten() {
         let found = entry.file_name().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! Which workspaces there are: those of the configuration, and those that `tow scratch create` made,
-//! each in a small file of its own beside it.
+//! Which workspaces there are: those of the configuration, and those that `tow scratch create`
+//! made, each in a small file of its own beside it.
 
 use crate::context::Context;
 use crate::output;
@@ -28,15 +28,19 @@ fn check_name(name: &str) -> Result<()> {
     if !name.is_empty() && name.len() <= 60 && name.chars().all(fits) && !name.starts_with('-') {
         return Ok(());
     }
-    Err(Error::usage(format!("`{name}` is no name for a workspace")).hint("letters, digits, `-` and `_`: work"))
+    Err(Error::usage(format!("`{name}` is no name for a workspace"))
+        .hint("letters, digits, `-` and `_`: work"))
 }
 
 pub(crate) fn check(at: &str, workspace: &Workspace) -> Result<()> {
     if workspace.path.trim().is_empty() {
-        return Err(Error::config(format!("{at}: a workspace needs a `path`")).hint("path: /scratch/$USER/work"));
+        return Err(Error::config(format!("{at}: a workspace needs a `path`"))
+            .hint("path: /scratch/$USER/work"));
     }
     if let Some(every) = workspace.every.filter(|every| *every < LEAST) {
-        return Err(Error::config(format!("{at}: every {every} is too often; {LEAST} is the least")));
+        return Err(Error::config(format!(
+            "{at}: every {every} is too often; {LEAST} is the least"
+        )));
     }
     Ok(())
 }
@@ -50,12 +54,26 @@ pub(crate) fn known(context: &Context) -> Result<BTreeMap<String, Known>> {
     }
     for Added { name, value, file } in added {
         check(&file.display().to_string(), &value)?;
-        all.insert(name.clone(), Known { name, workspace: value, file: Some(file) });
+        all.insert(
+            name.clone(),
+            Known {
+                name,
+                workspace: value,
+                file: Some(file),
+            },
+        );
     }
     for (name, workspace) in &context.layers()?.config.workspaces {
         check_name(name).map_err(|error| Error::config(error.to_string()))?;
         check(&format!("workspace `{name}`"), workspace)?;
-        all.insert(name.clone(), Known { name: name.clone(), workspace: workspace.clone(), file: None });
+        all.insert(
+            name.clone(),
+            Known {
+                name: name.clone(),
+                workspace: workspace.clone(),
+                file: None,
+            },
+        );
     }
     Ok(all)
 }
@@ -68,7 +86,13 @@ pub(crate) fn choose(context: &Context, name: Option<&str>) -> Result<Known> {
     match name {
         Some(name) => all.remove(name).ok_or_else(|| {
             let hint = did_you_mean(name, all.keys().map(String::as_str));
-            let hint = hint.unwrap_or_else(|| if all.is_empty() { none.to_owned() } else { format!("known: {}", list(&all)) });
+            let hint = hint.unwrap_or_else(|| {
+                if all.is_empty() {
+                    none.to_owned()
+                } else {
+                    format!("known: {}", list(&all))
+                }
+            });
             Error::not_found(format!("no workspace is called `{name}`")).hint(hint)
         }),
         None if all.len() == 1 => Ok(all.into_values().next().expect("one is there")),
@@ -83,10 +107,17 @@ pub(crate) fn expect_new(context: &Context, name: &str) -> Result<()> {
     match known(context)?.get(name) {
         None => Ok(()),
         Some(Known { file, .. }) => {
-            let place = file.as_ref().map_or_else(|| "your configuration".to_owned(), |file| file.display().to_string());
-            Err(Error::refused(format!("there is a workspace `{name}` already, in {place}"))
-                .hint(format!("`tow scratch restore {name}` brings it onto a fresh machine"))
-                .hint(format!("`tow scratch ls {name}` shows its backups")))
+            let place = file.as_ref().map_or_else(
+                || "your configuration".to_owned(),
+                |file| file.display().to_string(),
+            );
+            Err(
+                Error::refused(format!("there is a workspace `{name}` already, in {place}"))
+                    .hint(format!(
+                        "`tow scratch restore {name}` brings it onto a fresh machine"
+                    ))
+                    .hint(format!("`tow scratch ls {name}` shows its backups")),
+            )
         }
     }
 }

@@ -17,7 +17,9 @@ use towline_snapshot::progress::{Progress, Reading};
 use towline_wire::daemon::Refusal;
 use towline_wire::frame;
 use towline_wire::line::{GREETING, Line};
-use towline_wire::workspace::{Outcome, PROTOCOL, SCRATCH_VERB, ScratchHello, ScratchOrder, ScratchReply};
+use towline_wire::workspace::{
+    Outcome, PROTOCOL, SCRATCH_VERB, ScratchHello, ScratchOrder, ScratchReply,
+};
 
 /// Where this program is brought to, below the home over there.
 const STAGE: &str = ".towline";
@@ -31,7 +33,9 @@ fn machine(context: &Context, host: &str, ssh_config: Option<&str>) -> Result<Ss
         return node::machine(context, host);
     }
     match of_cluster(context, host).filter(|_| ssh_config.is_none()) {
-        Some((host, ssh_config)) => machines::ssh_to(&host, ssh_config.as_deref(), context.state()?),
+        Some((host, ssh_config)) => {
+            machines::ssh_to(&host, ssh_config.as_deref(), context.state()?)
+        }
         None => machines::ssh_to(host, ssh_config, context.state()?),
     }
 }
@@ -39,19 +43,35 @@ fn machine(context: &Context, host: &str, ssh_config: Option<&str>) -> Result<Ss
 /// A cluster's login host, by its name or the cluster's, is reached as the configuration says.
 fn of_cluster(context: &Context, name: &str) -> Option<(String, Option<String>)> {
     let clusters = &context.layers().ok()?.config.clusters;
-    let by_host = || clusters.values().find(|cluster| cluster.host.as_deref() == Some(name));
+    let by_host = || {
+        clusters
+            .values()
+            .find(|cluster| cluster.host.as_deref() == Some(name))
+    };
     let cluster = by_host().or_else(|| clusters.get(name))?;
     Some((cluster.host.clone()?, cluster.ssh_config.clone()))
 }
 
 /// Has it done on `host`.
-pub(super) fn ask(context: &Context, host: &str, task: &Task, progress: &Progress, say: &mut dyn FnMut(String)) -> Result<Outcome> {
+pub(super) fn ask(
+    context: &Context,
+    host: &str,
+    task: &Task,
+    progress: &Progress,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome> {
     let transport = machine(context, host, task.workspace.ssh_config.as_deref())?;
     transport.connect(io::stdin().is_terminal() && io::stderr().is_terminal())?;
     let program = machines::own_program(context.state()?)?;
     let (mut line, _) = Line::open::<ScratchHello>(&transport, STAGE, &program, &[SCRATCH_VERB])?;
     let secrets = task.secrets.to_private_bytes();
-    line.send(&ScratchOrder { secrets: secrets.len() as u64, ..task.order.clone() }, &secrets)?;
+    line.send(
+        &ScratchOrder {
+            secrets: secrets.len() as u64,
+            ..task.order.clone()
+        },
+        &secrets,
+    )?;
     loop {
         match line.receive()? {
             ScratchReply::Progress { files, bytes } => progress.show(Reading { files, bytes }),
@@ -74,13 +94,23 @@ pub(crate) fn serve() -> io::Result<()> {
     {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         output.write_all(GREETING)?;
-        frame::write(&mut *output, &ScratchHello { protocol: PROTOCOL, program })?;
+        frame::write(
+            &mut *output,
+            &ScratchHello {
+                protocol: PROTOCOL,
+                program,
+            },
+        )?;
         output.flush()?;
     }
     let mut input = BufReader::new(io::stdin());
-    let Some(order) = frame::read_exactly::<ScratchOrder>(&mut input)? else { return Ok(()) };
+    let Some(order) = frame::read_exactly::<ScratchOrder>(&mut input)? else {
+        return Ok(());
+    };
     let mut secrets = Vec::new();
-    (&mut input).take(order.secrets.min(MOST_SECRETS)).read_to_end(&mut secrets)?;
+    (&mut input)
+        .take(order.secrets.min(MOST_SECRETS))
+        .read_to_end(&mut secrets)?;
     std::thread::Builder::new().spawn(move || end_with(input))?;
     let secrets = SecretSet::from_private_bytes(&secrets).unwrap_or_default();
     let progress = Progress::default();
@@ -95,7 +125,9 @@ pub(crate) fn serve() -> io::Result<()> {
                 }
             }
         });
-        let outcome = act::perform(&order, &secrets, &progress, &mut |line| drop(tell(&ScratchReply::Said(line))));
+        let outcome = act::perform(&order, &secrets, &progress, &mut |line| {
+            drop(tell(&ScratchReply::Said(line)))
+        });
         over.store(true, Ordering::Relaxed);
         let _ = teller.inspect(|teller| teller.thread().unpark());
         outcome

@@ -11,7 +11,9 @@ mod status;
 pub(crate) use define::{Known, check, choose, expect_new, known, save};
 pub(crate) use far::serve;
 pub(crate) use node::hang_up;
-pub(crate) use status::{auto, auto_main, back_up, failing, read_status, see_to_autos, set_auto, stop_auto};
+pub(crate) use status::{
+    auto, auto_main, back_up, failing, read_status, see_to_autos, set_auto, stop_auto,
+};
 
 use crate::context::Context;
 use crate::output;
@@ -33,22 +35,51 @@ pub(crate) struct Task {
 pub(crate) fn task(context: &Context, name: &str, workspace: &Workspace, act: Act) -> Result<Task> {
     let mut secrets = SecretSet::default();
     let to = destination(context, name, workspace, &mut secrets)?;
-    let order = ScratchOrder { name: name.to_owned(), path: workspace.path.clone(), to, ignore: workspace.ignore.clone(), act, secrets: 0 };
-    Ok(Task { workspace: workspace.clone(), order, secrets })
+    let order = ScratchOrder {
+        name: name.to_owned(),
+        path: workspace.path.clone(),
+        to,
+        ignore: workspace.ignore.clone(),
+        act,
+        secrets: 0,
+    };
+    Ok(Task {
+        workspace: workspace.clone(),
+        order,
+        secrets,
+    })
 }
 
 /// The usual place is the home folder: on a cluster all its nodes share it.
-fn destination(context: &Context, name: &str, workspace: &Workspace, secrets: &mut SecretSet) -> Result<Destination> {
-    let Some(text) = &workspace.to else { return Ok(Destination::Folder(format!("~/.towline/backups/{name}"))) };
+fn destination(
+    context: &Context,
+    name: &str,
+    workspace: &Workspace,
+    secrets: &mut SecretSet,
+) -> Result<Destination> {
+    let Some(text) = &workspace.to else {
+        return Ok(Destination::Folder(format!("~/.towline/backups/{name}")));
+    };
     if text.starts_with('/') || text.starts_with('~') || text.starts_with('$') {
         return Ok(Destination::Folder(text.clone()));
     }
     let Some((store, path)) = text.split_once(':') else {
-        return Err(Error::config(format!("`to: {text}` of workspace `{name}` is neither a whole path nor DATASTORE:PATH"))
-            .hint("/fsx/alice/backups, or research:alice/backups"));
+        return Err(Error::config(format!(
+            "`to: {text}` of workspace `{name}` is neither a whole path nor DATASTORE:PATH"
+        ))
+        .hint("/fsx/alice/backups, or research:alice/backups"));
     };
-    let store = crate::job_data::store(context, &format!("workspace `{name}`"), store, workspace.on.is_none(), secrets)?;
-    Ok(Destination::Store { store: Box::new(store), path: crate::job_data::clean("to", path)? })
+    let store = crate::job_data::store(
+        context,
+        &format!("workspace `{name}`"),
+        store,
+        workspace.on.is_none(),
+        secrets,
+    )?;
+    Ok(Destination::Store {
+        store: Box::new(store),
+        path: crate::job_data::clean("to", path)?,
+    })
 }
 
 /// Does it, here or over there, and draws meanwhile.
@@ -81,8 +112,12 @@ pub(crate) fn perform_from_here(context: &Context, mut task: Task) -> Result<Out
     }
     let on = task.workspace.on.clone();
     perform(context, &task).map_err(|error| match (error.kind(), on) {
-        (ErrorKind::Unreachable | ErrorKind::NotFound, Some(on)) if matches!(task.order.to, Destination::Folder(_)) => {
-            error.hint(format!("if `{on}` is gone, name another machine that sees the backups: `--on login`"))
+        (ErrorKind::Unreachable | ErrorKind::NotFound, Some(on))
+            if matches!(task.order.to, Destination::Folder(_)) =>
+        {
+            error.hint(format!(
+                "if `{on}` is gone, name another machine that sees the backups: `--on login`"
+            ))
         }
         _ => error,
     })

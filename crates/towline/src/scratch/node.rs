@@ -1,5 +1,5 @@
-//! A run's node as a machine: an alias of ours, pinned to where the run is now, so that a connection
-//! that was made for another node is not taken for one to this.
+//! A run's node as a machine: an alias of ours, pinned to where the run is now, so that a
+//! connection that was made for another node is not taken for one to this.
 
 use crate::context::Context;
 use crate::{aliases, machines, reach};
@@ -21,9 +21,13 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
     let host = reach::host_of(&record, &reached.hosts, 0)?;
     let way = machines::ssh(reached.cluster.backend.config(), state)?.way_in()?;
     let name = format!("tow-{}.{host}", record.id.short());
-    let text = format!("Host {name}\n{}", aliases::lines(context, &format!("tow-{}", record.id.short()), &way)?);
+    let text = format!(
+        "Host {name}\n{}",
+        aliases::lines(context, &format!("tow-{}", record.id.short()), &way)?
+    );
     let file = state.ssh().join(format!("{name}.config"));
-    let failed = |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+    let failed =
+        |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
     towline_host::filesystem::private_folder(&state.ssh()).map_err(failed)?;
     towline_host::once::replace(&file, text.as_bytes()).map_err(failed)?;
     machines::ssh_to(&name, file.to_str(), state)
@@ -33,16 +37,29 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
 fn is_listed(context: &Context, alias: &str) -> Result<bool> {
     aliases::write(context)?;
     let text = std::fs::read_to_string(aliases::file(context)?).unwrap_or_default();
-    Ok(text.lines().any(|line| line.trim().strip_prefix("Host ").is_some_and(|names| names.split_whitespace().any(|name| name == alias))))
+    Ok(text.lines().any(|line| {
+        line.trim()
+            .strip_prefix("Host ")
+            .is_some_and(|names| names.split_whitespace().any(|name| name == alias))
+    }))
 }
 
 /// Ends the connections that were made to the nodes of a run, which is about to leave them.
 pub(crate) fn hang_up(context: &Context, run: &RunId) {
     let Ok(state) = context.state() else { return };
     let begin = format!("tow-{}.", run.short());
-    for entry in std::fs::read_dir(state.ssh()).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(state.ssh())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(host) = name.strip_suffix(".config").filter(|name| name.starts_with(&begin)) else { continue };
+        let Some(host) = name
+            .strip_suffix(".config")
+            .filter(|name| name.starts_with(&begin))
+        else {
+            continue;
+        };
         if let Ok(machine) = machines::ssh_to(host, entry.path().to_str(), state) {
             machine.close();
         }

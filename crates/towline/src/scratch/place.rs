@@ -42,7 +42,8 @@ pub(crate) fn expand(text: &str) -> Result<PathBuf> {
     };
     let text = match text.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-            let home = variable("HOME").ok_or_else(|| Error::config(format!("`{text}`: there is no home folder")))?;
+            let home = variable("HOME")
+                .ok_or_else(|| Error::config(format!("`{text}`: there is no home folder")))?;
             format!("{home}{rest}")
         }
         _ => text.to_owned(),
@@ -53,34 +54,66 @@ pub(crate) fn expand(text: &str) -> Result<PathBuf> {
         whole.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let (name, after) = match rest.strip_prefix('{') {
-            Some(inner) => inner.split_once('}').ok_or_else(|| Error::config(format!("`{text}`: a `${{` without its `}}`")))?,
-            None => rest.split_at(rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())),
+            Some(inner) => inner
+                .split_once('}')
+                .ok_or_else(|| Error::config(format!("`{text}`: a `${{` without its `}}`")))?,
+            None => rest.split_at(
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .unwrap_or(rest.len()),
+            ),
         };
         let value = variable(name).filter(|value| !value.is_empty());
-        whole += &value.ok_or_else(|| Error::config(format!("`{text}`: ${name} is not set there")).hint("write the path out"))?;
+        whole += &value.ok_or_else(|| {
+            Error::config(format!("`{text}`: ${name} is not set there")).hint("write the path out")
+        })?;
         rest = after;
     }
     whole.push_str(rest);
     let path = PathBuf::from(&whole);
-    if !path.is_absolute() || path.components().any(|part| part == std::path::Component::ParentDir) {
-        return Err(Error::config(format!("`{whole}` is no place for a workspace")).hint("write a whole path: /scratch/$USER/work"));
+    if !path.is_absolute()
+        || path
+            .components()
+            .any(|part| part == std::path::Component::ParentDir)
+    {
+        return Err(
+            Error::config(format!("`{whole}` is no place for a workspace"))
+                .hint("write a whole path: /scratch/$USER/work"),
+        );
     }
     if path.parent().is_none() || Some(&path) == home.as_ref() {
-        return Err(Error::config(format!("`{whole}` holds more than a workspace")).hint("take a folder below it"));
+        return Err(
+            Error::config(format!("`{whole}` holds more than a workspace"))
+                .hint("take a folder below it"),
+        );
     }
     Ok(path)
 }
 
-pub(crate) fn backups(state: &StateFolder, name: &str, to: &Destination, secrets: &SecretSet) -> Result<Backups> {
+pub(crate) fn backups(
+    state: &StateFolder,
+    name: &str,
+    to: &Destination,
+    secrets: &SecretSet,
+) -> Result<Backups> {
     match to {
         Destination::Folder(text) => {
             let folder = expand(text)?;
             let mark = Digest::of(folder.as_os_str().as_encoded_bytes()).short();
             let store = Arc::new(FolderStore::new(&folder).without_whole_files());
-            Ok(Backups { store, shown: folder.display().to_string(), index: state.store_index(&mark), folder: Some(folder) })
+            Ok(Backups {
+                store,
+                shown: folder.display().to_string(),
+                index: state.store_index(&mark),
+                folder: Some(folder),
+            })
         }
         Destination::Store { store, path } => {
-            let found = |reference: String| secrets.0.get(&format!("{STORE_SECRET}{reference}")).map(|secret| secret.expose().to_owned());
+            let found = |reference: String| {
+                secrets
+                    .0
+                    .get(&format!("{STORE_SECRET}{reference}"))
+                    .map(|secret| secret.expose().to_owned())
+            };
             let home = surroundings::home();
             let lookup = Lookup {
                 variable: &|name| found(format!("env:{name}")).or_else(|| std::env::var(name).ok()),
@@ -90,21 +123,42 @@ pub(crate) fn backups(state: &StateFolder, name: &str, to: &Destination, secrets
                 notice: &crate::output::warn_once,
             };
             let data = towline_io::open::open(&store.name, &store.datastore, &lookup)?;
-            let prefix = [path.trim_matches('/'), name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+            let prefix = [path.trim_matches('/'), name]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("/");
             let remote = RemoteStore::new(data, prefix.clone())?;
-            Ok(Backups { index: remote.index(state), store: Arc::new(remote), shown: format!("{}:{prefix}", store.name), folder: None })
+            Ok(Backups {
+                index: remote.index(state),
+                store: Arc::new(remote),
+                shown: format!("{}:{prefix}", store.name),
+                folder: None,
+            })
         }
     }
 }
 
 /// A path without links, as far as it is there.
 pub(crate) fn real(path: &Path) -> PathBuf {
-    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    found.map_or_else(|| path.to_owned(), |(above, real)| real.join(path.strip_prefix(above).unwrap_or(Path::new(""))))
+    let found = path
+        .ancestors()
+        .find_map(|above| Some((above, above.canonicalize().ok()?)));
+    found.map_or_else(
+        || path.to_owned(),
+        |(above, real)| real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
+    )
 }
 
 /// Whether two places are on one disk, as far as can be told.
 pub(crate) fn is_same_disk(workspace: &Path, backups: &Backups) -> bool {
-    let device = |path: &Path| path.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev());
-    backups.folder.as_ref().is_some_and(|folder| device(folder).is_some() && device(folder) == device(workspace))
+    let device = |path: &Path| {
+        path.ancestors()
+            .find_map(|path| path.metadata().ok())
+            .map(|meta| meta.dev())
+    };
+    backups
+        .folder
+        .as_ref()
+        .is_some_and(|folder| device(folder).is_some() && device(folder) == device(workspace))
 }

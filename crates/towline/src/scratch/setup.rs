@@ -9,13 +9,23 @@ use towline_core::{Error, Result};
 pub(crate) fn run(folder: &Path, commands: &[String], say: &mut dyn FnMut(String)) -> Result<()> {
     for command in commands {
         say(format!("$ {command}"));
-        let failed = |error| Error::refused(format!("`{command}` cannot be started")).source_error(error);
+        let failed =
+            |error| Error::refused(format!("`{command}` cannot be started")).source_error(error);
         // Both streams are one: lines stay in the order in which they were written.
         let (reader, writer) = std::io::pipe().map_err(failed)?;
-        let shell = if Path::new("/bin/bash").exists() { ["/bin/bash", "-lc"] } else { ["/bin/sh", "-lc"] };
+        let shell = if Path::new("/bin/bash").exists() {
+            ["/bin/bash", "-lc"]
+        } else {
+            ["/bin/sh", "-lc"]
+        };
         let mut child = Command::new(shell[0]);
-        child.args([shell[1], command]).current_dir(folder).stdin(Stdio::null());
-        child.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        child
+            .args([shell[1], command])
+            .current_dir(folder)
+            .stdin(Stdio::null());
+        child
+            .stdout(writer.try_clone().map_err(failed)?)
+            .stderr(writer);
         let mut running = child.spawn().map_err(failed)?;
         drop(child);
         for line in BufReader::new(reader).split(b'\n') {
@@ -24,8 +34,14 @@ pub(crate) fn run(folder: &Path, commands: &[String], say: &mut dyn FnMut(String
         }
         let status = running.wait().map_err(failed)?;
         if !status.success() {
-            let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("failed with code {code}"));
-            return Err(Error::refused(format!("`{command}` {how}")).hint(format!("it ran in {}; mend it and try again", folder.display())));
+            let how = status.code().map_or_else(
+                || "was killed".to_owned(),
+                |code| format!("failed with code {code}"),
+            );
+            return Err(Error::refused(format!("`{command}` {how}")).hint(format!(
+                "it ran in {}; mend it and try again",
+                folder.display()
+            )));
         }
     }
     Ok(())

@@ -26,12 +26,18 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> Option<T> {
 
 fn write(state: &StateFolder, name: &str, what: &str, bytes: &[u8]) -> Result<()> {
     let file = state.workspace(name, what);
-    let failed = |error: io::Error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
-    file.parent().map_or(Ok(()), towline_host::filesystem::private_folder).and_then(|()| replace(&file, bytes)).map_err(failed)
+    let failed = |error: io::Error| {
+        Error::refused(format!("{} cannot be written", file.display())).source_error(error)
+    };
+    file.parent()
+        .map_or(Ok(()), towline_host::filesystem::private_folder)
+        .and_then(|()| replace(&file, bytes))
+        .map_err(failed)
 }
 
 fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|error| Error::bug("cannot be written as JSON").source_error(error))
+    serde_json::to_vec(value)
+        .map_err(|error| Error::bug("cannot be written as JSON").source_error(error))
 }
 
 pub(crate) fn read_status(state: &StateFolder, name: &str) -> BackupStatus {
@@ -44,9 +50,19 @@ pub(crate) fn auto(state: &StateFolder, name: &str) -> Option<Auto> {
 
 /// Workspaces whose last backup failed. Costs nothing where there are none.
 pub(crate) fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
-    let Ok(entries) = fs::read_dir(state.workspaces()) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut failing: Vec<_> = names.filter_map(|name| read_status(state, &name).failing.map(|failing| (name, failing))).collect();
+    let Ok(entries) = fs::read_dir(state.workspaces()) else {
+        return Vec::new();
+    };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut failing: Vec<_> = names
+        .filter_map(|name| {
+            read_status(state, &name)
+                .failing
+                .map(|failing| (name, failing))
+        })
+        .collect();
     failing.sort_by(|a, b| a.0.cmp(&b.0));
     failing
 }
@@ -54,8 +70,12 @@ pub(crate) fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
 /// Automatic backups need the daemon: whoever looks starts it, where it was killed or the machine
 /// was restarted. Costs nothing where none is wanted.
 pub(crate) fn see_to_autos(state: &StateFolder) {
-    let Ok(entries) = fs::read_dir(state.workspaces()) else { return };
-    let is_wanted = entries.flatten().any(|entry| entry.path().join("auto").exists());
+    let Ok(entries) = fs::read_dir(state.workspaces()) else {
+        return;
+    };
+    let is_wanted = entries
+        .flatten()
+        .any(|entry| entry.path().join("auto").exists());
     if is_wanted && !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
         client::nudge(state);
     }
@@ -68,7 +88,12 @@ pub(crate) fn back_up(context: &Context, task: &Task) -> Result<Outcome> {
     let outcome = perform(context, task);
     // One that another backup keeps from beginning says nothing of this workspace.
     if !matches!(outcome, Ok(Outcome::Busy)) {
-        write(state, &task.order.name, "status", &json(&next(read_status(state, &task.order.name), began, &outcome))?)?;
+        write(
+            state,
+            &task.order.name,
+            "status",
+            &json(&next(read_status(state, &task.order.name), began, &outcome))?,
+        )?;
     }
     outcome
 }
@@ -79,15 +104,39 @@ fn next(before: BackupStatus, began: Moment, outcome: &Result<Outcome>) -> Backu
         Ok(Outcome::BackedUp(made)) => BackupStatus {
             began: Some(began),
             good: Some(now),
-            stored: if made.unchanged { before.stored } else { Some(now) },
-            backup: Some(if made.unchanged { before.backup.unwrap_or_else(|| made.backup.clone()) } else { made.backup.clone() }),
+            stored: if made.unchanged {
+                before.stored
+            } else {
+                Some(now)
+            },
+            backup: Some(if made.unchanged {
+                before.backup.unwrap_or_else(|| made.backup.clone())
+            } else {
+                made.backup.clone()
+            }),
             failing: None,
         },
-        Ok(_) => BackupStatus { began: Some(began), ..before },
+        Ok(_) => BackupStatus {
+            began: Some(began),
+            ..before
+        },
         Err(error) => {
-            let (since, times) = before.failing.as_ref().map_or((began, 0), |failing| (failing.since, failing.times));
-            let failing = Failing { since, last: now, times: times + 1, why: error.to_string(), hints: error.hints().to_vec() };
-            BackupStatus { began: Some(began), failing: Some(failing), ..before }
+            let (since, times) = before
+                .failing
+                .as_ref()
+                .map_or((began, 0), |failing| (failing.since, failing.times));
+            let failing = Failing {
+                since,
+                last: now,
+                times: times + 1,
+                why: error.to_string(),
+                hints: error.hints().to_vec(),
+            };
+            BackupStatus {
+                began: Some(began),
+                failing: Some(failing),
+                ..before
+            }
         }
     }
 }
@@ -97,11 +146,29 @@ pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) ->
     let state = context.state()?;
     let workspace = &known.workspace;
     let every = every.or(workspace.every).unwrap_or(EVERY);
-    let task = task(context, &known.name, workspace, Act::BackUp { keep: Some(workspace.keep.unwrap_or_default()), anyway: false })?;
+    let task = task(
+        context,
+        &known.name,
+        workspace,
+        Act::BackUp {
+            keep: Some(workspace.keep.unwrap_or_default()),
+            anyway: false,
+        },
+    )?;
     let since = auto(state, &known.name).map_or_else(towline_host::clock::now, |auto| auto.since);
-    let wanted = Auto { every, since, workspace: workspace.clone(), order: task.order };
+    let wanted = Auto {
+        every,
+        since,
+        workspace: workspace.clone(),
+        order: task.order,
+    };
     // The secrets first: what is wanted must be possible.
-    write(state, &known.name, "secrets", &task.secrets.to_private_bytes())?;
+    write(
+        state,
+        &known.name,
+        "secrets",
+        &task.secrets.to_private_bytes(),
+    )?;
     write(state, &known.name, "auto", &json(&wanted)?)?;
     client::ask(state, &|| Request::Workspaces)?;
     Ok(wanted)
@@ -116,7 +183,12 @@ pub(crate) fn stop_auto(context: &Context, name: &str) -> Result<bool> {
         match fs::remove_file(&file) {
             Ok(()) => was_on |= what == "auto",
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::refused(format!("{} cannot be removed", file.display())).source_error(error)),
+            Err(error) => {
+                return Err(
+                    Error::refused(format!("{} cannot be removed", file.display()))
+                        .source_error(error),
+                );
+            }
         }
     }
     if was_on {
@@ -131,9 +203,25 @@ pub(crate) fn auto_main(state: &str, name: &str) -> ExitCode {
     let run = || -> Result<()> {
         let state = context.state()?;
         // Turned off meanwhile.
-        let Some(Auto { workspace, order, .. }) = auto(state, name) else { return Ok(()) };
-        let secrets = fs::read(state.workspace(name, "secrets")).ok().and_then(|bytes| SecretSet::from_private_bytes(&bytes)).unwrap_or_default();
-        back_up(&context, &Task { workspace, order, secrets }).map(|_| ())
+        let Some(Auto {
+            workspace, order, ..
+        }) = auto(state, name)
+        else {
+            return Ok(());
+        };
+        let secrets = fs::read(state.workspace(name, "secrets"))
+            .ok()
+            .and_then(|bytes| SecretSet::from_private_bytes(&bytes))
+            .unwrap_or_default();
+        back_up(
+            &context,
+            &Task {
+                workspace,
+                order,
+                secrets,
+            },
+        )
+        .map(|_| ())
     };
     match run() {
         Ok(()) => ExitCode::SUCCESS,

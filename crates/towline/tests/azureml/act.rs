@@ -48,7 +48,8 @@ zip_options:
     - '\*src/CMC/\*'
 ";
 
-/// The page's folder, with clusters `aml`, `c1`, `c2`, `eu` and `we3v32`, and the service they lead to.
+/// The page's folder, with clusters `aml`, `c1`, `c2`, `eu` and `we3v32`, and the service they lead
+/// to.
 pub(crate) struct Act {
     pub(crate) lab: Lab,
 }
@@ -62,33 +63,54 @@ impl Act {
         for store in ["vigblob", "vigeastblob"] {
             lab.aml.azurite().make_container(store);
             let sas = account.container_sas(store, "rwdlac", 3_600);
-            let text = format!("account_name: {}\naccount_key: {}\nsas_token: ?{sas}\ncontainer_name: {store}\n", account.name, account.key);
-            let path = lab.home.write(&format!("aux_data/configs/{store}_account.yaml"), &text);
+            let text = format!(
+                "account_name: {}\naccount_key: {}\nsas_token: ?{sas}\ncontainer_name: {store}\n",
+                account.name, account.key
+            );
+            let path = lab
+                .home
+                .write(&format!("aux_data/configs/{store}_account.yaml"), &text);
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let scope = lab.aml.scope();
         let names = serde_json::json!({"subscription_id": scope.subscription, "resource_group": scope.group, "workspace_name": scope.workspace});
-        lab.home.write("aux_data/aml/config.json", &names.to_string());
+        lab.home
+            .write("aux_data/aml/config.json", &names.to_string());
         let act = Self { lab };
         act.programs();
-        for (cluster, store) in [("aml", "vigeastblob"), ("c1", "vigeastblob"), ("c2", "vigeastblob"), ("eu", "vigeastblob"), ("we3v32", "vigblob")] {
+        for (cluster, store) in [
+            ("aml", "vigeastblob"),
+            ("c1", "vigeastblob"),
+            ("c2", "vigeastblob"),
+            ("eu", "vigeastblob"),
+            ("we3v32", "vigblob"),
+        ] {
             act.cluster(cluster, store, &[]);
         }
         // Where the real cloud is by itself.
-        let own = format!("{{kind: azureml, endpoint: '{}', credential: managed_identity}}", act.lab.aml.endpoint());
-        let clusters = ["aml", "c1", "c2", "eu", "we3v32"].map(|name| format!("  {name}: {own}\n")).concat();
+        let own = format!(
+            "{{kind: azureml, endpoint: '{}', credential: managed_identity}}",
+            act.lab.aml.endpoint()
+        );
+        let clusters = ["aml", "c1", "c2", "eu", "we3v32"]
+            .map(|name| format!("  {name}: {own}\n"))
+            .concat();
         act.lab.home.configure(&format!("clusters:\n{clusters}"));
         act
     }
 
     /// Writes the file of a cluster: the page's, with some lines of it replaced.
     pub(crate) fn cluster(&self, name: &str, store: &str, others: &[(&str, &str)]) {
-        let mut text = PAGE.replace("STORE", store).replace("PROGRAMS", &format!("{}:/usr/bin:/bin", self.home().path("programs").display()));
+        let mut text = PAGE.replace("STORE", store).replace(
+            "PROGRAMS",
+            &format!("{}:/usr/bin:/bin", self.home().path("programs").display()),
+        );
         for (line, other) in others {
             assert!(text.contains(line), "{line}");
             text = text.replace(line, other);
         }
-        self.home().write(&format!("aux_data/aml/{name}.yaml"), &text);
+        self.home()
+            .write(&format!("aux_data/aml/{name}.yaml"), &text);
         self.home().trust();
     }
 
@@ -96,7 +118,10 @@ impl Act {
     fn programs(&self) {
         let folder = self.home().path("programs");
         fs::create_dir_all(&folder).unwrap();
-        for (name, text) in [("nvidia-smi", "#!/bin/sh\necho NVIDIA-SMI of rank $RANK\n"), ("python", "#!/bin/sh\nexec sh \"$@\"\n")] {
+        for (name, text) in [
+            ("nvidia-smi", "#!/bin/sh\necho NVIDIA-SMI of rank $RANK\n"),
+            ("python", "#!/bin/sh\nexec sh \"$@\"\n"),
+        ] {
             towline_testkit::program(&folder.join(name), text);
         }
     }
@@ -124,7 +149,19 @@ impl Act {
     /// What all ranks printed, sorted by lines.
     #[track_caller]
     pub(crate) fn lines(&self, run: &str, ranks: u32) -> Vec<String> {
-        let rank = |rank: u32| self.lab.tow(["logs", run, "--rank", &rank.to_string()]).ok().stdout;
-        (0..ranks).flat_map(|number| rank(number).lines().map(ToOwned::to_owned).collect::<Vec<_>>()).collect()
+        let rank = |rank: u32| {
+            self.lab
+                .tow(["logs", run, "--rank", &rank.to_string()])
+                .ok()
+                .stdout
+        };
+        (0..ranks)
+            .flat_map(|number| {
+                rank(number)
+                    .lines()
+                    .map(ToOwned::to_owned)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Runs on Azure ML, in its three flavours: the emulator that Microsoft's own client certifies, with
-//! real processes for jobs and a real blob service beside it.
+//! Runs on Azure ML, in its three flavours: the emulator that Microsoft's own client certifies,
+//! with real processes for jobs and a real blob service beside it.
 #![allow(clippy::unwrap_used)]
 
 mod act;

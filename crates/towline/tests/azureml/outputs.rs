@@ -6,32 +6,67 @@ use std::fs;
 #[test]
 fn files_of_outputs_are_kept_and_nothing_else() {
     let lab = Lab::new();
-    lab.home.write("sub/train.sh", "mkdir -p outputs/deep; echo best > outputs/model.bin; echo $RANK > \"outputs/deep/of $RANK\"; ln -s /etc/passwd outputs/link; echo no > other; exit $1\n");
+    lab.home.write(
+        "sub/train.sh",
+        "mkdir -p outputs/deep; echo best > outputs/model.bin; echo \
+        $RANK > \"outputs/deep/of $RANK\"; ln -s /etc/passwd outputs/link; echo no > other; exit \
+            $1\n",
+    );
     for (flavour, code) in FLAVOURS.iter().zip(["0", "3", "0"]) {
-        let job = format!("code: {{workdir: sub}}\ncommand: [sh, train.sh, '{code}']\nresources: {{nodes: 2}}\n");
+        let job = format!(
+            "code: {{workdir: sub}}\ncommand: [sh, train.sh, '{code}']\nresources: {{nodes: 2}}\n"
+        );
         let id = lab.home.submit_file(&job, &["-c", flavour]);
-        assert_eq!(lab.ended(&id)["exit_code"], code.parse::<i64>().unwrap(), "{flavour}");
-        // The emulator's mounts carry what was closed a moment later, each for itself; those of the service while it is closed.
+        assert_eq!(
+            lab.ended(&id)["exit_code"],
+            code.parse::<i64>().unwrap(),
+            "{flavour}"
+        );
+        // The emulator's mounts carry what was closed a moment later, each for itself; those of the
+        // service while it is closed.
         lab.until_gone(&id);
         let got = lab.tow(["get", &id, "outputs/model.bin"]).ok();
-        let file = lab.home.project().join("assets").join(&id).join("outputs/model.bin");
-        assert_eq!(fs::read_to_string(&file).unwrap(), "best\n", "{flavour}: {got:?}");
+        let file = lab
+            .home
+            .project()
+            .join("assets")
+            .join(&id)
+            .join("outputs/model.bin");
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            "best\n",
+            "{flavour}: {got:?}"
+        );
         let got = lab.tow(["get", &id, "outputs", "--to", flavour]).ok();
-        assert_eq!(got.stdout.lines().count(), 2, "of node 0, and no link: {got:?}");
-        assert_eq!(fs::read_to_string(lab.home.project().join(flavour).join("outputs/deep/of 0")).unwrap(), "0\n");
+        assert_eq!(
+            got.stdout.lines().count(),
+            2,
+            "of node 0, and no link: {got:?}"
+        );
+        assert_eq!(
+            fs::read_to_string(lab.home.project().join(flavour).join("outputs/deep/of 0")).unwrap(),
+            "0\n"
+        );
         let other = lab.tow(["get", &id, "other"]);
-        assert!(other.code == 122 && other.stderr.contains("other"), "{flavour}: {other:?}");
+        assert!(
+            other.code == 122 && other.stderr.contains("other"),
+            "{flavour}: {other:?}"
+        );
     }
 }
 
 #[test]
 fn outputs_of_an_aborted_run_are_kept_too() {
     let lab = Lab::new();
-    let id = lab.home.submit_file("script: |\n  mkdir outputs; echo half > outputs/last.ckpt; echo ready; exec sleep 600\n", &[]);
+    let id = lab.home.submit_file(
+        "script: |\n  mkdir outputs; echo half > outputs/last.ckpt; echo ready; exec sleep 600\n",
+        &[],
+    );
     lab.until_logged(&id, "ready");
     lab.tow(["abort", &id]).ok();
     assert_eq!(lab.ended(&id)["state"], "cancelled");
     lab.until_gone(&id);
-    lab.tow(["get", &id, "outputs/last.ckpt", "--to", "here"]).ok();
+    lab.tow(["get", &id, "outputs/last.ckpt", "--to", "here"])
+        .ok();
     assert_eq!(lab.home.read("here/outputs/last.ckpt"), "half\n");
 }

@@ -1,4 +1,5 @@
-//! Thousands of jobs: what is asked of the service grows with the pages of its lists, and nothing else does.
+//! Thousands of jobs: what is asked of the service grows with the pages of its lists, and nothing
+//! else does.
 
 use crate::lab::Lab;
 use std::process::Stdio;
@@ -52,24 +53,36 @@ fn so_far(lab: &Lab) -> Asked {
     asked
 }
 
-/// Waits for the end of a list that begins after so many; when it began, and all that was asked by then.
+/// Waits for the end of a list that begins after so many; when it began, and all that was asked by
+/// then.
 fn next_list(lab: &Lab, after: usize) -> (Instant, Asked) {
-    patiently(60, "the daemon to ask again", || (so_far(lab).lists > after).then_some(()));
+    patiently(60, "the daemon to ask again", || {
+        (so_far(lab).lists > after).then_some(())
+    });
     let begun = Instant::now();
-    let asked = patiently(60, "all pages", || Some(so_far(lab)).filter(|asked| asked.pages == asked.lists * PAGES));
+    let asked = patiently(60, "all pages", || {
+        Some(so_far(lab)).filter(|asked| asked.pages == asked.lists * PAGES)
+    });
     (begun, asked)
 }
 
 fn resident_megabytes(home: &Home) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", home.daemon().unwrap())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", home.daemon().unwrap())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
 /// Listings of blobs, and every other request for one, that came since.
 fn blobs_since(lab: &Lab, before: usize) -> (usize, usize) {
     let seen = lab.aml.azurite().seen();
-    let listings = seen[before..].iter().filter(|asked| asked.contains("comp=list")).count();
+    let listings = seen[before..]
+        .iter()
+        .filter(|asked| asked.contains("comp=list"))
+        .count();
     (listings, seen.len() - before - listings)
 }
 
@@ -77,24 +90,49 @@ fn blobs_since(lab: &Lab, before: usize) -> (usize, usize) {
 fn two_thousand_jobs_are_looked_after_with_forty_calls() {
     let lab = Lab::new();
     lab.aml.conditions(|conditions| conditions.asleep = true);
-    let sweep = lab.home.submit_file(&format!("name: many\nsweep: {{i: 1-{JOBS}}}\nscript: echo ${{{{i}}}}\n"), &[]);
+    let sweep = lab.home.submit_file(
+        &format!("name: many\nsweep: {{i: 1-{JOBS}}}\nscript: echo ${{{{i}}}}\n"),
+        &[],
+    );
     let (_, asked) = next_list(&lab, 0);
     assert_eq!(asked.put, JOBS, "one call for each job: {asked:?}");
-    assert_eq!((asked.single, asked.history, asked.cancelled), (0, 0, 0), "{asked:?}");
-    assert!(asked.other <= 20, "what a submission needs does not grow with its runs: {asked:?}");
+    assert_eq!(
+        (asked.single, asked.history, asked.cancelled),
+        (0, 0, 0),
+        "{asked:?}"
+    );
+    assert!(
+        asked.other <= 20,
+        "what a submission needs does not grow with its runs: {asked:?}"
+    );
     let queued = lab.tow(["ps", &sweep, "--all", "--json"]).ok().json();
     let queued = queued["runs"].as_array().unwrap();
-    assert!(queued.len() == JOBS && queued.iter().all(|run| run["state"] == "queued"), "{} runs", queued.len());
+    assert!(
+        queued.len() == JOBS && queued.iter().all(|run| run["state"] == "queued"),
+        "{} runs",
+        queued.len()
+    );
 
     // Left alone: pages of one list at a time, further and further apart.
     let (blobs, begun) = (lab.aml.azurite().seen().len(), Instant::now());
     let (second, asked) = next_list(&lab, asked.lists);
     let (third, after) = next_list(&lab, asked.lists);
     assert!(third - second >= ASK, "{:?}", third - second);
-    assert_eq!(Asked { lists: asked.lists + 1, pages: asked.pages + PAGES, ..asked }, after, "nothing but one list's pages");
+    assert_eq!(
+        Asked {
+            lists: asked.lists + 1,
+            pages: asked.pages + PAGES,
+            ..asked
+        },
+        after,
+        "nothing but one list's pages"
+    );
     let (listings, others) = blobs_since(&lab, blobs);
     let looks = 2 + usize::try_from(begun.elapsed().as_secs()).unwrap();
-    assert!(listings <= looks && others == 0, "one listing of news for all of them and look: {listings} in {looks} s, {others}");
+    assert!(
+        listings <= looks && others == 0,
+        "one listing of news for all of them and look: {listings} in {looks} s, {others}"
+    );
 
     // What people ask.
     patiently(60, "`tow ps` to be told without a call", || {
@@ -104,7 +142,10 @@ fn two_thousand_jobs_are_looked_after_with_forty_calls() {
     });
     let before = so_far(&lab).remote;
     let shown = lab.tow(["ps", "--remote"]).ok().stdout;
-    assert_eq!((shown.lines().count(), so_far(&lab).remote - before), (JOBS + 1, PAGES));
+    assert_eq!(
+        (shown.lines().count(), so_far(&lab).remote - before),
+        (JOBS + 1, PAGES)
+    );
 
     follow_one(&lab, &format!("{sweep}-7"));
     let megabytes = resident_megabytes(&lab.home);
@@ -116,36 +157,63 @@ fn two_thousand_jobs_are_looked_after_with_forty_calls() {
 fn follow_one(lab: &Lab, run: &str) {
     let blobs = lab.aml.azurite().seen().len();
     let before = so_far(lab);
-    let mut follower = lab.home.command(["logs", "-f", run]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut follower = lab
+        .home
+        .command(["logs", "-f", run])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let begun = Instant::now();
     let (_, asked) = next_list(lab, before.lists);
     let (_, after) = next_list(lab, asked.lists);
     let took = begun.elapsed();
     let _ = follower.kill();
     let _ = follower.wait();
-    assert!(after.single + after.history <= before.single + before.history + 2, "{before:?} {after:?}");
+    assert!(
+        after.single + after.history <= before.single + before.history + 2,
+        "{before:?} {after:?}"
+    );
     let lists = after.lists - before.lists;
-    assert!(lists as u64 <= took.as_secs() / ASK.as_secs() + 1, "{lists} lists in {took:?}");
+    assert!(
+        lists as u64 <= took.as_secs() / ASK.as_secs() + 1,
+        "{lists} lists in {took:?}"
+    );
     let (listings, others) = blobs_since(lab, blobs);
     // Every 0.4 s the news of all and the logs of the one.
     let most = 2 * (usize::try_from(took.as_millis()).unwrap() / 400 + 3);
-    assert!(listings <= most && others <= 4, "{listings} listings, {others} others in {took:?}");
+    assert!(
+        listings <= most && others <= 4,
+        "{listings} listings, {others} others in {took:?}"
+    );
 }
 
 /// A wish that is longer than anybody waits holds for whatever else is to be sent.
 #[test]
 fn a_service_that_asks_to_be_left_alone_is() {
     let lab = Lab::new();
-    let long = Trouble::Status { status: 429, retry_after: Some(900) };
+    let long = Trouble::Status {
+        status: 429,
+        retry_after: Some(900),
+    };
     lab.tow(["ps", "--remote"]).ok();
-    lab.aml.trouble(100_000, "PUT", "/jobs/", long, When::Before);
-    let mut tried: Vec<_> = ["one", "two"].iter().map(|name| lab.home.spawn(["submit", "--name", name, "true"])).collect();
+    lab.aml
+        .trouble(100_000, "PUT", "/jobs/", long, When::Before);
+    let mut tried: Vec<_> = ["one", "two"]
+        .iter()
+        .map(|name| lab.home.spawn(["submit", "--name", name, "true"]))
+        .collect();
     for child in &mut tried {
-        patiently(120, "it to be written down", || child.try_wait().unwrap().map(drop));
+        patiently(120, "it to be written down", || {
+            child.try_wait().unwrap().map(drop)
+        });
     }
     for child in tried {
         let told = Output::from(child.wait_with_output().unwrap());
-        assert!(told.code == 0 && told.stderr.contains("asked for patience, for 14m"), "{told:?}");
+        assert!(
+            told.code == 0 && told.stderr.contains("asked for patience, for 14m"),
+            "{told:?}"
+        );
     }
     assert_eq!(so_far(&lab).put, 1, "nothing is sent before that time");
     // What is read is counted apart.
@@ -160,6 +228,13 @@ fn abort_all(lab: &Lab, sweep: &str) {
     let waited = lab.tow(["wait", sweep, "--timeout", "3m"]);
     assert_eq!(waited.code, 143, "{waited:?}");
     let after = so_far(lab);
-    assert_eq!(after.cancelled - before.cancelled, JOBS, "one call for each job");
-    assert!(after.history - before.history <= JOBS, "and one for why it ended: {after:?}");
+    assert_eq!(
+        after.cancelled - before.cancelled,
+        JOBS,
+        "one call for each job"
+    );
+    assert!(
+        after.history - before.history <= JOBS,
+        "and one for why it ended: {after:?}"
+    );
 }

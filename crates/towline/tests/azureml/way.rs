@@ -1,4 +1,5 @@
-//! The way to the services: through a proxy, past a private authority, without the storage; and what is told while there is none.
+//! The way to the services: through a proxy, past a private authority, without the storage; and
+//! what is told while there is none.
 
 use crate::lab::Lab;
 use std::io::{Read, Write};
@@ -26,7 +27,10 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::<Mutex<Vec<String>>>::default();
-        let (told, port) = (asked.clone(), lab.aml.endpoint().rsplit(':').next().unwrap().to_owned());
+        let (told, port) = (
+            asked.clone(),
+            lab.aml.endpoint().rsplit(':').next().unwrap().to_owned(),
+        );
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let (told, port) = (told.clone(), port.clone());
@@ -37,7 +41,12 @@ impl Proxy {
     }
 
     fn count(&self) -> usize {
-        self.asked.lock().unwrap().iter().filter(|host| host.ends_with(&format!(":{NOWHERE}"))).count()
+        self.asked
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|host| host.ends_with(&format!(":{NOWHERE}")))
+            .count()
     }
 }
 
@@ -51,12 +60,20 @@ fn connect(mut near: TcpStream, told: &Mutex<Vec<String>>, port: &str) {
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap();
-    let Some(host) = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()) else { return };
+    let Some(host) = head
+        .strip_prefix("CONNECT ")
+        .and_then(|rest| rest.split(' ').next())
+    else {
+        return;
+    };
     told.lock().unwrap().push(host.to_owned());
     let asked = host.rsplit(':').next().unwrap();
     let port = if asked == NOWHERE { port } else { asked };
-    let Ok(mut far) = TcpStream::connect(format!("127.0.0.1:{port}")) else { return };
-    near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+    let Ok(mut far) = TcpStream::connect(format!("127.0.0.1:{port}")) else {
+        return;
+    };
+    near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        .unwrap();
     let (mut near_again, mut far_again) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut near_again, &mut far_again);
@@ -71,7 +88,8 @@ fn behind_a_proxy() -> (Lab, Proxy) {
     let lab = Lab::new();
     let proxy = Proxy::start(&lab);
     let hidden = format!("https://localhost:{NOWHERE}");
-    lab.home.configure(&lab.aml.configuration().replace(lab.aml.endpoint(), &hidden));
+    lab.home
+        .configure(&lab.aml.configuration().replace(lab.aml.endpoint(), &hidden));
     (lab, proxy)
 }
 
@@ -86,7 +104,11 @@ fn a_proxy_and_an_authority_of_the_shell_reach_a_daemon_that_was_there_before() 
     lab.home.set("HTTPS_PROXY", &proxy.address);
     let id = lab.tow(["submit", "echo", "hello"]).ok().id();
     let record = lab.ended(&id);
-    assert_eq!((record["state"].as_str(), lab.log(&id, 1, 0).as_str()), (Some("succeeded"), "hello\n"), "{record}");
+    assert_eq!(
+        (record["state"].as_str(), lab.log(&id, 1, 0).as_str()),
+        (Some("succeeded"), "hello\n"),
+        "{record}"
+    );
     assert_eq!(lab.home.daemon(), Some(daemon), "the same daemon did it");
     assert!(proxy.count() > 0);
     // The next daemon is started by whoever looks, and goes the same way.
@@ -105,16 +127,31 @@ fn a_proxy_and_an_authority_of_the_shell_reach_a_daemon_that_was_there_before() 
 #[test]
 fn a_password_of_a_proxy_is_not_kept_on_disk() {
     let (mut lab, proxy) = behind_a_proxy();
-    lab.home.set("https_proxy", &proxy.address.replace("http://", "http://me:canary-word@"));
+    lab.home.set(
+        "https_proxy",
+        &proxy.address.replace("http://", "http://me:canary-word@"),
+    );
     let id = lab.tow(["submit", "echo", "hello"]).ok().id();
     lab.ended(&id);
     assert!(proxy.count() > 0, "the proxy was used");
     let holding = |needle: &str| -> Vec<PathBuf> {
-        let holds = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|part| part == needle.as_bytes()));
-        exposure::all_below(&lab.home.path("state")).into_iter().filter(|path| path.is_file() && holds(path)).collect()
+        let holds = |path: &PathBuf| {
+            std::fs::read(path).is_ok_and(|bytes| {
+                bytes
+                    .windows(needle.len())
+                    .any(|part| part == needle.as_bytes())
+            })
+        };
+        exposure::all_below(&lab.home.path("state"))
+            .into_iter()
+            .filter(|path| path.is_file() && holds(path))
+            .collect()
     };
     assert_eq!(holding("canary-word"), Vec::<PathBuf>::new());
-    assert!(!holding(&format!("localhost:{NOWHERE}")).is_empty(), "the search finds the address of the workspace");
+    assert!(
+        !holding(&format!("localhost:{NOWHERE}")).is_empty(),
+        "the search finds the address of the workspace"
+    );
 }
 
 #[test]
@@ -122,8 +159,17 @@ fn a_proxy_that_is_not_there_is_told_with_the_host() {
     let (mut lab, _) = behind_a_proxy();
     lab.home.set("HTTPS_PROXY", "http://127.0.0.1:1");
     let output = lab.tow(["submit", "echo", "hello"]);
-    assert!(output.code == 125 && output.stderr.contains("localhost:1"), "{output:?}");
-    assert_eq!(lab.tow(["ps", "--json"]).ok().json()["runs"].as_array().map(Vec::len), Some(0), "nothing was accepted");
+    assert!(
+        output.code == 125 && output.stderr.contains("localhost:1"),
+        "{output:?}"
+    );
+    assert_eq!(
+        lab.tow(["ps", "--json"]).ok().json()["runs"]
+            .as_array()
+            .map(Vec::len),
+        Some(0),
+        "nothing was accepted"
+    );
 }
 
 #[test]
@@ -131,38 +177,95 @@ fn storage_that_cannot_be_reached_is_named_by_submit_why_and_doctor() {
     let lab = Lab::new();
     // What the workspace has is known from before, as when a VPN goes off.
     lab.tow(["nodes", "--cluster", "aml"]).ok();
-    process::signal(i32::try_from(lab.aml.azurite().pid().unwrap()).unwrap(), rustix::process::Signal::KILL);
+    process::signal(
+        i32::try_from(lab.aml.azurite().pid().unwrap()).unwrap(),
+        rustix::process::Signal::KILL,
+    );
     let host = lab.aml.storage_suffix();
     let begun = Instant::now();
     let submitted = lab.tow(["--json", "submit", "echo", "hello"]).ok();
-    assert!(begun.elapsed() < Duration::from_secs(40), "it took {:?}", begun.elapsed());
-    assert!(submitted.stderr.contains(&host) && submitted.stderr.contains("is written down"), "{}", submitted.stderr);
-    assert!(submitted.stderr.contains("waiting for `aml`"), "{}", submitted.stderr);
+    assert!(
+        begun.elapsed() < Duration::from_secs(40),
+        "it took {:?}",
+        begun.elapsed()
+    );
+    assert!(
+        submitted.stderr.contains(&host) && submitted.stderr.contains("is written down"),
+        "{}",
+        submitted.stderr
+    );
+    assert!(
+        submitted.stderr.contains("waiting for `aml`"),
+        "{}",
+        submitted.stderr
+    );
     let run = submitted.json()["runs"][0].clone();
-    assert!(run["stale"].as_str().is_some_and(|why| why.contains(&host)), "{run}");
+    assert!(
+        run["stale"].as_str().is_some_and(|why| why.contains(&host)),
+        "{run}"
+    );
     let why = lab.tow(["why", "@"]).ok();
-    assert!(format!("{}{}", why.stdout, why.stderr).contains(&host), "{why:?}");
+    assert!(
+        format!("{}{}", why.stdout, why.stderr).contains(&host),
+        "{why:?}"
+    );
     let doctor = lab.tow(["doctor"]);
     assert_eq!(doctor.code, 125, "{doctor:?}");
-    let line = doctor.stdout.lines().find(|line| line.starts_with("cluster aml")).unwrap();
+    let line = doctor
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("cluster aml"))
+        .unwrap();
     assert!(line.contains("wrong") && line.contains(&host), "{line}");
 }
 
 #[test]
 fn a_service_that_is_too_busy_for_long_is_quoted() {
     let lab = Lab::new();
-    lab.aml.trouble(ALWAYS, "PUT", "/jobs/mine-", Trouble::Status { status: 429, retry_after: None }, When::Before);
+    lab.aml.trouble(
+        ALWAYS,
+        "PUT",
+        "/jobs/mine-",
+        Trouble::Status {
+            status: 429,
+            retry_after: None,
+        },
+        When::Before,
+    );
     let submitted = lab.tow(["submit", "--name", "mine", "echo", "hello"]).ok();
-    assert!(submitted.stderr.contains("TooManyRequests") && submitted.stderr.contains("The service was told to say so"), "{}", submitted.stderr);
+    assert!(
+        submitted.stderr.contains("TooManyRequests")
+            && submitted.stderr.contains("The service was told to say so"),
+        "{}",
+        submitted.stderr
+    );
     let why = lab.tow(["why", "@"]).ok();
-    assert!(format!("{}{}", why.stdout, why.stderr).contains("The service was told to say so"), "{why:?}");
+    assert!(
+        format!("{}{}", why.stdout, why.stderr).contains("The service was told to say so"),
+        "{why:?}"
+    );
 }
 
 #[test]
 fn a_token_that_is_refused_twice_is_no_conflict() {
     let lab = Lab::new();
-    lab.aml.trouble(ALWAYS, "PUT", "/jobs/mine-", Trouble::Status { status: 401, retry_after: None }, When::Before);
+    lab.aml.trouble(
+        ALWAYS,
+        "PUT",
+        "/jobs/mine-",
+        Trouble::Status {
+            status: 401,
+            retry_after: None,
+        },
+        When::Before,
+    );
     let refused = lab.tow(["submit", "--name", "mine", "echo", "hello"]);
-    assert!(refused.code == 123 && refused.stderr.contains("The service was told to say so"), "{refused:?}");
-    assert!(refused.stderr.contains("tenant_id") && !refused.stderr.contains("conflict"), "{refused:?}");
+    assert!(
+        refused.code == 123 && refused.stderr.contains("The service was told to say so"),
+        "{refused:?}"
+    );
+    assert!(
+        refused.stderr.contains("tenant_id") && !refused.stderr.contains("conflict"),
+        "{refused:?}"
+    );
 }

@@ -50,20 +50,41 @@ impl Campaign {
     fn new(seed: u64) -> Self {
         let lab = Lab::new();
         // Nobody here has ten seconds for a question about a cancellation.
-        lab.aml.conditions(|conditions| (conditions.poll_after, conditions.grace) = (Some(1), Duration::from_secs(3)));
+        lab.aml.conditions(|conditions| {
+            (conditions.poll_after, conditions.grace) = (Some(1), Duration::from_secs(3))
+        });
         let trusted = lab.aml.authority().display().to_string();
-        lab.aml.conditions(|conditions| conditions.variables.push((String::new(), ["SSL_CERT_FILE".to_owned(), trusted])));
-        Self { lab, random: Seeded(seed), rounds: Vec::new(), checked: 0, faults: 0, left: 0, passed: BTreeSet::new(), shot: BTreeSet::new() }
+        lab.aml.conditions(|conditions| {
+            conditions
+                .variables
+                .push((String::new(), ["SSL_CERT_FILE".to_owned(), trusted]))
+        });
+        Self {
+            lab,
+            random: Seeded(seed),
+            rounds: Vec::new(),
+            checked: 0,
+            faults: 0,
+            left: 0,
+            passed: BTreeSet::new(),
+            shot: BTreeSet::new(),
+        }
     }
 
     /// The calls that a submission, an abort and a resubmission make when nothing is wrong.
     fn calls(&self) -> BTreeSet<(String, String)> {
         for flavour in FLAVOURS {
             let lab = &self.lab;
-            let id = lab.home.tow(["-c", flavour, "submit", "-f", "long.yaml"]).ok().id();
+            let id = lab
+                .home
+                .tow(["-c", flavour, "submit", "-f", "long.yaml"])
+                .ok()
+                .id();
             until("the run to start", || lab.has_started(&id).then_some(()));
             let again = lab.home.tow(["resubmit", &id]).ok().id();
-            until("the other to start", || lab.has_started(&again).then_some(()));
+            until("the other to start", || {
+                lab.has_started(&again).then_some(())
+            });
             lab.home.tow(["abort", "--wait", &again]).ok();
         }
         let id = self.lab.home.tow(["submit", "-f", "secret.yaml"]).ok().id();
@@ -81,19 +102,37 @@ impl Campaign {
                 None => below.to_owned(),
             }
         };
-        self.lab.aml.recorded().iter().map(|pair| (pair.method.clone(), part(&pair.target))).collect()
+        self.lab
+            .aml
+            .recorded()
+            .iter()
+            .map(|pair| (pair.method.clone(), part(&pair.target)))
+            .collect()
     }
 
     /// What is to die at a point has its own token, so that rounds overlap.
     fn arm(&mut self, fault: &Fault, flavour: &str) -> Option<PathBuf> {
         match fault {
-            Fault::Call { method, part, trouble, when } => {
+            Fault::Call {
+                method,
+                part,
+                trouble,
+                when,
+            } => {
                 Lab::stop_daemon(&self.lab.home);
                 self.lab.forget_facts(flavour);
                 self.lab.aml.trouble(1, method, part, *trouble, *when);
                 // A conflict with something that is not seen yet is the worst of them.
-                if matches!(trouble, Trouble::Status { status: 409 | 412, .. }) {
-                    self.lab.aml.conditions(|conditions| conditions.unseen = Duration::from_millis(1500));
+                if matches!(
+                    trouble,
+                    Trouble::Status {
+                        status: 409 | 412,
+                        ..
+                    }
+                ) {
+                    self.lab
+                        .aml
+                        .conditions(|conditions| conditions.unseen = Duration::from_millis(1500));
                 }
             }
             Fault::Blob { method, part, what } => {
@@ -103,17 +142,34 @@ impl Campaign {
                 }
                 self.lab.aml.azurite().trouble(method, part, what);
             }
-            Fault::Unseen => self.lab.aml.conditions(|conditions| conditions.unseen = Duration::from_millis(1500)),
-            Fault::Expired => self.lab.aml.conditions(|conditions| conditions.token_lifetime = 2),
-            Fault::Here(_) | Fault::There(_) | Fault::KillClient | Fault::KillDaemon | Fault::KillCrew => {}
+            Fault::Unseen => self
+                .lab
+                .aml
+                .conditions(|conditions| conditions.unseen = Duration::from_millis(1500)),
+            Fault::Expired => self
+                .lab
+                .aml
+                .conditions(|conditions| conditions.token_lifetime = 2),
+            Fault::Here(_)
+            | Fault::There(_)
+            | Fault::KillClient
+            | Fault::KillDaemon
+            | Fault::KillCrew => {}
         }
         let point = fault.point()?;
         let token = self.lab.home.path(&format!("token-{}", self.rounds.len()));
         std::fs::write(&token, "").unwrap();
-        let pairs = [("TOW_CRASH_AT", point.to_owned()), ("TOW_CRASH_ONCE", token.display().to_string())];
+        let pairs = [
+            ("TOW_CRASH_AT", point.to_owned()),
+            ("TOW_CRASH_ONCE", token.display().to_string()),
+        ];
         if fault.is_there() {
             let begin = format!("r{}-", self.rounds.len());
-            self.lab.aml.conditions(|conditions| conditions.variables.extend(pairs.map(|(name, value)| (begin.clone(), [name.to_owned(), value]))));
+            self.lab.aml.conditions(|conditions| {
+                conditions
+                    .variables
+                    .extend(pairs.map(|(name, value)| (begin.clone(), [name.to_owned(), value])))
+            });
         } else {
             // A daemon that is told where to die.
             Lab::stop_daemon(&self.lab.home);
@@ -132,15 +188,44 @@ impl Campaign {
         self.lab.home.write("salt", &self.rounds.len().to_string());
         let token = self.arm(&fault, flavour);
         let name = format!("r{}", self.rounds.len());
-        let shape = self.random.pick(&[Shape::One, Shape::One, Shape::Sweep, Shape::Gang]);
+        let shape = self
+            .random
+            .pick(&[Shape::One, Shape::One, Shape::Sweep, Shape::Gang]);
         let asked = shape.runs("").len();
-        let mut round = Round { flavour, scenario, fault, shape, name: name.clone(), promised: Vec::new(), asked, adopted: Vec::new(), token };
+        let mut round = Round {
+            flavour,
+            scenario,
+            fault,
+            shape,
+            name: name.clone(),
+            promised: Vec::new(),
+            asked,
+            adopted: Vec::new(),
+            token,
+        };
         // Where a random fault strikes: while it is submitted, or at the verb after that.
-        let is_late = !matches!(scenario, Scenario::Submit | Scenario::Secret | Scenario::Retry) && self.random.next(2) == 0;
+        let is_late = !matches!(
+            scenario,
+            Scenario::Submit | Scenario::Secret | Scenario::Retry
+        ) && self.random.next(2) == 0;
         if is_late && matches!(round.fault, Fault::Unseen) {
-            self.lab.aml.conditions(|conditions| conditions.unseen = Duration::from_secs(3));
+            self.lab
+                .aml
+                .conditions(|conditions| conditions.unseen = Duration::from_secs(3));
         }
-        let words = [&["-c", flavour, "submit", "-f", scenario.file(), "--name", &name], shape.words()].concat();
+        let words = [
+            &[
+                "-c",
+                flavour,
+                "submit",
+                "-f",
+                scenario.file(),
+                "--name",
+                &name,
+            ],
+            shape.words(),
+        ]
+        .concat();
         let submitted = self.act(false, &words, (!is_late).then_some(&round.fault));
         if submitted.code == 0 {
             round.promised.extend(shape.runs(&submitted.id()));
@@ -153,9 +238,16 @@ impl Campaign {
     /// What follows the submission, of a run that has started or is on its way.
     fn verb_after(&mut self, round: &mut Round, id: &str, is_late: bool) {
         let first = round.shape.runs(id)[0].clone();
-        if round.scenario == Scenario::Preempt || round.scenario.is_long() && self.random.next(3) > 0 {
-            let over = || round.token.as_ref().is_some_and(|token| !token.exists()) || self.shot.contains(&first);
-            until("the run to start or a kill", || (self.lab.has_started(&first) || over()).then_some(()));
+        if round.scenario == Scenario::Preempt
+            || round.scenario.is_long() && self.random.next(3) > 0
+        {
+            let over = || {
+                round.token.as_ref().is_some_and(|token| !token.exists())
+                    || self.shot.contains(&first)
+            };
+            until("the run to start or a kill", || {
+                (self.lab.has_started(&first) || over()).then_some(())
+            });
         }
         let late = round.fault.clone();
         let fault = is_late.then_some(&late);
@@ -163,7 +255,11 @@ impl Campaign {
             Scenario::Submit | Scenario::Secret | Scenario::Retry => {}
             Scenario::Abort => drop(self.act(false, &["abort", id], fault)),
             Scenario::Resubmit => {
-                let words: &[&str] = if round.shape == Shape::Sweep { &["resubmit", "--all", id] } else { &["resubmit", id] };
+                let words: &[&str] = if round.shape == Shape::Sweep {
+                    &["resubmit", "--all", id]
+                } else {
+                    &["resubmit", id]
+                };
                 let done = self.act(false, words, fault);
                 round.asked *= 2;
                 if done.code == 0 {
@@ -171,7 +267,11 @@ impl Campaign {
                 }
             }
             Scenario::Preempt => {
-                round.shape.runs(id).iter().for_each(|run| self.lab.aml.preempt(run));
+                round
+                    .shape
+                    .runs(id)
+                    .iter()
+                    .for_each(|run| self.lab.aml.preempt(run));
                 self.act(false, &["ps"], fault);
             }
             Scenario::Adopt => {
@@ -185,10 +285,18 @@ impl Campaign {
 
     /// A verb of this machine, or of the other, with a fault at a random moment of it.
     fn act(&mut self, is_other: bool, words: &[&str], fault: Option<&Fault>) -> Output {
-        let home = if is_other { &self.lab.other } else { &self.lab.home };
+        let home = if is_other {
+            &self.lab.other
+        } else {
+            &self.lab.home
+        };
         let mut child = home.spawn(words);
         if let Some(fault) = fault {
-            let daemon = if *fault == Fault::KillDaemon { home.daemon() } else { None };
+            let daemon = if *fault == Fault::KillDaemon {
+                home.daemon()
+            } else {
+                None
+            };
             let span = if words.contains(&"submit") { 900 } else { 400 };
             if AT_RANDOM.contains(fault) {
                 std::thread::sleep(Duration::from_millis(self.random.next(span) as u64));
@@ -197,7 +305,10 @@ impl Campaign {
         }
         let output = Output::from(child.wait_with_output().unwrap());
         // Done, killed, or out of reach: nothing else can come of it.
-        assert!([0, 125, 137].contains(&output.code), "{words:?} with {fault:?}: {output:?}");
+        assert!(
+            [0, 125, 137].contains(&output.code),
+            "{words:?} with {fault:?}: {output:?}"
+        );
         output
     }
 
@@ -232,8 +343,14 @@ impl Campaign {
         if let (Some(token), Fault::Here(_)) = (&round.token, &round.fault) {
             let what = format!("{round:?}: the kill, or the end");
             until(&what, || {
-                let open = self.lab.home.tow(["ps", "--state", "active", "--json"]).json();
-                let quiet = open["runs"].as_array().is_some_and(|runs| runs.iter().all(|run| !round.is_mine(run)));
+                let open = self
+                    .lab
+                    .home
+                    .tow(["ps", "--state", "active", "--json"])
+                    .json();
+                let quiet = open["runs"]
+                    .as_array()
+                    .is_some_and(|runs| runs.iter().all(|run| !round.is_mine(run)));
                 (!token.exists() || quiet).then_some(())
             });
         }
@@ -253,8 +370,14 @@ impl Campaign {
 }
 
 /// Every fault, each with a scenario that meets it and a flavour in turn.
-fn cases(calls: &BTreeSet<(String, String)>, random: &mut Seeded) -> Vec<(&'static str, Scenario, Fault)> {
-    let mut faults: Vec<Fault> = calls.iter().flat_map(|(method, part)| troubles(method, part)).collect();
+fn cases(
+    calls: &BTreeSet<(String, String)>,
+    random: &mut Seeded,
+) -> Vec<(&'static str, Scenario, Fault)> {
+    let mut faults: Vec<Fault> = calls
+        .iter()
+        .flat_map(|(method, part)| troubles(method, part))
+        .collect();
     faults.extend(blobs());
     for _ in 0..FLAVOURS.len() {
         faults.extend(points());
@@ -265,7 +388,17 @@ fn cases(calls: &BTreeSet<(String, String)>, random: &mut Seeded) -> Vec<(&'stat
     for _ in 0..ALL.len() * 2 {
         faults.extend([Fault::Unseen, Fault::Expired]);
     }
-    let mut cases: Vec<_> = faults.into_iter().enumerate().map(|(at, fault)| (FLAVOURS[at % FLAVOURS.len()], random.pick(scenarios(&fault)), fault)).collect();
+    let mut cases: Vec<_> = faults
+        .into_iter()
+        .enumerate()
+        .map(|(at, fault)| {
+            (
+                FLAVOURS[at % FLAVOURS.len()],
+                random.pick(scenarios(&fault)),
+                fault,
+            )
+        })
+        .collect();
     random.shuffle(&mut cases);
     cases
 }
@@ -284,21 +417,47 @@ fn no_job_is_lost_and_none_doubled() {
     }
     for some in cases.chunks(TOGETHER) {
         for (flavour, scenario, fault) in some {
-            println!("{:?} round {}: {flavour} {scenario:?} {fault:?}", begun.elapsed(), campaign.rounds.len());
+            println!(
+                "{:?} round {}: {flavour} {scenario:?} {fault:?}",
+                begun.elapsed(),
+                campaign.rounds.len()
+            );
             campaign.round(flavour, *scenario, fault.clone());
         }
         campaign.settle();
     }
-    let missed: Vec<_> = points().iter().filter_map(Fault::point).filter(|point| !campaign.passed.contains(point)).collect();
-    let (rounds, faults, runs) = (campaign.rounds.len(), campaign.faults, campaign.lab.runs().len());
+    let missed: Vec<_> = points()
+        .iter()
+        .filter_map(Fault::point)
+        .filter(|point| !campaign.passed.contains(point))
+        .collect();
+    let (rounds, faults, runs) = (
+        campaign.rounds.len(),
+        campaign.faults,
+        campaign.lab.runs().len(),
+    );
     println!(
-        "exactly once on Azure ML: {rounds} of {all} rounds, {faults} kills, cuts and lost answers of {} calls, {runs} runs in {} s, none lost, none doubled",
+        "exactly once on Azure ML: {rounds} of {all} rounds, {faults} kills, cuts and lost answers \
+            of {} calls, {runs} runs in {} s, none lost, none doubled",
         calls.len(),
         begun.elapsed().as_secs()
     );
-    let promised = campaign.rounds.iter().filter(|round| !round.promised.is_empty()).count();
-    assert!(promised * 2 > rounds, "only {promised} of {rounds} rounds were promised anything");
-    assert!(faults * 2 > rounds, "of {rounds} faults only {faults} struck");
-    assert!(!is_soak() || missed.is_empty(), "nobody was killed at {missed:?}");
+    let promised = campaign
+        .rounds
+        .iter()
+        .filter(|round| !round.promised.is_empty())
+        .count();
+    assert!(
+        promised * 2 > rounds,
+        "only {promised} of {rounds} rounds were promised anything"
+    );
+    assert!(
+        faults * 2 > rounds,
+        "of {rounds} faults only {faults} struck"
+    );
+    assert!(
+        !is_soak() || missed.is_empty(),
+        "nobody was killed at {missed:?}"
+    );
     assert!(!is_soak() || faults >= 300, "only {faults} faults happened");
 }

@@ -35,8 +35,15 @@ impl Scenario {
     }
 }
 
-pub(crate) const ALL: [Scenario; 7] =
-    [Scenario::Submit, Scenario::Secret, Scenario::Abort, Scenario::Resubmit, Scenario::Retry, Scenario::Preempt, Scenario::Adopt];
+pub(crate) const ALL: [Scenario; 7] = [
+    Scenario::Submit,
+    Scenario::Secret,
+    Scenario::Abort,
+    Scenario::Resubmit,
+    Scenario::Retry,
+    Scenario::Preempt,
+    Scenario::Adopt,
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -94,12 +101,20 @@ const BLOBS: [(&str, &str); 8] = [
 ];
 
 pub(crate) fn blobs() -> Vec<Fault> {
-    BLOBS.iter().flat_map(|(method, part)| ["cut", "lost", "busy"].map(|what| Fault::Blob { method, part, what })).collect()
+    BLOBS
+        .iter()
+        .flat_map(|(method, part)| {
+            ["cut", "lost", "busy"].map(|what| Fault::Blob { method, part, what })
+        })
+        .collect()
 }
 
 /// Every trouble that a call may have.
 pub(crate) fn troubles(method: &str, part: &str) -> Vec<Fault> {
-    let status = |status, retry_after| Trouble::Status { status, retry_after };
+    let status = |status, retry_after| Trouble::Status {
+        status,
+        retry_after,
+    };
     let mut found = vec![
         (Trouble::Cut, When::Before),
         (Trouble::Cut, When::After),
@@ -108,15 +123,39 @@ pub(crate) fn troubles(method: &str, part: &str) -> Vec<Fault> {
         (status(429, Some(1)), When::Before),
     ];
     if method == "PUT" && part == "/jobs/" {
-        found.extend([(status(409, None), When::Before), (status(409, None), When::After), (status(412, None), When::After)]);
+        found.extend([
+            (status(409, None), When::Before),
+            (status(409, None), When::After),
+            (status(412, None), When::After),
+        ]);
     }
-    found.into_iter().map(|(trouble, when)| Fault::Call { method: method.to_owned(), part: part.to_owned(), trouble, when }).collect()
+    found
+        .into_iter()
+        .map(|(trouble, when)| Fault::Call {
+            method: method.to_owned(),
+            part: part.to_owned(),
+            trouble,
+            when,
+        })
+        .collect()
 }
 
 /// The points that a run on Azure ML passes.
 pub(crate) fn points() -> Vec<Fault> {
-    let far = FAR_POINTS.iter().filter(|point| point.starts_with("daemon.")).chain(AZUREML_POINTS);
-    points_on_the_way().chain(far.copied()).map(|point| if point.starts_with("crew.") { Fault::There(point) } else { Fault::Here(point) }).collect()
+    let far = FAR_POINTS
+        .iter()
+        .filter(|point| point.starts_with("daemon."))
+        .chain(AZUREML_POINTS);
+    points_on_the_way()
+        .chain(far.copied())
+        .map(|point| {
+            if point.starts_with("crew.") {
+                Fault::There(point)
+            } else {
+                Fault::Here(point)
+            }
+        })
+        .collect()
 }
 
 /// Scenarios that meet this fault.
@@ -131,8 +170,18 @@ pub(crate) fn scenarios(fault: &Fault) -> &'static [Scenario] {
         _ if part.contains("requeue") => &[Scenario::Retry],
         _ if part.contains("resubmit") => &[Scenario::Resubmit],
         _ if part.contains("cancel") => &[Scenario::Abort, Scenario::Resubmit],
-        Fault::There(_) => &[Scenario::Submit, Scenario::Secret, Scenario::Retry, Scenario::Preempt],
-        Fault::Call { .. } | Fault::Blob { .. } | Fault::Here(_) => &[Scenario::Submit, Scenario::Secret, Scenario::Retry, Scenario::Resubmit],
+        Fault::There(_) => &[
+            Scenario::Submit,
+            Scenario::Secret,
+            Scenario::Retry,
+            Scenario::Preempt,
+        ],
+        Fault::Call { .. } | Fault::Blob { .. } | Fault::Here(_) => &[
+            Scenario::Submit,
+            Scenario::Secret,
+            Scenario::Retry,
+            Scenario::Resubmit,
+        ],
         _ => &ALL,
     }
 }

@@ -10,9 +10,9 @@ use towline_testkit::{Home, until};
 
 pub(crate) const FLAVOURS: [&str; 3] = ["aml", "itp", "sing"];
 
-/// Keeps a ledger: every start and end, and whether another attempt was alive. The lock goes with the
-/// process that is the job, whatever kills it. Each rank has its lock, the first alone writes its
-/// starts and ends.
+/// Keeps a ledger: every start and end, and whether another attempt was alive. The lock goes with
+/// the process that is the job, whatever kills it. Each rank has its lock, the first alone writes
+/// its starts and ends.
 const JOB: &str = r#"#!/bin/sh
 exec 9>"LEDGER/$TOW_RUN_ID.$RANK.lock"
 flock -n 9 || echo "double $TOW_RUN_ID $TOW_ATTEMPT" >> LEDGER/all
@@ -33,10 +33,20 @@ echo "end $TOW_RUN_ID $TOW_ATTEMPT" >> $ledger
 /// The job files: what runs, and what follows an attempt that fails.
 const JOBS: [(&str, &str); 5] = [
     ("quick.yaml", "command: [sh, job.sh, quick]\n"),
-    ("secret.yaml", "command: [sh, job.sh, secret]\nenvironment: {secrets: [MY_SECRET]}\nidentity: managed:tow\n"),
-    ("third.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code], max: 9}\n"),
+    (
+        "secret.yaml",
+        "command: [sh, job.sh, secret]\nenvironment: {secrets: [MY_SECRET]}\nidentity: \
+            managed:tow\n",
+    ),
+    (
+        "third.yaml",
+        "command: [sh, job.sh, third]\nretry: {when: [exit_code], max: 9}\n",
+    ),
     ("long.yaml", "command: [sh, job.sh, long]\n"),
-    ("once.yaml", "command: [sh, job.sh, once]\nretry: {when: [preempted], max: 9}\n"),
+    (
+        "once.yaml",
+        "command: [sh, job.sh, once]\nretry: {when: [preempted], max: 9}\n",
+    ),
 ];
 
 pub(crate) struct Lab {
@@ -54,9 +64,16 @@ impl Lab {
             home.set("MY_SECRET", "known");
             home
         };
-        let lab = Self { home: machine(), other: machine(), aml };
+        let lab = Self {
+            home: machine(),
+            other: machine(),
+            aml,
+        };
         fs::create_dir_all(lab.ledger_folder()).unwrap();
-        lab.home.write("job.sh", &JOB.replace("LEDGER", lab.ledger_folder().to_str().unwrap()));
+        lab.home.write(
+            "job.sh",
+            &JOB.replace("LEDGER", lab.ledger_folder().to_str().unwrap()),
+        );
         for (name, text) in JOBS {
             lab.home.write(name, text);
         }
@@ -82,14 +99,22 @@ impl Lab {
     }
 
     pub(crate) fn runs(&self) -> Vec<Value> {
-        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone()
+        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     #[track_caller]
     pub(crate) fn wait_for_all(&self, what: &str) {
         let begun = Instant::now();
         while self.home.tow(["wait", "--timeout", "10s"]).code == 124 {
-            assert!(begun.elapsed() < Duration::from_secs(150), "{what}: not all came to an end\n{}\n{:?}", self.home.tow(["ps"]).stdout, self.aml.jobs());
+            assert!(
+                begun.elapsed() < Duration::from_secs(150),
+                "{what}: not all came to an end\n{}\n{:?}",
+                self.home.tow(["ps"]).stdout,
+                self.aml.jobs()
+            );
         }
     }
 
@@ -100,33 +125,62 @@ impl Lab {
         let ledger = self.ledger();
         for line in ledger.lines() {
             let words: Vec<&str> = line.split(' ').collect();
-            assert_ne!(words[0], "double", "{what}: two attempts alive at once: {line}\n{ledger}");
+            assert_ne!(
+                words[0], "double",
+                "{what}: two attempts alive at once: {line}\n{ledger}"
+            );
             if words[0] == "start" {
                 *starts.entry((words[1], words[2])).or_default() += 1;
             }
         }
         let twice: Vec<_> = starts.iter().filter(|(_, count)| **count != 1).collect();
-        assert!(twice.is_empty(), "{what}: started more than once: {twice:?}");
+        assert!(
+            twice.is_empty(),
+            "{what}: started more than once: {twice:?}"
+        );
     }
 
     /// No job of the service goes on, and no process of one is there.
     #[track_caller]
     pub(crate) fn nothing_is_left(&self, what: &str) {
-        let open = || self.aml.jobs().into_iter().filter(|(_, state)| !["Completed", "Failed", "Canceled"].contains(&state.as_str())).collect::<Vec<_>>();
-        until(&format!("{what}: no job to be left"), || open().is_empty().then_some(()));
+        let open = || {
+            self.aml
+                .jobs()
+                .into_iter()
+                .filter(|(_, state)| !["Completed", "Failed", "Canceled"].contains(&state.as_str()))
+                .collect::<Vec<_>>()
+        };
+        until(&format!("{what}: no job to be left"), || {
+            open().is_empty().then_some(())
+        });
         let folder = format!("{}/", self.ledger_folder().display());
         let holds = |pid: &i32| {
-            let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-            files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.to_string_lossy().starts_with(&folder))
+            let files = fs::read_dir(format!("/proc/{pid}/fd"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            files
+                .filter_map(|file| fs::read_link(file.path()).ok())
+                .any(|file| file.to_string_lossy().starts_with(&folder))
         };
-        let left = || towline_host::process::all().into_keys().filter(holds).collect::<Vec<_>>();
-        until(&format!("{what}: no process of a job to be left, not {:?}", left()), || left().is_empty().then_some(()));
+        let left = || {
+            towline_host::process::all()
+                .into_keys()
+                .filter(holds)
+                .collect::<Vec<_>>()
+        };
+        until(
+            &format!("{what}: no process of a job to be left, not {:?}", left()),
+            || left().is_empty().then_some(()),
+        );
     }
 
     pub(crate) fn stop_daemon(home: &Home) {
         home.tow(["daemon", "stop"]);
         let lock = home.state().daemon_lock();
-        until("the daemon to leave", || (!towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(()));
+        until("the daemon to leave", || {
+            (!towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(())
+        });
     }
 
     /// Another program, by one byte, which is not in the workspace yet.
@@ -145,7 +199,10 @@ impl Lab {
 
     /// Whether a rank of that attempt lives.
     pub(crate) fn has_rank(run: &str, attempt: u32) -> bool {
-        let marks = [format!("TOW_RUN_ID={run}"), format!("TOW_ATTEMPT={attempt}")];
+        let marks = [
+            format!("TOW_RUN_ID={run}"),
+            format!("TOW_ATTEMPT={attempt}"),
+        ];
         let is_one = |pid: i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             let words: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
@@ -158,10 +215,25 @@ impl Lab {
     pub(crate) fn crew(&self) -> Vec<(String, i32)> {
         let mut runs = BTreeMap::new();
         for (run, _) in self.aml.jobs() {
-            runs.extend(self.aml.process_groups(&run).into_iter().map(|group| (group, run.clone())));
+            runs.extend(
+                self.aml
+                    .process_groups(&run)
+                    .into_iter()
+                    .map(|group| (group, run.clone())),
+            );
         }
-        let group = |pid: i32| rustix::process::getpgid(rustix::process::Pid::from_raw(pid)).map_or(0, |group| group.as_raw_nonzero().get());
-        let is_crew = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.split(|byte| *byte == 0).any(|word| word == b"__crew"));
-        towline_host::process::all().into_keys().filter(is_crew).filter_map(|pid| runs.get(&group(pid)).map(|run| (run.clone(), pid))).collect()
+        let group = |pid: i32| {
+            rustix::process::getpgid(rustix::process::Pid::from_raw(pid))
+                .map_or(0, |group| group.as_raw_nonzero().get())
+        };
+        let is_crew = |pid: &i32| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|words| words.split(|byte| *byte == 0).any(|word| word == b"__crew"))
+        };
+        towline_host::process::all()
+            .into_keys()
+            .filter(is_crew)
+            .filter_map(|pid| runs.get(&group(pid)).map(|run| (run.clone(), pid)))
+            .collect()
     }
 }

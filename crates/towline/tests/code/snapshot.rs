@@ -13,19 +13,43 @@ fn prune_is_a_plan_first_and_keeps_what_runs_need() {
     home.write("a", "needed by nobody");
     let idle = home.tow(["init"]).ok().stdout.trim().to_owned();
     assert_ne!(idle, needed);
-    assert_eq!(home.tow(["snapshot", "prune", "--json"]).ok().json()["snapshots"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        home.tow(["snapshot", "prune", "--json"]).ok().json()["snapshots"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     // As if both had been taken long ago.
     let folder = home.state().snapshots().join("snapshots");
     for entry in fs::read_dir(folder).unwrap().flatten() {
-        fs::File::open(entry.path()).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        fs::File::open(entry.path())
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH)
+            .unwrap();
     }
-    let plan = home.tow(["snapshot", "prune", "--dry-run", "--json"]).ok().json();
+    let plan = home
+        .tow(["snapshot", "prune", "--dry-run", "--json"])
+        .ok()
+        .json();
     assert_eq!(plan["snapshots"], serde_json::json!([idle]));
     assert_eq!((&plan["kept"], &plan["done"]), (&1.into(), &false.into()));
-    assert_eq!(home.tow(["snapshot", "ls", "--json"]).ok().json()["snapshots"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        home.tow(["snapshot", "ls", "--json"]).ok().json()["snapshots"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     home.tow(["snapshot", "prune", "--yes"]).ok();
     let left = home.tow(["snapshot", "ls", "--json"]).ok().json();
-    assert_eq!((left["snapshots"].as_array().unwrap().len(), &left["snapshots"][0]["id"]), (1, &needed.as_str().into()));
+    assert_eq!(
+        (
+            left["snapshots"].as_array().unwrap().len(),
+            &left["snapshots"][0]["id"]
+        ),
+        (1, &needed.as_str().into())
+    );
     home.tow(["snapshot", "check"]).ok();
     let again = home.tow(["resubmit", &run]).ok().id();
     home.tow(["wait", &again]).ok();
@@ -44,7 +68,11 @@ fn pruned_code_cannot_be_resubmitted_and_nothing_is_changed() {
     fs::remove_dir_all(home.state().snapshots().join("snapshots")).unwrap();
     let refused = home.tow(["resubmit", &run]);
     assert_eq!(refused.code, 123);
-    assert!(refused.stderr.contains("--latest-code"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--latest-code"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(home.state_of(&run), "running");
     home.tow(["abort", &run]).ok();
 }
@@ -83,15 +111,27 @@ fn what_is_mounted_in_a_runs_folder_survives_its_pruning() {
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("file"), "somebody else's").unwrap();
     home.set("PRECIOUS", &precious.display().to_string());
-    let run = home.tow(["submit", "sh", "-c", "mkdir m && mount --bind $PRECIOUS m"]).ok().id();
+    let run = home
+        .tow(["submit", "sh", "-c", "mkdir m && mount --bind $PRECIOUS m"])
+        .ok()
+        .id();
     if home.tow(["wait", &run]).code != 0 {
-        return towline_testkit::ability::not_run("pruning around a mount: nothing can be mounted here");
+        return towline_testkit::ability::not_run(
+            "pruning around a mount: nothing can be mounted here",
+        );
     }
     towline_testkit::until("the run to be pruned", || {
         home.tow(["prune", "--older-than", "1s", "--yes"]).ok();
-        home.tow(["ps", "--json"]).ok().json()["runs"].as_array().unwrap().is_empty().then_some(())
+        home.tow(["ps", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+            .then_some(())
     });
-    assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "somebody else's");
+    assert_eq!(
+        fs::read_to_string(precious.join("file")).unwrap(),
+        "somebody else's"
+    );
     assert!(!home.state().runs().join(&run).exists());
 }
 
@@ -101,7 +141,13 @@ fn damaged_content_is_dropped_and_stored_anew() {
     home.write("a.sh", "echo good");
     home.tow(["init"]).ok();
     let packs = home.state().snapshots().join("packs");
-    let pack = fs::read_dir(&packs).unwrap().flatten().flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten()).next().unwrap().path();
+    let pack = fs::read_dir(&packs)
+        .unwrap()
+        .flatten()
+        .flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten())
+        .next()
+        .unwrap()
+        .path();
     fs::remove_file(&pack).unwrap();
     fs::write(&pack, "rubbish").unwrap();
     assert_eq!(home.tow(["snapshot", "check"]).code, 123);

@@ -21,11 +21,18 @@ fn a_preempted_run_goes_on_when_it_is_started_anew() {
     lab.until_there("up-1-0");
     first.signal(Signal::TERM);
     assert_eq!(first.code(), 143);
-    assert_eq!((lab.causes(), lab.read("told").as_str()), (vec![Some(Cause::Preempted)], "told\n"));
+    assert_eq!(
+        (lab.causes(), lab.read("told").as_str()),
+        (vec![Some(Cause::Preempted)], "told\n")
+    );
     assert!(!lab.path("stage/news.json").exists(), "it is not over");
     assert_eq!(lab.all(), [0]);
     assert_eq!(lab.causes(), [Some(Cause::Preempted), None]);
-    let restarts: Vec<u32> = lab.attempts().iter().map(|report| report.claim.as_ref().unwrap().by.restarts).collect();
+    let restarts: Vec<u32> = lab
+        .attempts()
+        .iter()
+        .map(|report| report.claim.as_ref().unwrap().by.restarts)
+        .collect();
     assert_eq!(restarts, [0, 1]);
     assert!(lab.is_concluded());
     assert_eq!(lab.all(), [0], "once more: nothing is begun");
@@ -40,7 +47,10 @@ fn a_signal_to_all_of_our_processes_reaches_the_ranks_once() {
     towline_host::process::signal(node.runner(), Signal::TERM);
     node.signal(Signal::TERM);
     assert_eq!(node.code(), 143);
-    assert_eq!((lab.causes(), lab.read("told").as_str()), (vec![Some(Cause::Preempted)], "told\n"));
+    assert_eq!(
+        (lab.causes(), lab.read("told").as_str()),
+        (vec![Some(Cause::Preempted)], "told\n")
+    );
 }
 
 #[test]
@@ -62,7 +72,10 @@ fn a_run_that_was_cancelled_before_it_began_never_does() {
     let lab = Lab::new("touch \"$LAB/began\"");
     fs::write(lab.path("stage/cancel"), "").unwrap();
     assert_eq!(lab.all(), [143]);
-    assert_eq!((lab.attempts()[0].attempt, lab.causes()), (0, vec![Some(Cause::ByUser)]));
+    assert_eq!(
+        (lab.attempts()[0].attempt, lab.causes()),
+        (0, vec![Some(Cause::ByUser)])
+    );
     assert!(!lab.path("began").exists());
 }
 
@@ -91,8 +104,16 @@ fn all_nodes_of_a_preempted_job_leave_and_come_again() {
             nodes[*node].signal(Signal::TERM);
         }
         let codes = nodes.map(crate::lab::Node::code);
-        assert_eq!((codes, lab.causes()), ([143, 143], vec![Some(Cause::Preempted)]), "{told:?}");
-        assert_eq!(lab.read("told"), "told\ntold\n", "{told:?}: each rank heard it once");
+        assert_eq!(
+            (codes, lab.causes()),
+            ([143, 143], vec![Some(Cause::Preempted)]),
+            "{told:?}"
+        );
+        assert_eq!(
+            lab.read("told"),
+            "told\ntold\n",
+            "{told:?}: each rank heard it once"
+        );
         assert_eq!(lab.all(), [0, 0], "{told:?}");
         assert_eq!(lab.causes(), [Some(Cause::Preempted), None], "{told:?}");
     }
@@ -102,7 +123,9 @@ fn all_nodes_of_a_preempted_job_leave_and_come_again() {
 fn nodes_that_wait_for_each_other_leave_when_told() {
     let lab = Lab::new("true").on(2, 1);
     let leader = lab.start(0);
-    until("the leader to listen", || std::net::TcpStream::connect(("127.0.0.1", lab.port())).ok());
+    until("the leader to listen", || {
+        std::net::TcpStream::connect(("127.0.0.1", lab.port())).ok()
+    });
     leader.signal(Signal::TERM);
     assert_eq!(leader.code(), 143);
     assert!(lab.news().is_none(), "nothing was begun");
@@ -117,7 +140,9 @@ fn an_attempt_that_a_dead_start_left_open_was_preempted() {
     let lab = Lab::new(PATIENT);
     let node = lab.start(0);
     lab.until_there("up-1-0");
-    until("its start to be told", || lab.attempts().first()?.started.clone());
+    until("its start to be told", || {
+        lab.attempts().first()?.started.clone()
+    });
     // The machine is gone, with all that was on it.
     assert!(!lab.alive().is_empty(), "a rank that runs is seen");
     let runner = node.runner();
@@ -131,13 +156,21 @@ fn an_attempt_that_a_dead_start_left_open_was_preempted() {
     assert!(lab.attempts()[0].end.is_none());
     assert_eq!(lab.all(), [0]);
     let endings = lab.endings();
-    assert_eq!((endings[0].cause, endings[0].detail.as_deref()), (Some(Cause::Preempted), Some("the cluster started it anew")));
+    assert_eq!(
+        (endings[0].cause, endings[0].detail.as_deref()),
+        (Some(Cause::Preempted), Some("the cluster started it anew"))
+    );
     assert_eq!(endings.len(), 2);
 }
 
 #[test]
 fn a_runner_that_is_killed_leaves_nothing_and_says_so() {
-    let lab = Lab::new(PATIENT).with(|resolved| resolved.retry = Some(RetryPolicy { when: vec![Cause::NodeFailed], max: Some(2) }));
+    let lab = Lab::new(PATIENT).with(|resolved| {
+        resolved.retry = Some(RetryPolicy {
+            when: vec![Cause::NodeFailed],
+            max: Some(2),
+        })
+    });
     let node = lab.start(0);
     lab.until_there("up-1-0");
     towline_host::process::signal(node.runner(), Signal::KILL);

@@ -36,22 +36,72 @@ pub(crate) struct Lab {
 impl Lab {
     /// A job of one rank that runs these lines.
     pub(crate) fn new(script: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("tow-crew-").tempdir().unwrap();
-        let run = RunId::new("crew", 1_700_000_000, rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
+        let folder = tempfile::Builder::new()
+            .prefix("tow-crew-")
+            .tempdir()
+            .unwrap();
+        let run = RunId::new(
+            "crew",
+            1_700_000_000,
+            rustix::process::getpid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs(),
+        );
         let job = serde_json::from_value(json!({"script": script})).unwrap();
-        let around = Surroundings { workdir: "/not/here".into(), umask: 0o022, ..Surroundings::default() };
+        let around = Surroundings {
+            workdir: "/not/here".into(),
+            umask: 0o022,
+            ..Surroundings::default()
+        };
         let (resolved, _) = resolve(&job, None, 0, around).unwrap();
-        let runs = vec![PlannedRun { id: run.clone(), name: "crew".into(), parameters: Vec::new() }];
-        let request = Request { text: String::new() };
+        let runs = vec![PlannedRun {
+            id: run.clone(),
+            name: "crew".into(),
+            parameters: Vec::new(),
+        }];
+        let request = Request {
+            text: String::new(),
+        };
         let (cluster, kind) = ("cloud".to_owned(), "azureml".to_owned());
-        let plan =
-            Plan { version: 1, id: run.clone(), cluster, kind, runs, job, resolved, request, notes: Vec::new(), resubmits: None, adopted: None, made: None };
-        let order = CrewOrder { version: CREW_VERSION, plan, grace_millis: 2_000, collect_every: 60, word: "the word".into(), secrets: None };
+        let plan = Plan {
+            version: 1,
+            id: run.clone(),
+            cluster,
+            kind,
+            runs,
+            job,
+            resolved,
+            request,
+            notes: Vec::new(),
+            resubmits: None,
+            adopted: None,
+            made: None,
+        };
+        let order = CrewOrder {
+            version: CREW_VERSION,
+            plan,
+            grace_millis: 2_000,
+            collect_every: 60,
+            word: "the word".into(),
+            secrets: None,
+        };
         for name in ["tmp", "stage", "news"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { folder, run, order, port, words: Vec::new(), variables: Vec::new() }
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        Self {
+            folder,
+            run,
+            order,
+            port,
+            words: Vec::new(),
+            variables: Vec::new(),
+        }
     }
 
     #[must_use]
@@ -75,12 +125,32 @@ impl Lab {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        let options =
-            Options { limits: Limits::none(), squeeze: Squeeze::QUICK, name: "tree".into(), now: 1, stat_cache: self.path("stat"), index: self.path("index") };
+        let options = Options {
+            limits: Limits::none(),
+            squeeze: Squeeze::QUICK,
+            name: "tree".into(),
+            now: 1,
+            stat_cache: self.path("stat"),
+            index: self.path("index"),
+        };
         let rules = Rules::new(&tree, &[], []).unwrap();
-        let taken = take(&tree, &rules, &FolderStore::new(self.path("snapshots")), &options, &Progress::default()).unwrap();
-        self.order.plan.resolved.code = Some(FrozenCode { snapshot: Some(taken.id.to_string()), root: "/not/here".into(), ..FrozenCode::default() });
-        self.words.extend(["--store".to_owned(), self.path("snapshots").display().to_string()]);
+        let taken = take(
+            &tree,
+            &rules,
+            &FolderStore::new(self.path("snapshots")),
+            &options,
+            &Progress::default(),
+        )
+        .unwrap();
+        self.order.plan.resolved.code = Some(FrozenCode {
+            snapshot: Some(taken.id.to_string()),
+            root: "/not/here".into(),
+            ..FrozenCode::default()
+        });
+        self.words.extend([
+            "--store".to_owned(),
+            self.path("snapshots").display().to_string(),
+        ]);
         self
     }
 
@@ -100,8 +170,12 @@ impl Lab {
         if fs::read(&order).ok().as_ref() != Some(&bytes) {
             fs::write(&order, bytes).unwrap();
         }
-        let (stdout, stderr) = (self.path(&format!("stdout-{node}")), self.path(&format!("stderr-{node}")));
-        let binary = std::env::var_os("TOW_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tow").into());
+        let (stdout, stderr) = (
+            self.path(&format!("stdout-{node}")),
+            self.path(&format!("stderr-{node}")),
+        );
+        let binary =
+            std::env::var_os("TOW_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_tow").into());
         let mut command = Command::new(binary);
         command
             .arg("__crew")
@@ -125,18 +199,33 @@ impl Lab {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::from(File::create(&stdout).unwrap()))
-            .stderr(Stdio::from(File::options().append(true).create(true).open(&stderr).unwrap()));
-        Node { child: command.spawn().unwrap(), stdout, stderr }
+            .stderr(Stdio::from(
+                File::options()
+                    .append(true)
+                    .create(true)
+                    .open(&stderr)
+                    .unwrap(),
+            ));
+        Node {
+            child: command.spawn().unwrap(),
+            stdout,
+            stderr,
+        }
     }
 
     /// All nodes, to their end: their codes.
     pub(crate) fn all(&self) -> Vec<i32> {
-        let nodes: Vec<Node> = (0..self.order.plan.resolved.shape.nodes).map(|node| self.start(node)).collect();
+        let nodes: Vec<Node> = (0..self.order.plan.resolved.shape.nodes)
+            .map(|node| self.start(node))
+            .collect();
         nodes.into_iter().map(Node::code).collect()
     }
 
     pub(crate) fn news(&self) -> Option<News> {
-        serde_json::from_slice(&fs::read(self.path("news").join(format!("{}.json", self.run))).ok()?).ok()
+        serde_json::from_slice(
+            &fs::read(self.path("news").join(format!("{}.json", self.run))).ok()?,
+        )
+        .ok()
     }
 
     pub(crate) fn attempts(&self) -> Vec<AttemptReport> {
@@ -146,16 +235,29 @@ impl Lab {
     /// How each attempt ended; its last news say the same.
     #[track_caller]
     pub(crate) fn endings(&self) -> Vec<Ending> {
-        self.attempts().into_iter().map(|report| report.end.unwrap_or_else(|| panic!("attempt {} has no end", report.attempt)).ending).collect()
+        self.attempts()
+            .into_iter()
+            .map(|report| {
+                report
+                    .end
+                    .unwrap_or_else(|| panic!("attempt {} has no end", report.attempt))
+                    .ending
+            })
+            .collect()
     }
 
     #[track_caller]
     pub(crate) fn causes(&self) -> Vec<Option<Cause>> {
-        self.endings().into_iter().map(|ending| ending.cause).collect()
+        self.endings()
+            .into_iter()
+            .map(|ending| ending.cause)
+            .collect()
     }
 
     pub(crate) fn is_concluded(&self) -> bool {
-        let last = fs::read(self.path("stage/news.json")).ok().and_then(|bytes| serde_json::from_slice::<News>(&bytes).ok());
+        let last = fs::read(self.path("stage/news.json"))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<News>(&bytes).ok());
         last.is_some() && last == self.news()
     }
 
@@ -163,7 +265,11 @@ impl Lab {
     #[track_caller]
     pub(crate) fn log(&self, name: &str) -> Vec<u8> {
         let folder = self.path("stage/logs").join(name);
-        let mut parts: Vec<PathBuf> = fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+        let mut parts: Vec<PathBuf> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         parts.sort();
         let bytes: Vec<Vec<u8>> = parts.iter().map(|part| fs::read(part).unwrap()).collect();
         for part in bytes.iter().rev().skip(1) {
@@ -182,7 +288,14 @@ impl Lab {
 
     #[track_caller]
     pub(crate) fn until_there(&self, name: &str) {
-        until(&format!("{name} to be there; {}{}", self.read("stderr-0"), self.read("stderr-1")), || self.path(name).exists().then_some(()));
+        until(
+            &format!(
+                "{name} to be there; {}{}",
+                self.read("stderr-0"),
+                self.read("stderr-1")
+            ),
+            || self.path(name).exists().then_some(()),
+        );
     }
 
     /// Ranks and whatever else belongs to the runs of this lab.
@@ -192,15 +305,27 @@ impl Lab {
 
     #[track_caller]
     pub(crate) fn nothing_is_alive(&self) {
-        until("nothing to be alive", || self.alive().is_empty().then_some(()));
+        until("nothing to be alive", || {
+            self.alive().is_empty().then_some(())
+        });
     }
 }
 
 /// Processes with a variable that begins so.
 fn marked(marker: &str) -> Vec<i32> {
-    let is_marked =
-        |pid: &i32| fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|one| one.starts_with(marker.as_bytes())));
-    process::all().into_iter().filter(|(_, facts)| !facts.zombie).map(|(pid, _)| pid).filter(is_marked).collect()
+    let is_marked = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
+            bytes
+                .split(|byte| *byte == 0)
+                .any(|one| one.starts_with(marker.as_bytes()))
+        })
+    };
+    process::all()
+        .into_iter()
+        .filter(|(_, facts)| !facts.zombie)
+        .map(|(pid, _)| pid)
+        .filter(is_marked)
+        .collect()
 }
 
 impl Drop for Lab {
@@ -227,7 +352,9 @@ impl Node {
     /// Waits for its end.
     pub(crate) fn code(mut self) -> i32 {
         let status = until("a node to leave", || self.child.try_wait().unwrap());
-        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+        status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -237,7 +364,12 @@ impl Node {
     /// The runner below what the service started.
     pub(crate) fn runner(&self) -> i32 {
         let own = self.pid();
-        until("a runner", || process::all().into_iter().find(|(_, facts)| facts.parent == own).map(|(pid, _)| pid))
+        until("a runner", || {
+            process::all()
+                .into_iter()
+                .find(|(_, facts)| facts.parent == own)
+                .map(|(pid, _)| pid)
+        })
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -7,22 +7,48 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 #[test]
 fn a_tree_goes_up_and_comes_down_as_it_was() {
     let (home, there) = home();
-    for (name, bytes) in [("data/a.txt", b"a".to_vec()), ("data/deep/er/b", vec![]), ("data/deep/c d%#?+ü", noise(70_000, 1)), ("data/big", noise(9 << 20, 2))]
-    {
+    for (name, bytes) in [
+        ("data/a.txt", b"a".to_vec()),
+        ("data/deep/er/b", vec![]),
+        ("data/deep/c d%#?+ü", noise(70_000, 1)),
+        ("data/big", noise(9 << 20, 2)),
+    ] {
         write(&home, name, &bytes);
     }
     let up = home.tow(["up", "data", "--json"]).ok().json();
-    assert_eq!((&only(&up)["sent"], &only(&up)["equal_by_time"]), (&4.into(), &0.into()));
+    assert_eq!(
+        (&only(&up)["sent"], &only(&up)["equal_by_time"]),
+        (&4.into(), &0.into())
+    );
     assert_eq!(tree(&home.project().join("data")), tree(&there));
-    assert_eq!(modified(&home.project().join("data/big")), modified(&there.join("big")));
+    assert_eq!(
+        modified(&home.project().join("data/big")),
+        modified(&there.join("big"))
+    );
     let again = home.tow(["up", "data", "--json"]).ok().json();
-    assert_eq!((&only(&again)["sent"], &only(&again)["equal_by_time"]), (&0.into(), &4.into()));
+    assert_eq!(
+        (&only(&again)["sent"], &only(&again)["equal_by_time"]),
+        (&0.into(), &4.into())
+    );
 
     fs::rename(home.project().join("data"), home.project().join("before")).unwrap();
     home.tow(["down", "data"]).ok();
-    assert_eq!(tree(&home.project().join("before")), tree(&home.project().join("data")));
-    assert_eq!(modified(&home.project().join("before/a.txt")), modified(&home.project().join("data/a.txt")));
-    assert_eq!(fs::metadata(home.project().join("data/big")).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(
+        tree(&home.project().join("before")),
+        tree(&home.project().join("data"))
+    );
+    assert_eq!(
+        modified(&home.project().join("before/a.txt")),
+        modified(&home.project().join("data/a.txt"))
+    );
+    assert_eq!(
+        fs::metadata(home.project().join("data/big"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o644
+    );
     let down = home.tow(["down", "data", "--json"]).ok().json();
     assert_eq!(only(&down)["sent"], 0);
 }
@@ -36,10 +62,22 @@ fn what_differs_is_replaced_and_nothing_else_is_touched() {
     fs::write(there.join("extra"), "stays").unwrap();
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, "two").unwrap();
-    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-    assert_eq!(only(&home.tow(["up", "data", "--json"]).ok().json())["sent"], 0, "size and time are equal");
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    assert_eq!(
+        only(&home.tow(["up", "data", "--json"]).ok().json())["sent"],
+        0,
+        "size and time are equal"
+    );
     let checked = home.tow(["up", "data", "--checksum", "--json"]).ok().json();
-    assert_eq!((&only(&checked)["sent"], &only(&checked)["equal_by_hash"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&only(&checked)["sent"], &only(&checked)["equal_by_hash"]),
+        (&1.into(), &1.into())
+    );
     assert_eq!(fs::read_to_string(there.join("x")).unwrap(), "two");
     assert_eq!(fs::read_to_string(there.join("extra")).unwrap(), "stays");
 }
@@ -49,7 +87,10 @@ fn a_dry_run_changes_nothing() {
     let (home, there) = home();
     write(&home, "data/x", b"one");
     let output = home.tow(["up", "data", "--dry-run"]).ok();
-    assert!(output.stdout.contains("send") && output.stdout.contains("alice/data/x"), "{output:?}");
+    assert!(
+        output.stdout.contains("send") && output.stdout.contains("alice/data/x"),
+        "{output:?}"
+    );
     assert!(!there.exists());
 }
 
@@ -64,9 +105,15 @@ fn delete_needs_a_yes_and_removes_only_what_is_extra() {
     assert_eq!(refused.code, 123, "{refused:?}");
     assert!(there.join("old/extra").exists());
     let planned = home.tow(["up", "data", "--delete", "--dry-run"]).ok();
-    assert!(planned.stdout.contains("remove") && planned.stdout.contains("old/extra"), "{planned:?}");
+    assert!(
+        planned.stdout.contains("remove") && planned.stdout.contains("old/extra"),
+        "{planned:?}"
+    );
     assert!(there.join("old/extra").exists());
-    let done = home.tow(["up", "data", "--delete", "--yes", "--json"]).ok().json();
+    let done = home
+        .tow(["up", "data", "--delete", "--yes", "--json"])
+        .ok()
+        .json();
     assert_eq!(only(&done)["removed"], 1);
     assert!(!there.join("old").exists() && there.join("x").exists());
     fs::write(home.project().join("data/local"), "extra").unwrap();
@@ -83,7 +130,10 @@ fn files_with_holes_keep_them() {
     std::os::unix::fs::FileExt::write_all_at(&file, b"middle", 33 << 20).unwrap();
     drop(file);
     home.tow(["up", "data"]).ok();
-    assert_eq!(fs::read(&path).unwrap(), fs::read(there.join("sparse")).unwrap());
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        fs::read(there.join("sparse")).unwrap()
+    );
     assert!(fs::metadata(there.join("sparse")).unwrap().blocks() * 512 < 4 << 20);
 }
 
@@ -92,7 +142,8 @@ fn a_folder_that_cannot_be_written_is_named_and_an_old_file_stays() {
     let (home, there) = home();
     write(&home, "data/x", b"one");
     home.tow(["up", "data"]).ok();
-    // In the place of the part file something that is no file: nobody can write there, not even root.
+    // In the place of the part file something that is no file: nobody can write there, not even
+    // root.
     fs::create_dir(there.join(".x.tow-part")).unwrap();
     write(&home, "data/x", b"longer");
     let output = home.tow(["up", "data"]);
@@ -120,14 +171,24 @@ fn a_full_disk_is_said_and_harms_nothing() {
 fn links_are_left_out_or_followed_inside() {
     let (home, there) = home();
     write(&home, "data/real", b"r");
-    for (link, target) in [("inside", "real"), ("outside", "/etc/hostname"), ("folder", ".")] {
+    for (link, target) in [
+        ("inside", "real"),
+        ("outside", "/etc/hostname"),
+        ("folder", "."),
+    ] {
         std::os::unix::fs::symlink(target, home.project().join("data").join(link)).unwrap();
     }
     let output = home.tow(["up", "data"]).ok();
     assert_eq!(tree(&there).keys().collect::<Vec<_>>(), ["inside", "real"]);
-    assert!(output.stderr.contains("left out outside") && output.stderr.contains("left out folder"), "{output:?}");
+    assert!(
+        output.stderr.contains("left out outside") && output.stderr.contains("left out folder"),
+        "{output:?}"
+    );
     let given = home.project().join("data/given");
     std::os::unix::fs::symlink("/etc/hostname", &given).unwrap();
     home.tow(["up", "data/given"]).ok();
-    assert_eq!(fs::read(there.join("given")).unwrap(), fs::read("/etc/hostname").unwrap());
+    assert_eq!(
+        fs::read(there.join("given")).unwrap(),
+        fs::read("/etc/hostname").unwrap()
+    );
 }

@@ -17,10 +17,16 @@ fn tokens(token: String) -> String {
             let mut request = vec![0; 8192];
             let length = stream.read(&mut request).unwrap_or(0);
             let request = String::from_utf8_lossy(&request[..length]).to_lowercase();
-            let good = request.contains("x-identity-header: proof") && request.contains("storage.azure.com");
+            let good = request.contains("x-identity-header: proof")
+                && request.contains("storage.azure.com");
             let body = serde_json::json!({ "access_token": token, "expires_on": "4102444800", "resource": "x", "token_type": "Bearer" }).to_string();
             let status = if good { "200 OK" } else { "400 Bad Request" };
-            let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: \
+                    {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
         }
     });
     format!("http://{address}/msi/token")
@@ -38,7 +44,8 @@ fn a_managed_identity_gets_in_over_tls() {
     fs::create_dir(home.path("nas")).unwrap();
     let store = |name: &str| {
         format!(
-            "  {name}: {{kind: azure_blob, account: {}, container: identity, endpoint: '{}', credential: managed_identity}}\n",
+            "  {name}: {{kind: azure_blob, account: {}, container: identity, endpoint: '{}', \
+                credential: managed_identity}}\n",
             azurite.account(),
             azurite.endpoint()
         )
@@ -61,25 +68,38 @@ fn a_service_is_talked_to_only_if_somebody_whom_we_trust_vouches_for_it() {
     super::configure(
         &home,
         &format!(
-            "  az: {{kind: azure_blob, account: {}, container: identity, endpoint: '{}', credential: {{account_key: env:KEY}}}}\n",
+            "  az: {{kind: azure_blob, account: {}, container: identity, endpoint: '{}', \
+                credential: {{account_key: env:KEY}}}}\n",
             azurite.account(),
             azurite.endpoint()
         ),
     );
     let assert_refused = |home: &Home, what: &str| {
         let refused = home.tow(["ls", "az:"]);
-        assert!(refused.code == 125 && refused.stderr.contains("certificate"), "{what}: {refused:?}");
+        assert!(
+            refused.code == 125 && refused.stderr.contains("certificate"),
+            "{what}: {refused:?}"
+        );
     };
     assert_refused(&home, "the system knows no such authority");
-    home.set("SSL_CERT_FILE", &other.authority().unwrap().display().to_string());
+    home.set(
+        "SSL_CERT_FILE",
+        &other.authority().unwrap().display().to_string(),
+    );
     assert_refused(&home, "another authority is named");
     // What other tools take as a wish not to be careful is none here.
-    for (name, value) in
-        [("AZURE_CLI_DISABLE_CONNECTION_VERIFICATION", "1"), ("NODE_TLS_REJECT_UNAUTHORIZED", "0"), ("PYTHONHTTPSVERIFY", "0"), ("GIT_SSL_NO_VERIFY", "1")]
-    {
+    for (name, value) in [
+        ("AZURE_CLI_DISABLE_CONNECTION_VERIFICATION", "1"),
+        ("NODE_TLS_REJECT_UNAUTHORIZED", "0"),
+        ("PYTHONHTTPSVERIFY", "0"),
+        ("GIT_SSL_NO_VERIFY", "1"),
+    ] {
         home.set(name, value);
     }
     assert_refused(&home, "nothing turns it off");
-    home.set("SSL_CERT_FILE", &azurite.authority().unwrap().display().to_string());
+    home.set(
+        "SSL_CERT_FILE",
+        &azurite.authority().unwrap().display().to_string(),
+    );
     home.tow(["ls", "az:"]).ok();
 }

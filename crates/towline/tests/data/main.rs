@@ -41,7 +41,11 @@ fn home() -> (Home, PathBuf) {
 /// `nas` and what else is given, as lines below `datastores:`.
 fn configure(home: &Home, more: &str) {
     let nas = home.path("nas");
-    home.configure(&format!("datastores:\n  nas: {{kind: folder, path: {}}}\n{more}folders:\n  data: {{datastore: nas, path: alice/data}}\n", nas.display()));
+    home.configure(&format!(
+        "datastores:\n  nas: {{kind: folder, path: \
+        {}}}\n{more}folders:\n  data: {{datastore: nas, path: alice/data}}\n",
+        nas.display()
+    ));
 }
 
 /// The datastore `az` in a container of its own; the account's key is in `AZ_KEY`.
@@ -57,7 +61,8 @@ fn azure_home_at(account: &Account, container: &str) -> Home {
     configure(
         &home,
         &format!(
-            "  az: {{kind: azure_blob, account: {}, container: {container}, endpoint: '{}', credential: {{account_key: env:AZ_KEY}}}}\n",
+            "  az: {{kind: azure_blob, account: {}, container: {container}, endpoint: '{}', \
+                credential: {{account_key: env:AZ_KEY}}}}\n",
             account.name, account.endpoint
         ),
     );
@@ -72,7 +77,13 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 walk(root, &path, found);
             } else if path.is_file() {
-                found.insert(path.strip_prefix(root).unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap());
+                found.insert(
+                    path.strip_prefix(root)
+                        .unwrap()
+                        .to_string_lossy()
+                        .into_owned(),
+                    fs::read(&path).unwrap(),
+                );
             }
         }
     }
@@ -95,8 +106,17 @@ fn modified(path: &Path) -> (i64, i64) {
 
 /// Whether a transfer's journal has so many lines.
 fn noted(home: &Home, lines: usize) -> bool {
-    let journals = fs::read_dir(home.state().root().join("transfers")).into_iter().flatten().flatten();
-    journals.into_iter().any(|entry| fs::read_to_string(entry.path()).unwrap_or_default().lines().count() >= lines)
+    let journals = fs::read_dir(home.state().root().join("transfers"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    journals.into_iter().any(|entry| {
+        fs::read_to_string(entry.path())
+            .unwrap_or_default()
+            .lines()
+            .count()
+            >= lines
+    })
 }
 
 /// The one transfer of an answer.

@@ -8,11 +8,22 @@ fn the_same_path_works_from_below_the_root() {
     let (home, there) = home();
     home.write("towline.yaml", "{}\n");
     write(&home, "data/voc20/x", b"x");
-    let output = home.command(["up", "voc20"]).current_dir(home.project().join("data")).output().unwrap();
+    let output = home
+        .command(["up", "voc20"])
+        .current_dir(home.project().join("data"))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(there.join("voc20/x").exists());
-    let listed = home.command(["ls"]).current_dir(home.project().join("data/voc20")).output().unwrap();
-    assert!(String::from_utf8_lossy(&listed.stdout).contains('x'), "{listed:?}");
+    let listed = home
+        .command(["ls"])
+        .current_dir(home.project().join("data/voc20"))
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&listed.stdout).contains('x'),
+        "{listed:?}"
+    );
 }
 
 #[test]
@@ -23,9 +34,17 @@ fn mistakes_have_their_codes_and_suggestions() {
     home.tow(["up", "data"]).ok();
     for (words, code, part) in [
         (vec!["up", "data/voc2"], 122, "voc20"),
-        (vec!["down", "data/voc21"], 122, "did you mean `alice/data/voc20`"),
+        (
+            vec!["down", "data/voc21"],
+            122,
+            "did you mean `alice/data/voc20`",
+        ),
         (vec!["ls", "data/vco20"], 122, "did you mean"),
-        (vec!["up", "other"], 122, "no folder of the configuration holds `other`"),
+        (
+            vec!["up", "other"],
+            122,
+            "no folder of the configuration holds `other`",
+        ),
         (vec!["ls", "nsa:x"], 122, "did you mean `nas`"),
         (vec!["ls", "data", "-c", "nowhere"], 122, "nowhere"),
         (vec!["up", "../outside"], 120, "outside the code root"),
@@ -46,9 +65,13 @@ fn a_cluster_chooses_the_store_and_stores_copy_to_each_other() {
     let eu = home.path("eu");
     fs::create_dir(&eu).unwrap();
     let text = fs::read_to_string(home.path("config/towline/config.yaml")).unwrap();
-    let text = text.replace("folders:", &format!("  euro: {{kind: folder, path: {}}}\nfolders:", eu.display()));
+    let text = text.replace(
+        "folders:",
+        &format!("  euro: {{kind: folder, path: {}}}\nfolders:", eu.display()),
+    );
     home.configure(&format!(
-        "{text}clusters:\n  eu: {{kind: slurm, datastore: euro}}\n  odd: {{kind: slurm, folders: {{data: {{datastore: euro, path: elsewhere}}}}}}\n"
+        "{text}clusters:\n  eu: {{kind: slurm, datastore: euro}}\n  odd: {{kind: slurm, folders: \
+            {{data: {{datastore: euro, path: elsewhere}}}}}}\n"
     ));
     write(&home, "data/voc20/x", b"x");
     home.tow(["up", "data/voc20"]).ok();
@@ -90,9 +113,17 @@ fn a_listing_is_a_table_and_a_value() {
     write(&home, "data/y", b"1");
     home.tow(["up", "data"]).ok();
     let text = home.tow(["ls", "data"]).ok().stdout;
-    assert!(text.starts_with("SIZE") && text.contains("sub/\n") && text.trim_end().ends_with('y'), "{text}");
+    assert!(
+        text.starts_with("SIZE") && text.contains("sub/\n") && text.trim_end().ends_with('y'),
+        "{text}"
+    );
     let value = home.tow(["ls", "data", "--deep", "--json"]).ok().json();
-    let names: Vec<&str> = value["objects"].as_array().unwrap().iter().map(|object| object["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = value["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| object["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["sub/x", "y"]);
     assert_eq!(value["objects"][0]["size"], 5);
     let all = home.tow(["ls"]).ok().stdout;
@@ -108,5 +139,9 @@ fn wrong_stores_are_configuration_errors_and_doctor_looks_at_each() {
     assert!(output.stderr.contains("azure_blob"), "{output:?}");
     let doctor = home.tow(["doctor"]);
     assert_eq!(doctor.code, 121, "{doctor:?}");
-    assert!(doctor.stdout.contains("store nas      ok") && doctor.stdout.contains("store bad      wrong"), "{doctor:?}");
+    assert!(
+        doctor.stdout.contains("store nas      ok")
+            && doctor.stdout.contains("store bad      wrong"),
+        "{doctor:?}"
+    );
 }

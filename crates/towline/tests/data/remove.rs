@@ -5,7 +5,13 @@ use super::{home, tree, write};
 #[test]
 fn only_whole_names_go() {
     let (home, there) = home();
-    for name in ["data/coco/a", "data/coco/b/c", "data/coco2017/a", "data/coco.txt", "data/other/coco/x"] {
+    for name in [
+        "data/coco/a",
+        "data/coco/b/c",
+        "data/coco2017/a",
+        "data/coco.txt",
+        "data/other/coco/x",
+    ] {
         write(&home, name, b"x");
     }
     home.tow(["up", "data"]).ok();
@@ -15,10 +21,19 @@ fn only_whole_names_go() {
     let planned = home.tow(["rm", "data/coco", "--dry-run"]).ok();
     assert_eq!(planned.stdout, "alice/data/coco/a\nalice/data/coco/b/c\n");
     assert_eq!(tree(&there).len(), 5);
-    let done = home.tow(["rm", "data/coco/", "--yes", "--json"]).ok().json();
+    let done = home
+        .tow(["rm", "data/coco/", "--yes", "--json"])
+        .ok()
+        .json();
     assert_eq!((&done["files"], &done["done"]), (&2.into(), &true.into()));
-    assert_eq!(tree(&there).keys().collect::<Vec<_>>(), ["coco.txt", "coco2017/a", "other/coco/x"]);
-    assert!(home.project().join("data/coco/a").exists(), "what is here stays");
+    assert_eq!(
+        tree(&there).keys().collect::<Vec<_>>(),
+        ["coco.txt", "coco2017/a", "other/coco/x"]
+    );
+    assert!(
+        home.project().join("data/coco/a").exists(),
+        "what is here stays"
+    );
     let missing = home.tow(["rm", "data/coc", "--yes"]);
     assert_eq!(missing.code, 122, "{missing:?}");
     assert_eq!(tree(&there).len(), 3);

@@ -30,19 +30,45 @@ fn kill_when(home: &Home, words: &[&str], ready: impl Fn() -> bool) {
 fn an_upload_sends_no_block_twice() {
     let (proxy, home) = slow("resume-up", "PUT", "comp=block&");
     let path = write(&home, "big", &noise(SIZE, 5));
-    let answered = || proxy.seen().iter().filter(|seen| seen.kind == "block" && seen.status == Some(201)).count();
+    let answered = || {
+        proxy
+            .seen()
+            .iter()
+            .filter(|seen| seen.kind == "block" && seen.status == Some(201))
+            .count()
+    };
     kill_when(&home, &["cp", "big", "az:big"], || answered() >= 5);
     proxy.heal();
     let before = proxy.times("PUT", "comp=block&");
-    let kept: Vec<String> = proxy.seen().into_iter().filter(|seen| seen.kind == "block" && seen.status == Some(201)).map(|seen| seen.path).collect();
+    let kept: Vec<String> = proxy
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.kind == "block" && seen.status == Some(201))
+        .map(|seen| seen.path)
+        .collect();
     let resumed = home.tow(["cp", "big", "az:big", "--json"]).ok().json();
-    assert!(only(&resumed)["resumed_bytes"].as_u64().unwrap() >= 3 << 20, "{resumed}");
+    assert!(
+        only(&resumed)["resumed_bytes"].as_u64().unwrap() >= 3 << 20,
+        "{resumed}"
+    );
     let after = proxy.times("PUT", "comp=block&");
     for path in kept {
-        assert_eq!(before.get(&path), after.get(&path), "a block the service had was sent again");
+        assert_eq!(
+            before.get(&path),
+            after.get(&path),
+            "a block the service had was sent again"
+        );
     }
     let back = home.project().join("back");
-    Azurite::shared().client().run(["get".as_ref(), "resume-up".as_ref(), "big".as_ref(), back.as_os_str()]).json();
+    Azurite::shared()
+        .client()
+        .run([
+            "get".as_ref(),
+            "resume-up".as_ref(),
+            "big".as_ref(),
+            back.as_os_str(),
+        ])
+        .json();
     assert!(fs::read(back).unwrap() == fs::read(path).unwrap());
 }
 
@@ -51,7 +77,9 @@ fn a_source_that_changed_is_sent_as_it_is_now() {
     let (proxy, home) = slow("resume-changed", "PUT", "comp=block&");
     let mut bytes = noise(SIZE, 6);
     write(&home, "big", &bytes);
-    kill_when(&home, &["cp", "big", "az:big"], || proxy.count("PUT", "comp=block&") >= 5);
+    kill_when(&home, &["cp", "big", "az:big"], || {
+        proxy.count("PUT", "comp=block&") >= 5
+    });
     proxy.heal();
     bytes[10] ^= 1;
     write(&home, "big", &bytes);
@@ -69,18 +97,46 @@ fn a_download_fetches_only_what_is_missing() {
     proxy.forget();
     (4..=BLOCKS * 3).for_each(|n| proxy.inject(Rule::new(Fault::Silence).to("GET", "/big").nth(n)));
     fs::write(home.project().join("back"), "an older file").unwrap();
-    let done = || proxy.seen().iter().filter(|seen| seen.range.is_some() && seen.status == Some(206) && seen.fault.is_none()).count();
-    kill_when(&home, &["cp", "az:big", "back"], || done() >= 3 && noted(&home, 5));
-    assert_eq!(fs::read(home.project().join("back")).unwrap(), b"an older file", "it stays until the new one is whole");
+    let done = || {
+        proxy
+            .seen()
+            .iter()
+            .filter(|seen| seen.range.is_some() && seen.status == Some(206) && seen.fault.is_none())
+            .count()
+    };
+    kill_when(&home, &["cp", "az:big", "back"], || {
+        done() >= 3 && noted(&home, 5)
+    });
+    assert_eq!(
+        fs::read(home.project().join("back")).unwrap(),
+        b"an older file",
+        "it stays until the new one is whole"
+    );
     proxy.heal();
     proxy.forget();
     let resumed = home.tow(["cp", "az:big", "back", "--json"]).ok().json();
-    assert!(only(&resumed)["resumed_bytes"].as_u64().unwrap() >= 8 << 20, "{resumed}");
-    let fetched = proxy.seen().iter().filter(|seen| seen.range.is_some()).count();
-    assert!(fetched <= BLOCKS - 3, "{fetched} of {BLOCKS} blocks were fetched");
+    assert!(
+        only(&resumed)["resumed_bytes"].as_u64().unwrap() >= 8 << 20,
+        "{resumed}"
+    );
+    let fetched = proxy
+        .seen()
+        .iter()
+        .filter(|seen| seen.range.is_some())
+        .count();
+    assert!(
+        fetched <= BLOCKS - 3,
+        "{fetched} of {BLOCKS} blocks were fetched"
+    );
     assert!(fs::read(home.project().join("back")).unwrap() == fs::read(&path).unwrap());
     assert!(!home.project().join(".back.tow-part").exists());
-    assert_eq!(fs::read_dir(home.state().root().join("transfers")).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(
+        fs::read_dir(home.state().root().join("transfers"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is left behind"
+    );
 }
 
 #[test]
@@ -107,9 +163,17 @@ fn ctrl_c_says_how_to_go_on() {
     let (proxy, home) = slow("resume-int", "PUT", "comp=block&");
     write(&home, "big", &noise(SIZE, 9));
     let child = home.spawn(["cp", "big", "az:big"]);
-    until("some blocks", || (proxy.count("PUT", "comp=block&") >= 4).then_some(()));
-    towline_host::process::signal(i32::try_from(child.id()).unwrap(), rustix::process::Signal::INT);
+    until("some blocks", || {
+        (proxy.count("PUT", "comp=block&") >= 4).then_some(())
+    });
+    towline_host::process::signal(
+        i32::try_from(child.id()).unwrap(),
+        rustix::process::Signal::INT,
+    );
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("goes on where it stopped"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("goes on where it stopped"),
+        "{output:?}"
+    );
 }

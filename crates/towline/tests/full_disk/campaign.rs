@@ -1,5 +1,6 @@
-//! Rounds of submit, run, retry, preempt and abort, while the disk fills and empties between any two steps and
-//! daemons are killed. A seeded tenth runs in the test command; `TOW_SOAK=1` runs all 300.
+//! Rounds of submit, run, retry, preempt and abort, while the disk fills and empties between any
+//! two steps and daemons are killed. A seeded tenth runs in the test command; `TOW_SOAK=1` runs all
+//! 300.
 
 use crate::{check_once, home_on, ledger};
 use serde_json::Value;
@@ -19,7 +20,13 @@ enum Scenario {
     Fill,
 }
 
-const SCENARIOS: [Scenario; 5] = [Scenario::Submit, Scenario::Retry, Scenario::Preempt, Scenario::Abort, Scenario::Fill];
+const SCENARIOS: [Scenario; 5] = [
+    Scenario::Submit,
+    Scenario::Retry,
+    Scenario::Preempt,
+    Scenario::Abort,
+    Scenario::Fill,
+];
 
 /// It needs the whole machine, and goes before what is of the basic tier.
 const EVICTS: [&str; 5] = ["--cpus", "2", "sh", "job.sh", "quick"];
@@ -47,7 +54,9 @@ impl Campaign {
                 self.fills += 1;
             }
             2 | 3 => {
-                let left = self.random.pick(&[0, 4 << 10, 24 << 10, 100 << 10, 400 << 10]);
+                let left = self
+                    .random
+                    .pick(&[0, 4 << 10, 24 << 10, 100 << 10, 400 << 10]);
                 self.disk.leave(left);
                 self.fills += 1;
             }
@@ -120,23 +129,40 @@ impl Campaign {
         let runs = until(&format!("{what}: all runs to end"), || {
             // The filler's log takes the room it was given; ended runs make way for others.
             let runs = self.runs();
-            for run in runs.iter().filter(|run| scenario == Scenario::Abort && run["ended"].is_null()) {
+            for run in runs
+                .iter()
+                .filter(|run| scenario == Scenario::Abort && run["ended"].is_null())
+            {
                 let _ = self.home.tow(["abort", run["id"].as_str().unwrap()]);
             }
             let _ = self.home.tow(["wait", "--timeout", "2s"]);
             let runs = self.runs();
             // What was to evict it went first, or was refused: it waits for another that does.
-            let waits = |run: &Value| run["ended"].is_null() && run["state"] == "running" && run["attempt"] == 1;
-            if scenario == Scenario::Preempt && runs.iter().all(|run| !run["ended"].is_null() || waits(run)) && runs.iter().any(waits) {
+            let waits = |run: &Value| {
+                run["ended"].is_null() && run["state"] == "running" && run["attempt"] == 1
+            };
+            if scenario == Scenario::Preempt
+                && runs.iter().all(|run| !run["ended"].is_null() || waits(run))
+                && runs.iter().any(waits)
+            {
                 self.submit(&EVICTS).expect("there is room");
             }
-            runs.iter().all(|run| !run["ended"].is_null()).then_some(runs)
+            runs.iter()
+                .all(|run| !run["ended"].is_null())
+                .then_some(runs)
         });
         for id in &self.promised {
-            let run = runs.iter().find(|run| run["id"] == id.as_str()).unwrap_or_else(|| panic!("{what}: {id} was lost"));
+            let run = runs
+                .iter()
+                .find(|run| run["id"] == id.as_str())
+                .unwrap_or_else(|| panic!("{what}: {id} was lost"));
             self.check(&what, id, run);
         }
-        assert_eq!(runs.len(), self.promised.len(), "{what}: one that was refused is there");
+        assert_eq!(
+            runs.len(),
+            self.promised.len(),
+            "{what}: one that was refused is there"
+        );
         check_once(&self.home, &what);
         let alive = self.home.job_processes();
         assert!(alive.is_empty(), "{what}: left running unseen: {alive:?}");
@@ -159,14 +185,20 @@ impl Campaign {
     }
 
     fn runs(&self) -> Vec<Value> {
-        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone()
+        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     fn check(&self, what: &str, id: &str, run: &Value) {
         let attempt = run["attempt"].to_string();
         let has_ended = ledger(&self.home).contains(&format!("end {id} {attempt}\n"));
         let has_started = ledger(&self.home).contains(&format!("start {id} {attempt}\n"));
-        match (run["state"].as_str().unwrap(), run["reason"].as_str().unwrap_or_default()) {
+        match (
+            run["state"].as_str().unwrap(),
+            run["reason"].as_str().unwrap_or_default(),
+        ) {
             ("succeeded", _) => assert!(has_ended, "{what}: {id} succeeded without having run"),
             ("cancelled", _) => {}
             // There was no room for its log or its folder.
@@ -180,16 +212,39 @@ impl Campaign {
 
 #[test]
 fn the_disk_fills_and_empties_at_random_moments() {
-    let Some((home, disk)) = home_on(4 << 10) else { return };
-    let mut campaign = Campaign { home, disk, random: Seeded(seed() ^ 0xf011), promised: Vec::new(), seen: 0, fills: 0, kills: 0, refusals: 0, stalls: 0 };
+    let Some((home, disk)) = home_on(4 << 10) else {
+        return;
+    };
+    let mut campaign = Campaign {
+        home,
+        disk,
+        random: Seeded(seed() ^ 0xf011),
+        promised: Vec::new(),
+        seen: 0,
+        fills: 0,
+        kills: 0,
+        refusals: 0,
+        stalls: 0,
+    };
     let rounds = if is_soak() { 300 } else { 30 };
     for number in 0..rounds {
         campaign.round(SCENARIOS[number % SCENARIOS.len()]);
     }
     campaign.seen += campaign.promised.len();
-    let Campaign { seen, fills, kills, refusals, stalls, .. } = &campaign;
+    let Campaign {
+        seen,
+        fills,
+        kills,
+        refusals,
+        stalls,
+        ..
+    } = &campaign;
     println!(
-        "a full disk: {rounds} rounds, {seen} runs, full {fills} times, {kills} daemons killed, {stalls} waited for room, {refusals} refused; none lost, none doubled"
+        "a full disk: {rounds} rounds, {seen} runs, full {fills} times, {kills} daemons killed, \
+            {stalls} waited for room, {refusals} refused; none lost, none doubled"
     );
-    assert!(*seen > rounds / 2 && *fills > 10 && *kills > 5 && *stalls > 2, "the campaign did not try what it is for");
+    assert!(
+        *seen > rounds / 2 && *fills > 10 && *kills > 5 && *stalls > 2,
+        "the campaign did not try what it is for"
+    );
 }

@@ -1,5 +1,6 @@
-//! The disk that holds the state fills up. Exactly once holds all the same: what a full disk keeps from being written
-//! is written when there is room, nothing starts twice, nothing is forgotten, and whoever waits is told for what.
+//! The disk that holds the state fills up. Exactly once holds all the same: what a full disk keeps
+//! from being written is written when there is room, nothing starts twice, nothing is forgotten,
+//! and whoever waits is told for what.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod campaign;
@@ -38,12 +39,25 @@ fn home_on(kilobytes: u32) -> Option<(Home, Disk)> {
     home.set("LEDGER", &home.path("ledger").display().to_string());
     // A pipe that nobody writes to: whoever reads it waits until it is ended.
     let pipe = home.path("wake");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     home.set("WAKE", &pipe.display().to_string());
     home.set("TOW_GRACE_MILLIS", "700");
     home.set("TOW_DAEMON_IDLE_SECONDS", "1");
-    home.write("retry.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code], max: 9}\n");
-    home.write("basic.yaml", "command: [sh, job.sh, once]\nresources: {tier: basic, cpus_per_node: 2}\n");
+    home.write(
+        "retry.yaml",
+        "command: [sh, job.sh, third]\nretry: {when: [exit_code], max: 9}\n",
+    );
+    home.write(
+        "basic.yaml",
+        "command: [sh, job.sh, once]\nresources: {tier: basic, cpus_per_node: 2}\n",
+    );
     Some((home, disk))
 }
 

@@ -9,21 +9,38 @@ use towline_testkit::until;
 #[test]
 fn a_killed_daemon_harms_no_job_and_the_next_learns_the_true_end() {
     let home = home();
-    let id = home.tow(["submit", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.01; done; exit 5"]).ok().id();
-    until("the job to run", || home.project().join("up").exists().then_some(()));
+    let id = home
+        .tow([
+            "submit",
+            "sh",
+            "-c",
+            "touch up; while [ ! -e go ]; do sleep 0.01; done; exit 5",
+        ])
+        .ok()
+        .id();
+    until("the job to run", || {
+        home.project().join("up").exists().then_some(())
+    });
     let first = home.daemon().unwrap();
     assert!(home.kill_daemon());
     home.write("go", "");
     home.wait_for_state(&id, "failed");
     assert_eq!(home.show(&id)["exit_code"], 5);
-    until("the next daemon", || home.daemon().filter(|next| *next != first));
+    until("the next daemon", || {
+        home.daemon().filter(|next| *next != first)
+    });
 }
 
 #[test]
 fn an_adopted_run_can_still_be_aborted() {
     let home = home();
-    let id = home.tow(["submit", "sh", "-c", "touch up; sleep 1000"]).ok().id();
-    until("the job to run", || home.project().join("up").exists().then_some(()));
+    let id = home
+        .tow(["submit", "sh", "-c", "touch up; sleep 1000"])
+        .ok()
+        .id();
+    until("the job to run", || {
+        home.project().join("up").exists().then_some(())
+    });
     assert!(home.kill_daemon() && !home.job_processes().is_empty());
     home.tow(["abort", &id, "--wait"]).ok();
     assert_eq!(home.state_of(&id), "cancelled");
@@ -33,8 +50,18 @@ fn an_adopted_run_can_still_be_aborted() {
 #[test]
 fn reading_works_without_a_daemon_and_tells_the_truth() {
     let home = home();
-    let id = home.tow(["submit", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.01; done; echo out"]).ok().id();
-    until("the job to run", || home.project().join("up").exists().then_some(()));
+    let id = home
+        .tow([
+            "submit",
+            "sh",
+            "-c",
+            "touch up; while [ ! -e go ]; do sleep 0.01; done; echo out",
+        ])
+        .ok()
+        .id();
+    until("the job to run", || {
+        home.project().join("up").exists().then_some(())
+    });
     // No daemon can come up: its socket's place is taken by a folder.
     assert!(home.kill_daemon());
     let socket = home.state().root().join("daemon.sock");
@@ -42,7 +69,9 @@ fn reading_works_without_a_daemon_and_tells_the_truth() {
     fs::create_dir(&socket).unwrap();
     assert_eq!(home.state_of(&id), "running");
     home.write("go", "");
-    until("the end to show", || (home.state_of(&id) == "succeeded").then_some(()));
+    until("the end to show", || {
+        (home.state_of(&id) == "succeeded").then_some(())
+    });
     assert_eq!(home.tow(["logs", &id]).ok().stdout, "out\n");
     assert!(home.tow(["ps"]).ok().stdout.contains("succeeded"));
     fs::remove_dir(&socket).unwrap();
@@ -52,14 +81,27 @@ fn reading_works_without_a_daemon_and_tells_the_truth() {
 #[test]
 fn a_newer_tow_replaces_an_older_daemon_and_leaves_its_runs_alone() {
     let mut home = home();
-    let id = home.tow(["submit", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.01; done; echo survived"]).ok().id();
-    until("the job to run", || home.project().join("up").exists().then_some(()));
+    let id = home
+        .tow([
+            "submit",
+            "sh",
+            "-c",
+            "touch up; while [ ! -e go ]; do sleep 0.01; done; echo survived",
+        ])
+        .ok()
+        .id();
+    until("the job to run", || {
+        home.project().join("up").exists().then_some(())
+    });
     let old = home.daemon().unwrap();
     let version = env!("CARGO_PKG_VERSION");
     let newer = "9".repeat(version.find('.').unwrap()) + &version[version.find('.').unwrap()..];
     let bytes = fs::read(home.binary()).unwrap();
     let mark = format!("towline-version:{version};").into_bytes();
-    let at = bytes.windows(mark.len()).position(|window| window == mark).expect("the version is marked");
+    let at = bytes
+        .windows(mark.len())
+        .position(|window| window == mark)
+        .expect("the version is marked");
     let mut patched = bytes;
     patched[at..at + mark.len()].copy_from_slice(format!("towline-version:{newer};").as_bytes());
     let binary = home.path("tow-newer");
@@ -89,11 +131,18 @@ fn there_is_one_daemon_however_many_ask_at_once() {
     }
     home.tow(["wait"]).ok();
     let state = home.state().root().display().to_string();
-    let daemons = process::all()
-        .into_keys()
-        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("daemon") && words.contains(&state)));
+    let daemons = process::all().into_keys().filter(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|words| words.contains("daemon") && words.contains(&state))
+    });
     assert_eq!(daemons.count(), 1);
-    assert_eq!(home.tow(["ps", "--json"]).json()["runs"].as_array().unwrap().len(), 12);
+    assert_eq!(
+        home.tow(["ps", "--json"]).json()["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        12
+    );
 }
 
 #[test]
@@ -101,8 +150,14 @@ fn it_leaves_when_idle_and_nothing_of_it_stays() {
     let home = home().with("TOW_DAEMON_IDLE_SECONDS", "1");
     home.tow(["run", "true"]).ok();
     let pid = home.daemon().unwrap();
-    until("the daemon to leave", || process::facts(pid).is_none_or(|facts| facts.zombie).then_some(()));
-    until("its runners to leave", || home.runner_processes().is_empty().then_some(()));
+    until("the daemon to leave", || {
+        process::facts(pid)
+            .is_none_or(|facts| facts.zombie)
+            .then_some(())
+    });
+    until("its runners to leave", || {
+        home.runner_processes().is_empty().then_some(())
+    });
     assert!(!home.state().root().join("daemon.sock").exists());
 }
 
@@ -116,7 +171,12 @@ fn its_files_are_private() {
         let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
         if path.is_dir() {
             assert_eq!(mode & 0o077, 0, "{} is open to others", path.display());
-            open.extend(fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            open.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
         }
     }
 }
@@ -124,7 +184,10 @@ fn its_files_are_private() {
 #[test]
 fn a_stopped_process_is_no_reason_to_wait_for_ever() {
     let home = home().with("TOW_GRACE_MILLIS", "200");
-    let id = home.tow(["submit", "sh", "-c", "echo $$ > pid; sleep 1000"]).ok().id();
+    let id = home
+        .tow(["submit", "sh", "-c", "echo $$ > pid; sleep 1000"])
+        .ok()
+        .id();
     let pid: i32 = until("the job to run", || home.read("pid").trim().parse().ok());
     process::signal(pid, Signal::STOP);
     home.tow(["abort", &id, "--wait"]).ok();

@@ -28,13 +28,20 @@ while [ $(wc -l < pids) -lt 4 ]; do sleep 0.01; done
 "#;
 
 fn pids(home: &Home) -> Vec<i32> {
-    let pids: Vec<i32> = home.read("pids").lines().filter_map(|line| line.trim().parse().ok()).collect();
+    let pids: Vec<i32> = home
+        .read("pids")
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect();
     assert_eq!(pids.len(), 4, "{pids:?}");
     pids
 }
 
 fn alive(pids: &[i32]) -> Vec<i32> {
-    pids.iter().copied().filter(|pid| process::facts(*pid).is_some_and(|facts| !facts.zombie)).collect()
+    pids.iter()
+        .copied()
+        .filter(|pid| process::facts(*pid).is_some_and(|facts| !facts.zombie))
+        .collect()
 }
 
 #[test]
@@ -43,7 +50,11 @@ fn none_survives_a_run_that_ends_well() {
     home.write("forker.sh", FORKER);
     let id = home.tow(["submit", "bash", "forker.sh"]).ok().id();
     home.tow(["wait", &id]).ok();
-    assert_eq!(alive(&pids(&home)), Vec::<i32>::new(), "when the end is told, nothing is left");
+    assert_eq!(
+        alive(&pids(&home)),
+        Vec::<i32>::new(),
+        "when the end is told, nothing is left"
+    );
 }
 
 #[test]
@@ -51,7 +62,9 @@ fn none_survives_an_abort() {
     let home = home();
     home.write("forker.sh", &format!("{FORKER}\ntouch ready; sleep 1000\n"));
     let id = home.tow(["submit", "bash", "forker.sh"]).ok().id();
-    until("the job to fork", || home.project().join("ready").exists().then_some(()));
+    until("the job to fork", || {
+        home.project().join("ready").exists().then_some(())
+    });
     let pids = pids(&home);
     home.tow(["abort", &id, "--wait"]).ok();
     assert_eq!(alive(&pids), Vec::<i32>::new());
@@ -60,23 +73,40 @@ fn none_survives_an_abort() {
 
 fn runner_of(home: &Home, id: &str, kind: &str) -> i32 {
     let shown = home.show(id);
-    let runner = shown["events"].as_array().unwrap().iter().find_map(|event| event["runner"].as_str()).unwrap().to_owned();
-    home.runner_processes().into_iter().find(|(_, words)| words.contains(kind) && words.contains(&runner)).unwrap().0
+    let runner = shown["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|event| event["runner"].as_str())
+        .unwrap()
+        .to_owned();
+    home.runner_processes()
+        .into_iter()
+        .find(|(_, words)| words.contains(kind) && words.contains(&runner))
+        .unwrap()
+        .0
 }
 
 fn killed(kinds: &[&str]) {
     let home = home();
     home.write("forker.sh", &format!("{FORKER}\ntouch ready; sleep 1000\n"));
     let id = home.tow(["submit", "bash", "forker.sh"]).ok().id();
-    until("the job to fork", || home.project().join("ready").exists().then_some(()));
+    until("the job to fork", || {
+        home.project().join("ready").exists().then_some(())
+    });
     let pids = pids(&home);
-    let targets: Vec<i32> = kinds.iter().map(|kind| runner_of(&home, &id, kind)).collect();
+    let targets: Vec<i32> = kinds
+        .iter()
+        .map(|kind| runner_of(&home, &id, kind))
+        .collect();
     for target in targets {
         process::signal(target, Signal::KILL);
     }
     home.wait_for_state(&id, "failed");
     assert_eq!(home.show(&id)["reason"], "node_failed");
-    until("every orphan to be gone", || alive(&pids).is_empty().then_some(()));
+    until("every orphan to be gone", || {
+        alive(&pids).is_empty().then_some(())
+    });
 }
 
 #[test]
@@ -95,7 +125,9 @@ fn none_survives_when_daemon_guard_and_runner_are_killed() {
     let home = home();
     home.write("forker.sh", &format!("{FORKER}\ntouch ready; sleep 1000\n"));
     let id = home.tow(["submit", "bash", "forker.sh"]).ok().id();
-    until("the job to fork", || home.project().join("ready").exists().then_some(()));
+    until("the job to fork", || {
+        home.project().join("ready").exists().then_some(())
+    });
     let pids = pids(&home);
     let targets = ["__guard", "__runner"].map(|kind| runner_of(&home, &id, kind));
     assert!(home.kill_daemon());
@@ -111,14 +143,26 @@ fn none_survives_when_daemon_guard_and_runner_are_killed() {
         }
         return;
     }
-    until("every orphan to be gone", || alive(&pids).is_empty().then_some(()));
+    until("every orphan to be gone", || {
+        alive(&pids).is_empty().then_some(())
+    });
 }
 
 #[test]
 fn a_killed_guard_harms_no_job() {
     let home = home();
-    let id = home.tow(["submit", "sh", "-c", "touch ready; while [ ! -e go ]; do sleep 0.01; done; echo fine"]).ok().id();
-    until("the job to run", || home.project().join("ready").exists().then_some(()));
+    let id = home
+        .tow([
+            "submit",
+            "sh",
+            "-c",
+            "touch ready; while [ ! -e go ]; do sleep 0.01; done; echo fine",
+        ])
+        .ok()
+        .id();
+    until("the job to run", || {
+        home.project().join("ready").exists().then_some(())
+    });
     process::signal(runner_of(&home, &id, "__guard"), Signal::KILL);
     home.write("go", "");
     home.tow(["wait", &id]).ok();

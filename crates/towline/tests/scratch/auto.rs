@@ -19,7 +19,11 @@ fn keeping_two(home: &Home, name: &str) -> PathBuf {
     let file = home.path("config/towline/config.yaml");
     let known = fs::read_to_string(&file).unwrap_or_else(|_| "workspaces:\n".to_owned());
     let keep = "keep: {last: 2, hourly: 0, daily: 0, weekly: 0}";
-    home.configure(&format!("{known}  {name}: {{path: {}, to: {}, {keep}}}\n", folder.display(), home.path(&format!("kept-{name}")).display()));
+    home.configure(&format!(
+        "{known}  {name}: {{path: {}, to: {}, {keep}}}\n",
+        folder.display(),
+        home.path(&format!("kept-{name}")).display()
+    ));
     folder
 }
 
@@ -38,7 +42,8 @@ fn next(home: &Home, name: &str) -> Value {
     })
 }
 
-/// What a jump of the clock looks like to the daemon: its last backup lies far ahead, or far behind.
+/// What a jump of the clock looks like to the daemon: its last backup lies far ahead, or far
+/// behind.
 fn jump(home: &Home, name: &str, seconds: i64) {
     home.tow(["daemon", "stop"]);
     let file = home.state().workspace(name, "status");
@@ -54,24 +59,43 @@ fn they_run_on_their_interval_skip_what_is_unchanged_and_keep_what_the_policy_sa
     keeping_two(&home, "other");
     let on = home.tow(["scratch", "auto", "work", "--every", EVERY]).ok();
     assert!(on.stdout.contains("every 10s; kept: the last 2"), "{on:?}");
-    patiently(60, "the first backup", || status(&home, "work")["status"]["good"].is_string().then_some(()));
+    patiently(60, "the first backup", || {
+        status(&home, "work")["status"]["good"]
+            .is_string()
+            .then_some(())
+    });
     for number in 0..3 {
         fs::write(folder.join("notes"), format!("{number}\n")).unwrap();
         let stored = moment(&home, "work", "stored");
-        patiently(60, "a changed workspace to be stored", || (moment(&home, "work", "stored") != stored).then_some(()));
+        patiently(60, "a changed workspace to be stored", || {
+            (moment(&home, "work", "stored") != stored).then_some(())
+        });
     }
     let kept = ids(&home, "work");
     assert_eq!(kept.len(), 2, "the policy keeps two of four");
     let stored = moment(&home, "work", "stored");
     let skipped = next(&home, "work");
-    assert_eq!((&skipped["stored"], ids(&home, "work")), (&stored, kept), "nothing changed, nothing was stored");
+    assert_eq!(
+        (&skipped["stored"], ids(&home, "work")),
+        (&stored, kept),
+        "nothing changed, nothing was stored"
+    );
     let row = status(&home, "work");
-    assert_eq!((&row["auto"], &row["state"]), (&EVERY.into(), &"good".into()), "{row}");
+    assert_eq!(
+        (&row["auto"], &row["state"]),
+        (&EVERY.into(), &"good".into()),
+        "{row}"
+    );
 
     // The other one tells the time that passes: of the first nothing more comes.
     home.tow(["scratch", "auto", "work", "--off"]).ok();
-    home.tow(["scratch", "auto", "other", "--every", EVERY]).ok();
-    patiently(60, "the other's first", || status(&home, "other")["status"]["good"].is_string().then_some(()));
+    home.tow(["scratch", "auto", "other", "--every", EVERY])
+        .ok();
+    patiently(60, "the other's first", || {
+        status(&home, "other")["status"]["good"]
+            .is_string()
+            .then_some(())
+    });
     let last = moment(&home, "work", "began");
     next(&home, "other");
     assert_eq!(moment(&home, "work", "began"), last, "it is off");
@@ -92,34 +116,55 @@ fn they_go_on_after_the_daemon_is_killed_and_the_clock_has_jumped() {
     for seconds in [86_400, -300 * 86_400] {
         jump(&home, "work", seconds);
         let jumped = moment(&home, "work", "began");
-        patiently(60, "a backup at once", || (moment(&home, "work", "began") != jumped).then_some(()));
+        patiently(60, "a backup at once", || {
+            (moment(&home, "work", "began") != jumped).then_some(())
+        });
         next(&home, "work");
     }
     home.tow(["scratch", "auto", "work", "--every", "1d"]).ok();
     jump(&home, "work", 40 * 86_400);
     let jumped = moment(&home, "work", "began");
-    patiently(60, "a clock that was set back not to put it off", || (moment(&home, "work", "began") != jumped).then_some(()));
+    patiently(60, "a clock that was set back not to put it off", || {
+        (moment(&home, "work", "began") != jumped).then_some(())
+    });
     home.tow(["scratch", "auto", "work", "--off"]).ok();
 }
 
 /// Waits until `tow ps` and `tow scratch ls` tell of a failure that says so.
 #[track_caller]
 fn told(home: &Home, why: &str) {
-    patiently(60, "a failure to be told", || (status(home, "work")["state"] == "failing").then_some(()));
+    patiently(60, "a failure to be told", || {
+        (status(home, "work")["state"] == "failing").then_some(())
+    });
     let seen = home.tow(["ps"]).ok();
-    assert!(seen.stderr.contains("backups of workspace `work` fail") && seen.stderr.contains(why), "{seen:?}");
-    for words in [vec!["scratch", "ls"], vec!["scratch", "ls", "work"], vec!["scratch", "ls", "--json"]] {
+    assert!(
+        seen.stderr.contains("backups of workspace `work` fail") && seen.stderr.contains(why),
+        "{seen:?}"
+    );
+    for words in [
+        vec!["scratch", "ls"],
+        vec!["scratch", "ls", "work"],
+        vec!["scratch", "ls", "--json"],
+    ] {
         let listed = home.tow(&words);
         assert_eq!(listed.code, 123, "{listed:?}");
-        assert!(listed.stdout.contains(why) || listed.stderr.contains(why), "{listed:?}");
+        assert!(
+            listed.stdout.contains(why) || listed.stderr.contains(why),
+            "{listed:?}"
+        );
     }
 }
 
 #[track_caller]
 fn well_again(home: &Home) {
-    patiently(60, "backups to be good again", || (status(home, "work")["state"] == "good").then_some(()));
+    patiently(60, "backups to be good again", || {
+        (status(home, "work")["state"] == "good").then_some(())
+    });
     home.tow(["scratch", "ls"]).ok();
-    assert!(!home.tow(["ps"]).ok().stderr.contains("workspace"), "recovery clears it");
+    assert!(
+        !home.tow(["ps"]).ok().stderr.contains("workspace"),
+        "recovery clears it"
+    );
 }
 
 #[test]
@@ -168,7 +213,17 @@ fn nothing_is_left_when_it_is_turned_off() {
     let daemon = home.daemon().unwrap();
     // Runners wait below it too; one that ended and was not waited for has no words any more.
     let words = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let left = || process::descendants(daemon).iter().filter(|pid| words(pid).is_empty() || words(pid).contains("__backup")).count();
-    patiently(30, "no backup below the daemon", || (left() == 0).then_some(()));
-    assert!(home.state().workspace("work", "status").exists(), "how the last one went is still told");
+    let left = || {
+        process::descendants(daemon)
+            .iter()
+            .filter(|pid| words(pid).is_empty() || words(pid).contains("__backup"))
+            .count()
+    };
+    patiently(30, "no backup below the daemon", || {
+        (left() == 0).then_some(())
+    });
+    assert!(
+        home.state().workspace("work", "status").exists(),
+        "how the last one went is still told"
+    );
 }

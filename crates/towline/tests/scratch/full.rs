@@ -15,7 +15,16 @@ fn a_full_disk_leaves_the_last_good_one_and_says_so() {
     };
     let mut tree = Tree::new(home.path("scratch/work"), seed(), None);
     let target = disk.path().join("backups");
-    home.tow(["scratch", "create", "work", "--path", tree.root.to_str().unwrap(), "--to", target.to_str().unwrap()]).ok();
+    home.tow([
+        "scratch",
+        "create",
+        "work",
+        "--path",
+        tree.root.to_str().unwrap(),
+        "--to",
+        target.to_str().unwrap(),
+    ])
+    .ok();
     let (mut good, mut failures) = (tree.look(), 0);
     for round in 0..if is_soak() { 20 } else { 3 } {
         tree.change();
@@ -24,14 +33,30 @@ fn a_full_disk_leaves_the_last_good_one_and_says_so() {
         let listed = backups(&home, "work").len();
         disk.leave(random.next(9 << 20) as u64);
         let failed = home.tow(["scratch", "backup", "work"]);
-        assert!(failed.code == 123 && failed.stderr.contains("disk is full") && failed.stderr.contains("tow scratch prune"), "{failed:?}");
+        assert!(
+            failed.code == 123
+                && failed.stderr.contains("disk is full")
+                && failed.stderr.contains("tow scratch prune"),
+            "{failed:?}"
+        );
         failures += 1;
         let rows = backups(&home, "work");
         assert_eq!(rows.len(), listed, "nothing half-written is listed");
         let told = home.tow(["scratch", "ls"]);
-        assert!(told.code == 123 && told.stdout.contains("failing"), "{told:?}");
-        restored(&home, "work", rows[0]["id"].as_str().unwrap(), &home.path("out"));
-        assert_eq!(differences(&good, &look(&home.path("out"))), Vec::<String>::new());
+        assert!(
+            told.code == 123 && told.stdout.contains("failing"),
+            "{told:?}"
+        );
+        restored(
+            &home,
+            "work",
+            rows[0]["id"].as_str().unwrap(),
+            &home.path("out"),
+        );
+        assert_eq!(
+            differences(&good, &look(&home.path("out"))),
+            Vec::<String>::new()
+        );
         disk.relieve();
         home.tow(["scratch", "backup", "work"]).ok();
         good = tree.look();

@@ -56,12 +56,27 @@ impl Campaign {
         let (home, random) = (home(), Seeded(seed()));
         let tree = Tree::new(home.path("scratch/work"), seed(), None);
         let out = home.path("out");
-        Self { home, tree, random, states: BTreeMap::new(), out, took: Duration::ZERO, slurm: None, kills: 0, cut_short: 0 }
+        Self {
+            home,
+            tree,
+            random,
+            states: BTreeMap::new(),
+            out,
+            took: Duration::ZERO,
+            slurm: None,
+            kills: 0,
+            cut_short: 0,
+        }
     }
 
     /// On a node, which has the folder from this machine so that we see it.
     fn on_a_node(shared: &Path) -> Self {
-        let slurm = Slurm::start(&Options { nodes: 1, gpus: 0, expose: vec![shared.to_owned()], ..Options::default() });
+        let slurm = Slurm::start(&Options {
+            nodes: 1,
+            gpus: 0,
+            expose: vec![shared.to_owned()],
+            ..Options::default()
+        });
         let alice = fs::metadata(slurm.home("alice")).unwrap().uid();
         std::os::unix::fs::chown(shared, Some(alice), Some(alice)).unwrap();
         let tree = Tree::new(shared.join("work"), seed(), Some(alice));
@@ -80,9 +95,20 @@ impl Campaign {
 
     fn create(&mut self) {
         let path = self.tree.root.to_str().unwrap().to_owned();
-        let mut words = vec!["scratch".to_owned(), "create".into(), "work".into(), "--path".into(), path];
+        let mut words = vec![
+            "scratch".to_owned(),
+            "create".into(),
+            "work".into(),
+            "--path".into(),
+            path,
+        ];
         if let Some(slurm) = &self.slurm {
-            words.extend(["--on".into(), NODE.into(), "--ssh-config".into(), slurm.ssh_config().display().to_string()]);
+            words.extend([
+                "--on".into(),
+                NODE.into(),
+                "--ssh-config".into(),
+                slurm.ssh_config().display().to_string(),
+            ]);
         }
         self.home.tow(&words).ok();
         self.judge("the first");
@@ -109,7 +135,11 @@ impl Campaign {
     /// A change, and its backup with a fault in it.
     fn round(&mut self, fault: Fault) {
         self.tree.change();
-        let prefix = if self.slurm.is_some() { "TOW_FAR_" } else { "TOW_" };
+        let prefix = if self.slurm.is_some() {
+            "TOW_FAR_"
+        } else {
+            "TOW_"
+        };
         if let Fault::Point(point) = fault {
             self.home.set(&format!("{prefix}CRASH_AT"), point);
         }
@@ -117,7 +147,9 @@ impl Campaign {
         let mut child = self.home.spawn(["scratch", "backup", "work", "--json"]);
         if !matches!(fault, Fault::Point(_)) {
             // What strikes over there takes a moment to get there.
-            let most = usize::try_from(self.took.as_millis()).unwrap() * if self.slurm.is_some() { 7 } else { 11 } / 10;
+            let most = usize::try_from(self.took.as_millis()).unwrap()
+                * if self.slurm.is_some() { 7 } else { 11 }
+                / 10;
             std::thread::sleep(Duration::from_millis(self.random.next(most.max(1)) as u64));
             self.strike(fault, &mut child);
         }
@@ -138,7 +170,10 @@ impl Campaign {
         let before = self.states.len();
         self.judge(&format!("{fault:?}"));
         let is_new = self.states.len() > before;
-        assert!(output.code != 0 || is_new, "{fault:?}: it was said to be there: {output:?}");
+        assert!(
+            output.code != 0 || is_new,
+            "{fault:?}: it was said to be there: {output:?}"
+        );
         if let Fault::Point(point) = fault {
             assert_eq!(is_new, point == "backup.root.done", "{point}");
         }
@@ -147,7 +182,17 @@ impl Campaign {
     fn strike(&self, fault: Fault, child: &mut Child) {
         match (fault, &self.slurm) {
             (Fault::KillClient, _) => drop(child.kill()),
-            (Fault::KillFar, Some(slurm)) => drop(slurm.root(NODE, ["pkill", "-KILL", "-u", "alice", "-f", "tow-[0-9a-f]* __scratch"])),
+            (Fault::KillFar, Some(slurm)) => drop(slurm.root(
+                NODE,
+                [
+                    "pkill",
+                    "-KILL",
+                    "-u",
+                    "alice",
+                    "-f",
+                    "tow-[0-9a-f]* __scratch",
+                ],
+            )),
             (Fault::DropConnections, Some(slurm)) => slurm.drop_connections(),
             (Fault::CutLink, Some(slurm)) => {
                 slurm.cut(NODE);
@@ -165,7 +210,13 @@ impl Campaign {
         if fault == Fault::PowerCut {
             slurm.start_host(NODE);
         }
-        patiently(60, "the end of what runs on the node", || slurm.root(NODE, ["pgrep", "-u", "alice", "-f", "__scratch"]).stdout.is_empty().then_some(()));
+        patiently(60, "the end of what runs on the node", || {
+            slurm
+                .root(NODE, ["pgrep", "-u", "alice", "-f", "__scratch"])
+                .stdout
+                .is_empty()
+                .then_some(())
+        });
     }
 
     fn listed(&self) -> Vec<Value> {
@@ -185,7 +236,10 @@ impl Campaign {
             let id = row["id"].as_str().unwrap().to_owned();
             assert_eq!(row["readable"], true, "{what}: {row}");
             if !self.states.contains_key(&id) {
-                assert_eq!(number, 0, "{what}: an unknown backup is not the newest: {row}");
+                assert_eq!(
+                    number, 0,
+                    "{what}: an unknown backup is not the newest: {row}"
+                );
                 self.states.insert(id, self.tree.look());
             }
         }
@@ -197,9 +251,22 @@ impl Campaign {
 
     fn bring_back(&self, what: &str, id: &str) {
         let _ = fs::remove_dir_all(&self.out);
-        self.home.tow(["scratch", "restore", "work", "--backup", id, "--path", self.out.to_str().unwrap()]).ok();
+        self.home
+            .tow([
+                "scratch",
+                "restore",
+                "work",
+                "--backup",
+                id,
+                "--path",
+                self.out.to_str().unwrap(),
+            ])
+            .ok();
         let differ = differences(&self.states[id], &look(&self.out));
-        assert!(differ.is_empty(), "{what}: backup {id} is not what it was: {differ:#?}");
+        assert!(
+            differ.is_empty(),
+            "{what}: backup {id} is not what it was: {differ:#?}"
+        );
     }
 
     /// Backups of any age are whole, the store has no damage, and a last one goes through.
@@ -211,11 +278,27 @@ impl Campaign {
         for id in all.iter().step_by(all.len().div_ceil(8)) {
             self.bring_back("at the end", id);
         }
-        let checked = self.home.tow(["scratch", "check", "work", "--json"]).ok().json();
-        assert_eq!((&checked["ok"], checked["backups"].as_u64()), (&true.into(), Some(self.states.len() as u64)), "{checked}");
+        let checked = self
+            .home
+            .tow(["scratch", "check", "work", "--json"])
+            .ok()
+            .json();
+        assert_eq!(
+            (&checked["ok"], checked["backups"].as_u64()),
+            (&true.into(), Some(self.states.len() as u64)),
+            "{checked}"
+        );
         let _ = fs::remove_dir_all(&self.out);
-        assert!(self.cut_short > 0, "no backup was cut short at a random moment");
-        println!("{what}: {} kills, {} backups cut short, {} made, every byte there", self.kills, self.cut_short, self.states.len());
+        assert!(
+            self.cut_short > 0,
+            "no backup was cut short at a random moment"
+        );
+        println!(
+            "{what}: {} kills, {} backups cut short, {} made, every byte there",
+            self.kills,
+            self.cut_short,
+            self.states.len()
+        );
     }
 }
 
@@ -232,13 +315,22 @@ fn a_backup_that_is_killed_here_leaves_the_last_good_one() {
 
 #[test]
 fn a_backup_whose_node_or_link_fails_leaves_the_last_good_one() {
-    let shared = tempfile::Builder::new().prefix("tow-node-scratch-").tempdir().unwrap();
+    let shared = tempfile::Builder::new()
+        .prefix("tow-node-scratch-")
+        .tempdir()
+        .unwrap();
     let mut campaign = Campaign::on_a_node(shared.path());
     campaign.create();
     for point in WORKSPACE_POINTS {
         campaign.round(Fault::Point(point));
     }
-    let faults = [Fault::KillClient, Fault::KillFar, Fault::DropConnections, Fault::CutLink, Fault::PowerCut];
+    let faults = [
+        Fault::KillClient,
+        Fault::KillFar,
+        Fault::DropConnections,
+        Fault::CutLink,
+        Fault::PowerCut,
+    ];
     campaign.random_rounds(&faults, if is_soak() { 50 } else { faults.len() });
     campaign.end("backups of a node");
 }

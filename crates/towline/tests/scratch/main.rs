@@ -30,7 +30,16 @@ pub(crate) fn work(home: &Home) -> PathBuf {
     let folder = home.path("scratch/work");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("notes"), "first\n").unwrap();
-    home.tow(["scratch", "create", "work", "--path", folder.to_str().unwrap(), "--to", home.path("backups").to_str().unwrap()]).ok();
+    home.tow([
+        "scratch",
+        "create",
+        "work",
+        "--path",
+        folder.to_str().unwrap(),
+        "--to",
+        home.path("backups").to_str().unwrap(),
+    ])
+    .ok();
     folder
 }
 
@@ -45,20 +54,38 @@ pub(crate) fn backups(home: &Home, name: &str) -> Vec<Value> {
 
 #[track_caller]
 pub(crate) fn ids(home: &Home, name: &str) -> Vec<String> {
-    backups(home, name).iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    backups(home, name)
+        .iter()
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[track_caller]
 pub(crate) fn status(home: &Home, name: &str) -> Value {
     let listed = home.tow(["scratch", "ls", "--json"]).json();
-    listed["workspaces"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
+    listed["workspaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == name)
+        .unwrap()
+        .clone()
 }
 
 /// Brings a backup back into a new folder.
 #[track_caller]
 pub(crate) fn restored(home: &Home, name: &str, id: &str, target: &Path) {
     let _ = fs::remove_dir_all(target);
-    home.tow(["scratch", "restore", name, "--backup", id, "--path", target.to_str().unwrap()]).ok();
+    home.tow([
+        "scratch",
+        "restore",
+        name,
+        "--backup",
+        id,
+        "--path",
+        target.to_str().unwrap(),
+    ])
+    .ok();
 }
 
 /// Files below a folder that hold some bytes.
@@ -68,7 +95,13 @@ pub(crate) fn holding(folder: &Path, needle: &str) -> Vec<PathBuf> {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {
             found.extend(holding(&path, needle));
-        } else if kind.is_file() && fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())) {
+        } else if kind.is_file()
+            && fs::read(&path).is_ok_and(|bytes| {
+                bytes
+                    .windows(needle.len())
+                    .any(|window| window == needle.as_bytes())
+            })
+        {
             found.push(path);
         }
     }

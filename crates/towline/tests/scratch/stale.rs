@@ -1,4 +1,5 @@
-//! Two copies of one workspace: the one that others have gone on from does not become the newest backup unnoticed.
+//! Two copies of one workspace: the one that others have gone on from does not become the newest
+//! backup unnoticed.
 
 use super::{home, ids, work};
 use std::fs;
@@ -10,7 +11,11 @@ use towline_testkit::Home;
 fn elsewhere(first: &Home) -> (Home, PathBuf) {
     let home = home();
     let folder = home.path("scratch/work");
-    home.configure(&format!("workspaces:\n  work:\n    path: {}\n    to: {}\n", folder.display(), first.path("backups").display()));
+    home.configure(&format!(
+        "workspaces:\n  work:\n    path: {}\n    to: {}\n",
+        folder.display(),
+        first.path("backups").display()
+    ));
     (home, folder)
 }
 
@@ -25,7 +30,10 @@ fn refused(home: &Home, says: &[&str]) {
     let output = home.tow(["scratch", "backup"]);
     assert_eq!(output.code, 123, "{output:?}");
     for words in says.iter().chain(&["nothing was stored", "--anyway"]) {
-        assert!(output.stderr.contains(words), "`{words}` is missing: {output:?}");
+        assert!(
+            output.stderr.contains(words),
+            "`{words}` is missing: {output:?}"
+        );
     }
     assert_eq!(ids(home, "work"), before);
 }
@@ -43,9 +51,21 @@ fn an_old_copy_that_comes_back_is_not_taken_for_the_newest() {
     assert_ne!(first, second);
     // The first machine is back, with what it had.
     change(&old, "old\n");
-    refused(&here, &[&second, &format!("continues backup {first}"), new.to_str().unwrap()]);
+    refused(
+        &here,
+        &[
+            &second,
+            &format!("continues backup {first}"),
+            new.to_str().unwrap(),
+        ],
+    );
     let shown = here.tow(["scratch", "restore"]);
-    assert!(shown.code == 123 && shown.stderr.contains("older than the newest backup") && shown.stderr.contains(&second), "{shown:?}");
+    assert!(
+        shown.code == 123
+            && shown.stderr.contains("older than the newest backup")
+            && shown.stderr.contains(&second),
+        "{shown:?}"
+    );
     // So are backups that nobody watches, and `ps` tells.
     here.tow(["scratch", "auto", "--every", "1m"]).ok();
     let told = super::patiently(60, "the automatic backup to fail", || {
@@ -57,7 +77,13 @@ fn an_old_copy_that_comes_back_is_not_taken_for_the_newest() {
     here.tow(["scratch", "auto", "--off"]).ok();
     // The other goes on as ever: also when nothing has changed, and where it is still there.
     there.tow(["scratch", "backup"]).ok();
-    assert!(there.tow(["scratch", "restore"]).ok().stdout.contains("still there"));
+    assert!(
+        there
+            .tow(["scratch", "restore"])
+            .ok()
+            .stdout
+            .contains("still there")
+    );
     // By wish it becomes the newest, and then it is the other that is old.
     here.tow(["scratch", "backup", "--anyway"]).ok();
     change(&old, "and on\n");
@@ -72,7 +98,14 @@ fn a_workspace_that_was_moved_by_hand_goes_on_and_the_one_left_behind_does_not()
     let old = work(&here);
     let (there, new) = elsewhere(&here);
     fs::create_dir_all(new.parent().unwrap()).unwrap();
-    assert!(Command::new("cp").arg("-a").args([&old, &new]).status().unwrap().success());
+    assert!(
+        Command::new("cp")
+            .arg("-a")
+            .args([&old, &new])
+            .status()
+            .unwrap()
+            .success()
+    );
     change(&new, "moved\n");
     there.tow(["scratch", "backup"]).ok();
     change(&old, "left behind\n");
@@ -90,8 +123,18 @@ fn another_folder_does_not_become_the_newest() {
     // One that holds the very same is no other.
     change(&new, "first\n");
     let notes = here.path("scratch/work/notes");
-    for (from, to) in [(notes.as_path(), new.join("notes")), (notes.parent().unwrap(), new.clone())] {
-        assert!(Command::new("touch").arg("-r").args([from, &to]).status().unwrap().success());
+    for (from, to) in [
+        (notes.as_path(), new.join("notes")),
+        (notes.parent().unwrap(), new.clone()),
+    ] {
+        assert!(
+            Command::new("touch")
+                .arg("-r")
+                .args([from, &to])
+                .status()
+                .unwrap()
+                .success()
+        );
         fs::set_permissions(&to, fs::metadata(from).unwrap().permissions()).unwrap();
     }
     refused(&there, &[]);
@@ -111,7 +154,10 @@ fn whoever_goes_back_to_an_older_backup_says_so_once() {
     let second = ids(&home, "work")[0].clone();
     fs::remove_dir_all(&folder).unwrap();
     let restored = home.tow(["scratch", "restore", "--backup", &first]).ok();
-    assert!(restored.stderr.contains(&second) && restored.stderr.contains("--anyway"), "{restored:?}");
+    assert!(
+        restored.stderr.contains(&second) && restored.stderr.contains("--anyway"),
+        "{restored:?}"
+    );
     refused(&home, &[&format!("continues backup {first}")]);
     change(&folder, "third\n");
     home.tow(["scratch", "backup", "--anyway"]).ok();
@@ -119,6 +165,15 @@ fn whoever_goes_back_to_an_older_backup_says_so_once() {
     home.tow(["scratch", "backup"]).ok();
     // Brought back beside it, a backup says nothing of the workspace.
     let beside = home.path("beside");
-    let restored = home.tow(["scratch", "restore", "--backup", &first, "--path", beside.to_str().unwrap()]).ok();
+    let restored = home
+        .tow([
+            "scratch",
+            "restore",
+            "--backup",
+            &first,
+            "--path",
+            beside.to_str().unwrap(),
+        ])
+        .ok();
     assert!(!restored.stderr.contains("--anyway"), "{restored:?}");
 }

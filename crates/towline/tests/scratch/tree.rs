@@ -34,21 +34,45 @@ pub(crate) fn look(root: &Path) -> Look {
     let mut left = vec![root.to_owned()];
     while let Some(path) = left.pop() {
         let meta = fs::symlink_metadata(&path).unwrap();
-        let name = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
+        let name = path
+            .strip_prefix(root)
+            .unwrap()
+            .as_os_str()
+            .as_bytes()
+            .to_vec();
         let content = if meta.is_symlink() {
             fs::read_link(&path).unwrap().into_os_string().into_vec()
         } else if meta.is_dir() {
-            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            left.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
             Vec::new()
         } else {
-            names.entry((meta.dev(), meta.ino())).or_default().push(name.clone());
-            towline_snapshot::digest::Digest::of(&fs::read(&path).unwrap()).0.to_vec()
+            names
+                .entry((meta.dev(), meta.ino()))
+                .or_default()
+                .push(name.clone());
+            towline_snapshot::digest::Digest::of(&fs::read(&path).unwrap())
+                .0
+                .to_vec()
         };
         let modified = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
         // What lies in a folder's own file is the file system's.
         let size = if meta.is_dir() { 0 } else { meta.len() };
         let has_holes = meta.is_file() && meta.blocks() * 512 + (64 << 10) < meta.len();
-        seen.insert(name, Seen { mode: meta.permissions().mode(), modified, size, content, has_holes, same: None });
+        seen.insert(
+            name,
+            Seen {
+                mode: meta.permissions().mode(),
+                modified,
+                size,
+                content,
+                has_holes,
+                same: None,
+            },
+        );
     }
     for mut twins in names.into_values().filter(|names| names.len() > 1) {
         twins.sort();
@@ -61,12 +85,34 @@ pub(crate) fn look(root: &Path) -> Look {
 
 /// How two trees differ, in words; nothing where they do not.
 pub(crate) fn differences(wanted: &Look, found: &Look) -> Vec<String> {
-    let names = wanted.keys().chain(found.keys().filter(|name| !wanted.contains_key(*name)));
+    let names = wanted
+        .keys()
+        .chain(found.keys().filter(|name| !wanted.contains_key(*name)));
     let differing = names.filter(|name| wanted.get(*name) != found.get(*name));
-    differing.take(5).map(|name| format!("{}: {:?} became {:?}", String::from_utf8_lossy(name), wanted.get(name), found.get(name))).collect()
+    differing
+        .take(5)
+        .map(|name| {
+            format!(
+                "{}: {:?} became {:?}",
+                String::from_utf8_lossy(name),
+                wanted.get(name),
+                found.get(name)
+            )
+        })
+        .collect()
 }
 
-const ODD: [&[u8]; 9] = [b"a b", b"quo'te\"", b"new\nline", b"not\xffutf8", b"-rf", b"*?[a]", "ü日本🚀".as_bytes(), b"back\\slash", b".hidden"];
+const ODD: [&[u8]; 9] = [
+    b"a b",
+    b"quo'te\"",
+    b"new\nline",
+    b"not\xffutf8",
+    b"-rf",
+    b"*?[a]",
+    "ü日本🚀".as_bytes(),
+    b"back\\slash",
+    b".hidden",
+];
 
 /// A tree that changes.
 pub(crate) struct Tree {
@@ -80,7 +126,12 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn new(root: PathBuf, seed: u64, owner: Option<u32>) -> Self {
         fs::create_dir_all(&root).unwrap();
-        let mut tree = Self { root, random: Seeded(seed), owner, rounds: 0 };
+        let mut tree = Self {
+            root,
+            random: Seeded(seed),
+            owner,
+            rounds: 0,
+        };
         tree.begin();
         tree.settle();
         tree
@@ -95,12 +146,20 @@ impl Tree {
             fs::create_dir_all(self.at(format!("src/{folder}/deep/er"))).unwrap();
             for file in 0..20 {
                 let length = self.random.next(20_000);
-                fs::write(self.at(format!("src/{folder}/deep/{file}.py")), "x = 1\n".repeat(length / 6)).unwrap();
+                fs::write(
+                    self.at(format!("src/{folder}/deep/{file}.py")),
+                    "x = 1\n".repeat(length / 6),
+                )
+                .unwrap();
             }
         }
         fs::create_dir(self.at("odd")).unwrap();
         for (number, name) in ODD.iter().enumerate() {
-            fs::write(self.at([b"odd/".as_slice(), name].concat()), noise(100, number as u64)).unwrap();
+            fs::write(
+                self.at([b"odd/".as_slice(), name].concat()),
+                noise(100, number as u64),
+            )
+            .unwrap();
         }
         fs::write(self.at(format!("odd/{}", "n".repeat(255))), "a long name").unwrap();
         let deep = self.at(format!("deep/{}", ["d".repeat(100).as_str(); 20].join("/")));
@@ -114,17 +173,36 @@ impl Tree {
         fs::create_dir_all(self.at("empty folder/and another")).unwrap();
         fs::create_dir_all(self.at(".git/objects")).unwrap();
         fs::write(self.at(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        for (name, target) in [("to-file", "large"), ("dangling", "no/where"), ("absolute", "/etc/hostname"), ("loop", "loop"), ("up", "../..")] {
+        for (name, target) in [
+            ("to-file", "large"),
+            ("dangling", "no/where"),
+            ("absolute", "/etc/hostname"),
+            ("loop", "loop"),
+            ("up", "../.."),
+        ] {
             symlink(target, self.at(name)).unwrap();
         }
         fs::hard_link(self.at("large"), self.at("src/large-too")).unwrap();
         fs::hard_link(self.at("src/0/deep/0.py"), self.at("odd/same")).unwrap();
-        for (name, mode) in [("src", 0o2775), ("odd", 0o750), ("empty", 0o400), ("src/1/deep/1.py", 0o755), ("empty folder", 0o1777), ("sparse", 0o640)] {
+        for (name, mode) in [
+            ("src", 0o2775),
+            ("odd", 0o750),
+            ("empty", 0o400),
+            ("src/1/deep/1.py", 0o755),
+            ("empty folder", 0o1777),
+            ("sparse", 0o640),
+        ] {
             fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         let old = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
-        fs::File::open(self.at("src/2/deep/2.py")).unwrap().set_modified(old).unwrap();
-        fs::File::open(self.at("empty folder")).unwrap().set_modified(old).unwrap();
+        fs::File::open(self.at("src/2/deep/2.py"))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+        fs::File::open(self.at("empty folder"))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
     }
 
     /// Changes some of it, and never nothing.
@@ -137,33 +215,74 @@ impl Tree {
             match self.random.next(9) {
                 0 => {
                     let length = 1 << (10 + self.random.next(13));
-                    let (seed, at) = (self.random.next(1 << 30) as u64, self.random.next(16 << 20) as u64);
-                    fs::OpenOptions::new().write(true).open(self.at("large")).unwrap().write_all_at(&noise(length, seed), at).unwrap();
+                    let (seed, at) = (
+                        self.random.next(1 << 30) as u64,
+                        self.random.next(16 << 20) as u64,
+                    );
+                    fs::OpenOptions::new()
+                        .write(true)
+                        .open(self.at("large"))
+                        .unwrap()
+                        .write_all_at(&noise(length, seed), at)
+                        .unwrap();
                 }
                 1 => {
                     let length = self.random.next(3 << 20);
-                    fs::write(self.at(format!("src/{folder}/new-{round}")), noise(length, u64::from(round))).unwrap();
+                    fs::write(
+                        self.at(format!("src/{folder}/new-{round}")),
+                        noise(length, u64::from(round)),
+                    )
+                    .unwrap();
                 }
                 2 => {
-                    let _ = fs::remove_file(self.at(format!("src/{folder}/new-{}", round.saturating_sub(3))));
+                    let _ = fs::remove_file(
+                        self.at(format!("src/{folder}/new-{}", round.saturating_sub(3))),
+                    );
                 }
                 3 => {
-                    let _ = fs::rename(self.at(format!("src/{folder}/deep/3.py")), self.at(format!("odd/moved-{round}")));
+                    let _ = fs::rename(
+                        self.at(format!("src/{folder}/deep/3.py")),
+                        self.at(format!("odd/moved-{round}")),
+                    );
                 }
-                4 => fs::set_permissions(self.at("sparse"), fs::Permissions::from_mode(0o600 + self.random.small(64))).unwrap(),
+                4 => fs::set_permissions(
+                    self.at("sparse"),
+                    fs::Permissions::from_mode(0o600 + self.random.small(64)),
+                )
+                .unwrap(),
                 5 => {
-                    let when = UNIX_EPOCH + Duration::new(1_600_000_000 + u64::from(round), self.random.small(1_000_000_000));
-                    fs::File::open(self.at(".git/HEAD")).unwrap().set_modified(when).unwrap();
+                    let when = UNIX_EPOCH
+                        + Duration::new(
+                            1_600_000_000 + u64::from(round),
+                            self.random.small(1_000_000_000),
+                        );
+                    fs::File::open(self.at(".git/HEAD"))
+                        .unwrap()
+                        .set_modified(when)
+                        .unwrap();
                 }
                 6 => {
-                    let _ = fs::hard_link(self.at("odd/a b"), self.at(format!("src/{folder}/twin-{round}")));
+                    let _ = fs::hard_link(
+                        self.at("odd/a b"),
+                        self.at(format!("src/{folder}/twin-{round}")),
+                    );
                 }
                 7 => {
-                    let file = fs::OpenOptions::new().write(true).open(self.at("sparse")).unwrap();
-                    file.write_all_at(&noise(5000, u64::from(round)), self.random.next(40 << 20) as u64).unwrap();
+                    let file = fs::OpenOptions::new()
+                        .write(true)
+                        .open(self.at("sparse"))
+                        .unwrap();
+                    file.write_all_at(
+                        &noise(5000, u64::from(round)),
+                        self.random.next(40 << 20) as u64,
+                    )
+                    .unwrap();
                 }
                 _ => {
-                    let mut file = fs::OpenOptions::new().append(true).open(self.at(".git/HEAD")).unwrap();
+                    let mut file = fs::OpenOptions::new()
+                        .append(true)
+                        .open(self.at(".git/HEAD"))
+                        .unwrap();
                     writeln!(file, "{round}").unwrap();
                 }
             }
@@ -185,7 +304,11 @@ impl Tree {
                 }
             }
             if meta.is_dir() {
-                left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                left.extend(
+                    fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
             }
         }
     }

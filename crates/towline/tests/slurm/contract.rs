@@ -34,19 +34,41 @@ impl Far {
     fn new(options: &Options) -> Self {
         let cluster = Slurm::start(options);
         // Paths of sockets are short.
-        let folder = tempfile::Builder::new().prefix("tow-c-").tempdir_in("/tmp").unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("tow-c-")
+            .tempdir_in("/tmp")
+            .unwrap();
         let backend = connected(&cluster, folder.path());
-        Self { backend, cluster, _folder: folder }
+        Self {
+            backend,
+            cluster,
+            _folder: folder,
+        }
     }
 }
 
 fn connected(cluster: &Slurm, folder: &Path) -> SlurmBackend {
-    let described = Cluster { kind: ClusterKind::Slurm, host: Some("login".into()), ..Cluster::local() };
+    let described = Cluster {
+        kind: ClusterKind::Slurm,
+        host: Some("login".into()),
+        ..Cluster::local()
+    };
     let config = SlurmConfig::new("lab", &described).unwrap();
-    let transport = SshTransport::new("login", Some(cluster.ssh_config()), folder, folder.join("known_hosts")).unwrap();
+    let transport = SshTransport::new(
+        "login",
+        Some(cluster.ssh_config()),
+        folder,
+        folder.join("known_hosts"),
+    )
+    .unwrap();
     let path = Home::new(env!("CARGO_BIN_EXE_tow")).binary().to_owned();
     let digest = Digest::of(&std::fs::read(&path).unwrap()).to_string();
-    SlurmBackend::new(config, Arc::new(transport), OwnProgram { path, digest }, None)
+    SlurmBackend::new(
+        config,
+        Arc::new(transport),
+        OwnProgram { path, digest },
+        None,
+    )
 }
 
 impl Stage for Far {
@@ -54,13 +76,28 @@ impl Stage for Far {
         &self.backend
     }
     fn plan(&self, script: &str, runs: u32) -> Plan {
-        let mut job = Job { command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]), ..Job::default() };
+        let mut job = Job {
+            command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]),
+            ..Job::default()
+        };
         if runs > 1 {
             job.sweep.set(&format!("i=1-{runs}")).unwrap();
         }
-        let around = Surroundings { workdir: "/".to_owned(), umask: 0o022, ..Surroundings::default() };
+        let around = Surroundings {
+            workdir: "/".to_owned(),
+            umask: 0o022,
+            ..Surroundings::default()
+        };
         let random = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let request = flow::Request { job, total_gpus: None, gpus_per_node: None, around, epoch_seconds: 1_700_000_000, random, resubmits: None };
+        let request = flow::Request {
+            job,
+            total_gpus: None,
+            gpus_per_node: None,
+            around,
+            epoch_seconds: 1_700_000_000,
+            random,
+            resubmits: None,
+        };
         let facts = now(self.backend.probe()).unwrap();
         flow::make_plan(request, &self.backend, &facts).unwrap().0
     }
@@ -69,7 +106,10 @@ impl Stage for Far {
 
 impl Far {
     fn submit(&self, plan: &Plan) -> Vec<Handle> {
-        now(self.backend.submit(plan, &SecretSet::default(), &Staged::default())).unwrap()
+        now(self
+            .backend
+            .submit(plan, &SecretSet::default(), &Staged::default()))
+        .unwrap()
     }
 
     fn find(&self, run: &RunId) -> Option<Handle> {
@@ -78,16 +118,25 @@ impl Far {
 
     fn wait_for_end(&self, handle: &Handle) {
         use towline_core::backend::Observation;
-        until("the end of a run", || match now(self.backend.observe(std::slice::from_ref(handle))).unwrap().remove(0) {
-            Observation::Known { state, .. } if state.phase.is_ended() => Some(()),
-            _ => None,
+        until("the end of a run", || {
+            match now(self.backend.observe(std::slice::from_ref(handle)))
+                .unwrap()
+                .remove(0)
+            {
+                Observation::Known { state, .. } if state.phase.is_ended() => Some(()),
+                _ => None,
+            }
         });
     }
 
     fn more(&self) {
         self.the_same_handle_is_found_also_after_the_end();
         self.another_line_finds_what_the_first_submitted();
-        assert_eq!(self.cluster.root("login", ["squeue", "-h"]).ok().stdout, "", "nothing is left in the queue");
+        assert_eq!(
+            self.cluster.root("login", ["squeue", "-h"]).ok().stdout,
+            "",
+            "nothing is left in the queue"
+        );
     }
 
     fn the_same_handle_is_found_also_after_the_end(&self) {
@@ -96,7 +145,11 @@ impl Far {
         for (run, handle) in plan.runs.iter().zip(&handles) {
             assert_eq!(self.find(&run.id).as_ref(), Some(handle));
             self.wait_for_end(handle);
-            assert_eq!(self.find(&run.id).as_ref(), Some(handle), "also once it has ended");
+            assert_eq!(
+                self.find(&run.id).as_ref(),
+                Some(handle),
+                "also once it has ended"
+            );
         }
     }
 
@@ -104,25 +157,44 @@ impl Far {
         let plan = self.plan("echo x >> ~/once", 1);
         let handles = self.submit(&plan);
         self.backend.hang_up();
-        let folder = tempfile::Builder::new().prefix("tow-c-").tempdir_in("/tmp").unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("tow-c-")
+            .tempdir_in("/tmp")
+            .unwrap();
         let other = connected(&self.cluster, folder.path());
-        assert_eq!(now(other.find(&plan.runs[0].id)).unwrap().as_ref(), Some(&handles[0]));
-        assert_eq!(now(other.submit(&plan, &SecretSet::default(), &Staged::default())).unwrap(), handles);
+        assert_eq!(
+            now(other.find(&plan.runs[0].id)).unwrap().as_ref(),
+            Some(&handles[0])
+        );
+        assert_eq!(
+            now(other.submit(&plan, &SecretSet::default(), &Staged::default())).unwrap(),
+            handles
+        );
         self.wait_for_end(&handles[0]);
-        assert_eq!(std::fs::read_to_string(self.cluster.home("alice").join("once")).unwrap(), "x\n");
+        assert_eq!(
+            std::fs::read_to_string(self.cluster.home("alice").join("once")).unwrap(),
+            "x\n"
+        );
     }
 }
 
 #[test]
 fn slurm_with_accounting_keeps_the_contract() {
-    let far = Far::new(&Options { nodes: 1, ..Options::default() });
+    let far = Far::new(&Options {
+        nodes: 1,
+        ..Options::default()
+    });
     contract::check(&far);
     far.more();
 }
 
 #[test]
 fn slurm_without_accounting_keeps_the_contract() {
-    let far = Far::new(&Options { nodes: 1, accounting: false, ..Options::default() });
+    let far = Far::new(&Options {
+        nodes: 1,
+        accounting: false,
+        ..Options::default()
+    });
     contract::check(&far);
     far.more();
 }

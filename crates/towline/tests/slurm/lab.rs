@@ -43,7 +43,11 @@ impl Lab {
 
     /// Another way to the cluster.
     pub(crate) fn configure_host(&self, host: &str, ssh_config: &Path, more: &str) {
-        self.home.configure(&format!("default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: {host}, ssh_config: {}{more}}}\n", ssh_config.display()));
+        self.home.configure(&format!(
+            "default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: \
+            {host}, ssh_config: {}{more}}}\n",
+            ssh_config.display()
+        ));
     }
 
     pub(crate) fn slurm(&self) -> &Slurm {
@@ -70,59 +74,96 @@ impl Lab {
     /// Waits until `tow show` says so of a run.
     #[track_caller]
     pub(crate) fn until_state(&self, run: &str, wanted: &str) {
-        patiently(180, &format!("{run} to be {wanted}"), || (self.home.state_of(run) == wanted).then_some(()));
+        patiently(180, &format!("{run} to be {wanted}"), || {
+            (self.home.state_of(run) == wanted).then_some(())
+        });
     }
 
     /// Waits for a run's end; its record then.
     #[track_caller]
     pub(crate) fn ended(&self, run: &str) -> serde_json::Value {
         let waited = self.tow(["wait", run, "--timeout", "3m"]);
-        assert_ne!(waited.code, 124, "{run} does not end: {waited:?}\n{}", self.queue());
+        assert_ne!(
+            waited.code,
+            124,
+            "{run} does not end: {waited:?}\n{}",
+            self.queue()
+        );
         self.home.show(run)
     }
 
     #[track_caller]
     pub(crate) fn until_exists(path: &Path) {
-        until(&format!("{} to be there", path.display()), || path.exists().then_some(()));
+        until(&format!("{} to be there", path.display()), || {
+            path.exists().then_some(())
+        });
     }
 
     /// Waits for a file with something in it.
     #[track_caller]
     pub(crate) fn until_text(path: &Path) -> String {
-        patiently(120, &format!("something in {}", path.display()), || fs::read_to_string(path).ok().filter(|text| !text.is_empty()))
+        patiently(120, &format!("something in {}", path.display()), || {
+            fs::read_to_string(path)
+                .ok()
+                .filter(|text| !text.is_empty())
+        })
     }
 
     /// What Slurm has in its queue, ended ones too as long as it remembers.
     #[track_caller]
     pub(crate) fn queue(&self) -> String {
-        self.slurm().root("login", ["squeue", "-h", "-t", "all", "-o", "%i|%F|%j|%T|%r|%u"]).ok().stdout
+        self.slurm()
+            .root(
+                "login",
+                ["squeue", "-h", "-t", "all", "-o", "%i|%F|%j|%T|%r|%u"],
+            )
+            .ok()
+            .stdout
     }
 
-    /// The lines of the queue that are of a submission, as fields: id, array's id, name, state, reason, user.
+    /// The lines of the queue that are of a submission, as fields: id, array's id, name, state,
+    /// reason, user.
     #[track_caller]
     pub(crate) fn jobs_of(&self, submission: &str) -> Vec<Vec<String>> {
         let rows = self.queue();
-        rows.lines().map(|line| line.split('|').map(str::to_owned).collect::<Vec<_>>()).filter(|row| row[2] == submission).collect()
+        rows.lines()
+            .map(|line| line.split('|').map(str::to_owned).collect::<Vec<_>>())
+            .filter(|row| row[2] == submission)
+            .collect()
     }
 
     /// The id of a run's job.
     #[track_caller]
     pub(crate) fn job_of(&self, run: &str) -> String {
-        until(&format!("a job of {run}"), || self.jobs_of(run).first().map(|row| row[0].clone()))
+        until(&format!("a job of {run}"), || {
+            self.jobs_of(run).first().map(|row| row[0].clone())
+        })
     }
 
     /// Nothing of alice is in the queue but what has ended.
     #[track_caller]
     pub(crate) fn assert_no_jobs(&self) {
-        let alive = self.slurm().root("login", ["squeue", "-h", "-u", "alice"]).ok().stdout;
+        let alive = self
+            .slurm()
+            .root("login", ["squeue", "-h", "-u", "alice"])
+            .ok()
+            .stdout;
         assert_eq!(alive, "");
     }
 
     /// A job of somebody else, submitted by `sbatch` with these options; its id.
     #[track_caller]
     pub(crate) fn occupant(&self, user: &str, options: &[&str]) -> String {
-        let words = ["sbatch", "--parsable", "-o", "/dev/null"].into_iter().chain(options.iter().copied()).chain(["--wrap", "sleep 600"]);
-        self.slurm().exec("login", user, words).ok().stdout.trim().to_owned()
+        let words = ["sbatch", "--parsable", "-o", "/dev/null"]
+            .into_iter()
+            .chain(options.iter().copied())
+            .chain(["--wrap", "sleep 600"]);
+        self.slurm()
+            .exec("login", user, words)
+            .ok()
+            .stdout
+            .trim()
+            .to_owned()
     }
 
     #[track_caller]
@@ -132,15 +173,24 @@ impl Lab {
 
     #[track_caller]
     pub(crate) fn scontrol(&self, line: &str) {
-        self.slurm().root("ctl", ["scontrol"].into_iter().chain(line.split_whitespace())).ok();
+        self.slurm()
+            .root(
+                "ctl",
+                ["scontrol"].into_iter().chain(line.split_whitespace()),
+            )
+            .ok();
     }
 }
 
-/// Runs tests side by side, beyond what the test program does: they wait for Slurm most of their time.
+/// Runs tests side by side, beyond what the test program does: they wait for Slurm most of their
+/// time.
 pub(crate) fn together(tests: &[fn()]) {
     std::thread::scope(|scope| {
         let threads: Vec<_> = tests.iter().map(|test| scope.spawn(test)).collect();
-        let failed: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().err()).collect();
+        let failed: Vec<_> = threads
+            .into_iter()
+            .filter_map(|thread| thread.join().err())
+            .collect();
         if let Some(first) = failed.into_iter().next() {
             std::panic::resume_unwind(first);
         }
@@ -159,10 +209,15 @@ fn below(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if kind.is_dir() {
             found.extend(below(&path, needle));
-        } else if kind.is_file() && fs::read(&path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle)) {
+        } else if kind.is_file()
+            && fs::read(&path)
+                .is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle))
+        {
             found.push(path);
         }
     }
@@ -178,7 +233,13 @@ impl Drop for Lab {
         let active = self.tow(["ps", "--state", "active", "--json"]);
         let ids: Vec<String> = serde_json::from_str::<serde_json::Value>(&active.stdout)
             .ok()
-            .and_then(|value| value["runs"].as_array().map(|runs| runs.iter().filter_map(|run| run["id"].as_str().map(str::to_owned)).collect()))
+            .and_then(|value| {
+                value["runs"].as_array().map(|runs| {
+                    runs.iter()
+                        .filter_map(|run| run["id"].as_str().map(str::to_owned))
+                        .collect()
+                })
+            })
             .unwrap_or_default();
         if !ids.is_empty() {
             let _ = self.tow(["abort"].into_iter().chain(ids.iter().map(String::as_str)));

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use towline_testkit::real::slurm::Options;
 
-/// Writes awkward bytes, and a copy of its own for comparison: binary, `\r`, no newline at the end. Then waits where it is told to.
+/// Writes awkward bytes, and a copy of its own for comparison: binary, `\r`, no newline at the end.
+/// Then waits where it is told to.
 const WRITER: &str = r#"
 import os, sys, random, time
 rank, size = int(os.environ["RANK"]), int(sys.argv[1])
@@ -43,20 +44,40 @@ impl<'l> Written<'l> {
         lab.home.write("writer.py", WRITER);
         let size = SIZE.to_string();
         let nodes = ranks.to_string();
-        let words = ["submit", "--name", name, "--nodes", &nodes].into_iter().chain(more.iter().copied());
-        let command = ["python3", "writer.py", &size, name, if stays { "stay" } else { "go" }];
+        let words = ["submit", "--name", name, "--nodes", &nodes]
+            .into_iter()
+            .chain(more.iter().copied());
+        let command = [
+            "python3",
+            "writer.py",
+            &size,
+            name,
+            if stays { "stay" } else { "go" },
+        ];
         let id = lab.tow(words.chain(command)).ok().id();
-        Self { lab, id, name: name.to_owned(), ranks }
+        Self {
+            lab,
+            id,
+            name: name.to_owned(),
+            ranks,
+        }
     }
 
     fn kept(&self, what: &str, attempt: u32, rank: usize) -> PathBuf {
-        self.lab.slurm().home("alice").join(format!("{what}-{}-{attempt}-{rank}", self.name))
+        self.lab
+            .slurm()
+            .home("alice")
+            .join(format!("{what}-{}-{attempt}-{rank}", self.name))
     }
 
     /// All ranks of an attempt have written everything.
     #[track_caller]
     fn until_written(&self, attempt: u32) {
-        patiently(90, "all ranks to have written", || (0..self.ranks).all(|rank| self.kept("wrote", attempt, rank).exists()).then_some(()));
+        patiently(90, "all ranks to have written", || {
+            (0..self.ranks)
+                .all(|rank| self.kept("wrote", attempt, rank).exists())
+                .then_some(())
+        });
     }
 
     #[track_caller]
@@ -67,12 +88,30 @@ impl<'l> Written<'l> {
             for attempt in 1..=attempts {
                 let kept = fs::read(self.kept("kept", attempt, rank)).unwrap();
                 assert_eq!(kept.len(), SIZE);
-                let fetched = fs::read(self.lab.home.project().join(format!("assets/{}/attempt-{attempt}.rank-{rank}.log", self.id))).unwrap();
-                assert!(fetched == kept, "query: rank {rank} of attempt {attempt} differs: {} bytes of {}", fetched.len(), kept.len());
+                let fetched = fs::read(self.lab.home.project().join(format!(
+                    "assets/{}/attempt-{attempt}.rank-{rank}.log",
+                    self.id
+                )))
+                .unwrap();
+                assert!(
+                    fetched == kept,
+                    "query: rank {rank} of attempt {attempt} differs: {} bytes of {}",
+                    fetched.len(),
+                    kept.len()
+                );
                 whole.extend(kept);
             }
-            let logged = self.lab.tow(["logs", &self.id, "--rank", &rank.to_string()]).ok().raw;
-            assert!(logged == whole, "logs: rank {rank} differs: {} bytes of {}", logged.len(), whole.len());
+            let logged = self
+                .lab
+                .tow(["logs", &self.id, "--rank", &rank.to_string()])
+                .ok()
+                .raw;
+            assert!(
+                logged == whole,
+                "logs: rank {rank} differs: {} bytes of {}",
+                logged.len(),
+                whole.len()
+            );
         }
     }
 }
@@ -95,7 +134,16 @@ fn a_follower_sees_every_byte_while_it_is_written() {
     let lab = Lab::shared();
     lab.home.write("writer.py", WRITER);
     let size = SIZE.to_string();
-    let ran = lab.tow(["run", "--name", "followed", "python3", "writer.py", &size, "followed", "go"]);
+    let ran = lab.tow([
+        "run",
+        "--name",
+        "followed",
+        "python3",
+        "writer.py",
+        &size,
+        "followed",
+        "go",
+    ]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let kept = fs::read(lab.slurm().home("alice").join("kept-followed-1-0")).unwrap();
     assert!(ran.raw == kept, "{} bytes of {}", ran.raw.len(), kept.len());
@@ -108,19 +156,34 @@ fn every_byte_of_both_attempts_is_there_after_a_requeue() {
     written.until_written(1);
     lab.scontrol(&format!("requeue {}", lab.job_of(&written.id)));
     let ended = lab.ended(&written.id);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("succeeded"), Some(2)), "{ended}");
+    assert_eq!(
+        (ended["state"].as_str(), ended["attempt"].as_u64()),
+        (Some("succeeded"), Some(2)),
+        "{ended}"
+    );
     written.assert_all(2);
     let events = ended["attempts"].to_string();
-    assert!(events.contains("preempted"), "the cluster put it back, which is no failure of it: {events}");
+    assert!(
+        events.contains("preempted"),
+        "the cluster put it back, which is no failure of it: {events}"
+    );
 }
 
 pub(crate) fn every_byte_is_there_that_was_written_before_a_power_cut() {
-    let lab = Lab::own(&Options { nodes: 2, slurmd_timeout: 5, ..Options::default() });
+    let lab = Lab::own(&Options {
+        nodes: 2,
+        slurmd_timeout: 5,
+        ..Options::default()
+    });
     let again = Written::submit(&lab, "again", 1, true, &["--cpus", "8"]);
     again.until_written(1);
     let alone = Written::submit(&lab, "alone", 1, true, &["--cpus", "8"]);
     alone.until_written(1);
-    let host = |run: &Written<'_>| lab.home.show(&run.id)["native"]["hosts"][0].as_str().map(str::to_owned);
+    let host = |run: &Written<'_>| {
+        lab.home.show(&run.id)["native"]["hosts"][0]
+            .as_str()
+            .map(str::to_owned)
+    };
     let hosts = [&again, &alone].map(|run| patiently(30, "its host", || host(run)));
     assert_ne!(hosts[0], hosts[1]);
     // Slurm may have told the host before the records told the start.
@@ -132,12 +195,23 @@ pub(crate) fn every_byte_is_there_that_was_written_before_a_power_cut() {
     assert_eq!(lab.home.state_of(&alone.id), "running");
     for written in [&again, &alone] {
         let ended = lab.ended(&written.id);
-        assert_eq!((ended["state"].as_str(), ended["reason"].as_str()), (Some("failed"), Some("node_failed")), "{ended}");
+        assert_eq!(
+            (ended["state"].as_str(), ended["reason"].as_str()),
+            (Some("failed"), Some("node_failed")),
+            "{ended}"
+        );
         written.assert_all(1);
     }
     let why = lab.tow(["why", &alone.id]).ok().stdout;
     assert!(why.contains("retry: {when: [node_failed]}"), "{why}");
-    let left = lab.slurm().root("login", ["squeue", "-h", "-t", "pending,running", "-u", "alice"]).ok().stdout;
+    let left = lab
+        .slurm()
+        .root(
+            "login",
+            ["squeue", "-h", "-t", "pending,running", "-u", "alice"],
+        )
+        .ok()
+        .stdout;
     assert_eq!(left, "", "nothing of it starts again");
 }
 
@@ -164,13 +238,26 @@ fn a_run_goes_on_and_ends_while_the_laptop_is_away() {
 #[test]
 fn a_daemon_that_is_killed_right_after_the_submission_loses_nothing() {
     let lab = Lab::shared();
-    let id = lab.tow(["submit", "--name", "once", "sh", "-c", "echo x >> ~/away-once; printf 'no newline'"]).ok().id();
+    let id = lab
+        .tow([
+            "submit",
+            "--name",
+            "once",
+            "sh",
+            "-c",
+            "echo x >> ~/away-once; printf 'no newline'",
+        ])
+        .ok()
+        .id();
     for _ in 0..5 {
         lab.home.kill_daemon();
         let _ = lab.tow(["ps"]);
     }
     assert_eq!(lab.ended(&id)["state"], "succeeded");
     assert_eq!(lab.tow(["logs", &id]).ok().stdout, "no newline");
-    assert_eq!(fs::read_to_string(lab.slurm().home("alice").join("away-once")).unwrap(), "x\n");
+    assert_eq!(
+        fs::read_to_string(lab.slurm().home("alice").join("away-once")).unwrap(),
+        "x\n"
+    );
     assert_eq!(lab.jobs_of(&id).len(), 1);
 }

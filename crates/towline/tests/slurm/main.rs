@@ -1,4 +1,5 @@
-//! Runs on real Slurm: slurmctld, slurmdbd, slurmd on three hosts, behind sshd on a bastion and a login host.
+//! Runs on real Slurm: slurmctld, slurmdbd, slurmd on three hosts, behind sshd on a bastion and a
+//! login host.
 #![allow(clippy::unwrap_used)]
 
 mod contract;

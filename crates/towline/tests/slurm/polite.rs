@@ -15,24 +15,59 @@ chmod 755 /usr/bin/squeue"#;
 fn five_hundred_runs_are_watched_by_one_session_and_one_question() {
     let lab = Lab::own(&Options::default());
     lab.slurm().root("login", ["sh", "-c", COUNTED]).ok();
-    lab.home.write("held.yaml", "name: held\nresources: {native: [--hold]}\nsweep: {x: 1-500}\ncommand: [echo, '${{x}}']\n");
+    lab.home.write(
+        "held.yaml",
+        "name: held\nresources: {native: [--hold]}\nsweep: {x: 1-500}\ncommand: [echo, '${{x}}']\n",
+    );
     let sweep = lab.tow(["submit", "-f", "held.yaml"]).ok().id();
     let mut watcher = lab.home.spawn(["wait", &sweep]);
-    let asked = || fs::read_to_string(lab.slurm().home("alice").join("asked")).map_or(0, |text| text.lines().count());
+    let asked = || {
+        fs::read_to_string(lab.slurm().home("alice").join("asked"))
+            .map_or(0, |text| text.lines().count())
+    };
     // From one question on, for some intervals.
-    let first = until("the scheduler to be asked", || Some(asked()).filter(|count| *count > 1));
+    let first = until("the scheduler to be asked", || {
+        Some(asked()).filter(|count| *count > 1)
+    });
     let begun = Instant::now();
     until("more questions", || (asked() >= first + 3).then_some(()));
     let took = begun.elapsed();
-    assert!(took > Duration::from_secs(8), "three questions in {took:?} are more than one every four seconds");
-    let sessions = lab.slurm().root("login", ["pgrep", "-c", "-x", "-f", "sshd: alice@notty"]).stdout;
+    assert!(
+        took > Duration::from_secs(8),
+        "three questions in {took:?} are more than one every four seconds"
+    );
+    let sessions = lab
+        .slurm()
+        .root("login", ["pgrep", "-c", "-x", "-f", "sshd: alice@notty"])
+        .stdout;
     assert!(sessions.trim().parse::<u32>().unwrap() <= 1, "{sessions}");
-    let sites = lab.slurm().root("login", ["sh", "-c", "pgrep -c -f '^[.]towline/bin/tow-.* __sit[e]'"]).stdout;
+    let sites = lab
+        .slurm()
+        .root(
+            "login",
+            ["sh", "-c", "pgrep -c -f '^[.]towline/bin/tow-.* __sit[e]'"],
+        )
+        .stdout;
     assert_eq!(sites.trim(), "1", "one session carries it all");
-    let accepted = lab.slurm().root("login", ["grep", "-c", "Accepted publickey", "/var/log/slurm/sshd.log"]).stdout;
+    let accepted = lab
+        .slurm()
+        .root(
+            "login",
+            [
+                "grep",
+                "-c",
+                "Accepted publickey",
+                "/var/log/slurm/sshd.log",
+            ],
+        )
+        .stdout;
     assert_eq!(accepted.trim(), "1", "one authentication");
     lab.tow(["abort", &sweep]).ok();
     until("the watcher to leave", || watcher.try_wait().unwrap());
-    let left = lab.slurm().exec("login", "alice", ["squeue.real", "-h", "-u", "alice"]).ok().stdout;
+    let left = lab
+        .slurm()
+        .exec("login", "alice", ["squeue.real", "-h", "-u", "alice"])
+        .ok()
+        .stdout;
     assert_eq!(left, "", "nothing is left in the queue");
 }

@@ -28,7 +28,13 @@ pub(crate) enum Fault {
     KillRunner,
 }
 
-pub(crate) const AT_RANDOM: [Fault; 5] = [Fault::DropConnections, Fault::KillClient, Fault::KillDaemon, Fault::KillSite, Fault::KillRunner];
+pub(crate) const AT_RANDOM: [Fault; 5] = [
+    Fault::DropConnections,
+    Fault::KillClient,
+    Fault::KillDaemon,
+    Fault::KillSite,
+    Fault::KillRunner,
+];
 
 impl Fault {
     pub(crate) fn point(self) -> Option<&'static str> {
@@ -45,7 +51,13 @@ impl Fault {
 /// The points that a run on a far cluster passes.
 pub(crate) fn points() -> Vec<Fault> {
     let here = points_on_the_way().map(Fault::Here);
-    let far = FAR_POINTS.iter().map(|point| if point.starts_with("daemon.") { Fault::Here(point) } else { Fault::There(point) });
+    let far = FAR_POINTS.iter().map(|point| {
+        if point.starts_with("daemon.") {
+            Fault::Here(point)
+        } else {
+            Fault::There(point)
+        }
+    });
     here.chain(far).collect()
 }
 
@@ -57,6 +69,11 @@ pub(crate) fn scenarios(fault: Fault) -> &'static [Scenario] {
         Some(point) if point.contains("resubmit") => &[Scenario::Resubmit],
         Some(point) if point.contains("cancel") => &[Scenario::Abort, Scenario::Resubmit],
         Some(_) => &[Scenario::Submit, Scenario::Retry],
-        None => &[Scenario::Submit, Scenario::Abort, Scenario::Resubmit, Scenario::Retry],
+        None => &[
+            Scenario::Submit,
+            Scenario::Abort,
+            Scenario::Resubmit,
+            Scenario::Retry,
+        ],
     }
 }

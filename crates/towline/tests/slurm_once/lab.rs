@@ -30,13 +30,32 @@ echo "end $TOW_RUN_ID $TOW_ATTEMPT $(hostname)" >> "$ledger"
 /// The job files: what runs, and what follows an attempt that fails.
 const JOBS: [(&str, &str); 8] = [
     ("quick.yaml", "command: [sh, job.sh, quick]\n"),
-    ("sturdy.yaml", "command: [sh, job.sh, quick]\nretry: {when: [node_failed], max: 9}\n"),
-    ("third.yaml", "command: [sh, job.sh, third]\nretry: {when: [exit_code, node_failed], max: 9}\n"),
-    ("later.yaml", "command: [sh, job.sh, quick]\nresources: {native: [--begin=now+6]}\n"),
+    (
+        "sturdy.yaml",
+        "command: [sh, job.sh, quick]\nretry: {when: [node_failed], max: 9}\n",
+    ),
+    (
+        "third.yaml",
+        "command: [sh, job.sh, third]\nretry: {when: [exit_code, node_failed], max: 9}\n",
+    ),
+    (
+        "later.yaml",
+        "command: [sh, job.sh, quick]\nresources: {native: [--begin=now+6]}\n",
+    ),
     ("long.yaml", "command: [sh, job.sh, long]\n"),
-    ("some.yaml", "command: [sh, job.sh, some, 50]\nretry: {when: [node_failed], max: 9}\n"),
-    ("once.yaml", "command: [sh, job.sh, once]\nretry: {when: [node_failed], max: 9}\n"),
-    ("limit.yaml", "command: [sh, job.sh, once]\nresources: {time: 1m}\nretry: {when: [time_limit, node_failed], max: 9}\n"),
+    (
+        "some.yaml",
+        "command: [sh, job.sh, some, 50]\nretry: {when: [node_failed], max: 9}\n",
+    ),
+    (
+        "once.yaml",
+        "command: [sh, job.sh, once]\nretry: {when: [node_failed], max: 9}\n",
+    ),
+    (
+        "limit.yaml",
+        "command: [sh, job.sh, once]\nresources: {time: 1m}\nretry: \
+            {when: [time_limit, node_failed], max: 9}\n",
+    ),
 ];
 
 /// A user here, and a cluster of their own.
@@ -49,7 +68,11 @@ impl Lab {
     pub(crate) fn new(options: &Options) -> Self {
         let slurm = Slurm::start(options);
         let home = Home::new(env!("CARGO_BIN_EXE_tow")).freezing();
-        home.configure(&format!("default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: login, ssh_config: {}}}\n", slurm.ssh_config().display()));
+        home.configure(&format!(
+            "default_cluster: lab\nclusters:\n  lab: {{kind: slurm, host: \
+            login, ssh_config: {}}}\n",
+            slurm.ssh_config().display()
+        ));
         home.write("job.sh", JOB);
         for (name, text) in JOBS {
             home.write(name, text);
@@ -74,7 +97,9 @@ impl Lab {
 
     #[track_caller]
     pub(crate) fn until_started(&self, run: &str) {
-        until(&format!("{run} to start"), || self.has_started(run).then_some(()));
+        until(&format!("{run} to start"), || {
+            self.has_started(run).then_some(())
+        });
     }
 
     #[track_caller]
@@ -83,7 +108,10 @@ impl Lab {
     }
 
     pub(crate) fn runs(&self) -> Vec<Value> {
-        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"].as_array().unwrap().clone()
+        self.home.tow(["ps", "--all", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// Waits for all runs, through whatever it takes a lease to lapse.
@@ -91,36 +119,88 @@ impl Lab {
     pub(crate) fn wait_for_all(&self, what: &str) {
         let begun = Instant::now();
         while self.home.tow(["wait", "--timeout", "20s"]).code == 124 {
-            assert!(begun.elapsed() < Duration::from_secs(150), "{what}: not all came to an end\n{}", self.home.tow(["ps"]).stdout);
+            assert!(
+                begun.elapsed() < Duration::from_secs(150),
+                "{what}: not all came to an end\n{}",
+                self.home.tow(["ps"]).stdout
+            );
         }
     }
 
-    /// What the scheduler has of the user and has not ended. One that does not answer has not said that there is nothing.
+    /// What the scheduler has of the user and has not ended. One that does not answer has not said
+    /// that there is nothing.
     #[track_caller]
     pub(crate) fn queued(&self) -> String {
-        let ask = || self.slurm.exec("login", "alice", ["squeue", "-h", "-u", "alice", "-t", "PD,CF,R,CG,S", "-o", "%i %j %T %r"]);
-        until("the scheduler to answer", || Some(ask()).filter(|said| said.code == 0)).stdout
+        let ask = || {
+            self.slurm.exec(
+                "login",
+                "alice",
+                [
+                    "squeue",
+                    "-h",
+                    "-u",
+                    "alice",
+                    "-t",
+                    "PD,CF,R,CG,S",
+                    "-o",
+                    "%i %j %T %r",
+                ],
+            )
+        };
+        until("the scheduler to answer", || {
+            Some(ask()).filter(|said| said.code == 0)
+        })
+        .stdout
     }
 
     /// The jobs that the scheduler took for each submission, by its name, as its database has them.
     #[track_caller]
     pub(crate) fn jobs_taken(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let rows = self.slurm.root("ctl", ["sacct", "-n", "-P", "-X", "-a", "-D", "-S", "now-1days", "-o", "JobID,JobName"]).ok().stdout;
+        let rows = self
+            .slurm
+            .root(
+                "ctl",
+                [
+                    "sacct",
+                    "-n",
+                    "-P",
+                    "-X",
+                    "-a",
+                    "-D",
+                    "-S",
+                    "now-1days",
+                    "-o",
+                    "JobID,JobName",
+                ],
+            )
+            .ok()
+            .stdout;
         let mut jobs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (job, name) in rows.lines().filter_map(|line| line.split_once('|')) {
             // The tasks of an array are one job.
-            jobs.entry(name.to_owned()).or_default().insert(job.split('_').next().unwrap_or_default().to_owned());
+            jobs.entry(name.to_owned())
+                .or_default()
+                .insert(job.split('_').next().unwrap_or_default().to_owned());
         }
         jobs
     }
 
     #[track_caller]
     pub(crate) fn nothing_is_left(&self, what: &str) {
-        until(&format!("{what}: an empty queue, not\n{}", self.queued()), || self.queued().is_empty().then_some(()));
+        until(
+            &format!("{what}: an empty queue, not\n{}", self.queued()),
+            || self.queued().is_empty().then_some(()),
+        );
         for host in ["c1", "c2", "c3"] {
-            let told = "command -v pgrep ps >/dev/null || echo nobody can look; for p in $(pgrep -u alice); do ps -o pid=,ppid=,lstart=,args= $p; tr '\\0' '\\n' < /proc/$p/environ | grep -E '^TOW_(RUN_ID|ATTEMPT)|^SLURM_JOB_ID|^RANK='; done";
+            let told = "command -v pgrep ps >/dev/null || echo nobody can look; for p in $(pgrep \
+                -u alice); do ps -o pid=,ppid=,lstart=,args= $p; tr '\\0' '\\n' < /proc/$p/environ \
+                    | grep -E '^TOW_(RUN_ID|ATTEMPT)|^SLURM_JOB_ID|^RANK='; done";
             let alive = self.slurm.root(host, ["sh", "-c", told]).stdout;
-            assert!(alive.is_empty(), "{what}: left alive on {host}: {alive}\n{}", self.ledger());
+            assert!(
+                alive.is_empty(),
+                "{what}: left alive on {host}: {alive}\n{}",
+                self.ledger()
+            );
         }
     }
 
@@ -130,29 +210,63 @@ impl Lab {
         let mut starts: BTreeMap<(String, String), u32> = BTreeMap::new();
         for line in self.ledger().lines() {
             let words: Vec<&str> = line.split(' ').collect();
-            assert_ne!(words[0], "double", "{what}: two attempts alive at once: {line}\n{}", self.ledger());
+            assert_ne!(
+                words[0],
+                "double",
+                "{what}: two attempts alive at once: {line}\n{}",
+                self.ledger()
+            );
             if words[0] == "start" {
-                *starts.entry((words[1].to_owned(), words[2].to_owned())).or_default() += 1;
+                *starts
+                    .entry((words[1].to_owned(), words[2].to_owned()))
+                    .or_default() += 1;
             }
         }
         let twice: Vec<_> = starts.iter().filter(|(_, count)| **count != 1).collect();
-        assert!(twice.is_empty(), "{what}: started more than once: {twice:?}");
+        assert!(
+            twice.is_empty(),
+            "{what}: started more than once: {twice:?}"
+        );
     }
 
     /// The run started once, by its first attempt, and ended well.
     #[track_caller]
     pub(crate) fn ran_exactly_once(&self, run: &str) {
         let shown = self.home.show(run);
-        assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("succeeded"), Some(1)), "{shown}");
-        assert_eq!((self.attempts("start", run), self.attempts("end", run)), (vec![1], vec![1]), "{}", self.ledger());
+        assert_eq!(
+            (shown["state"].as_str(), shown["attempt"].as_u64()),
+            (Some("succeeded"), Some(1)),
+            "{shown}"
+        );
+        assert_eq!(
+            (self.attempts("start", run), self.attempts("end", run)),
+            (vec![1], vec![1]),
+            "{}",
+            self.ledger()
+        );
     }
 
     /// Processes of ours on a host: their ids there, and their words.
     pub(crate) fn over_there(&self, host: &str, verb: &str) -> Vec<(String, String)> {
-        let found = self.slurm.root(host, ["pgrep", "-u", "alice", "-a", "-f", &format!("/tow-[0-9a-f]* {verb} ")]);
+        let found = self.slurm.root(
+            host,
+            [
+                "pgrep",
+                "-u",
+                "alice",
+                "-a",
+                "-f",
+                &format!("/tow-[0-9a-f]* {verb} "),
+            ],
+        );
         // Nobody, or somebody: everything else is no answer.
         assert!(matches!(found.code, 0 | 1), "{found:?}");
-        found.stdout.lines().filter_map(|line| line.split_once(' ')).map(|(pid, words)| (pid.to_owned(), words.to_owned())).collect()
+        found
+            .stdout
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(pid, words)| (pid.to_owned(), words.to_owned()))
+            .collect()
     }
 
     pub(crate) fn shoot(&self, host: &str, pid: &str) {
@@ -162,6 +276,8 @@ impl Lab {
     pub(crate) fn stop_daemon(&self) {
         self.home.tow(["daemon", "stop"]);
         let lock = self.home.state().daemon_lock();
-        until("the daemon to leave", || (!towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(()));
+        until("the daemon to leave", || {
+            (!towline_host::lock::is_held(&lock).unwrap_or(false)).then_some(())
+        });
     }
 }

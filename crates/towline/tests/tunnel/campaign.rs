@@ -17,7 +17,13 @@ enum Fault {
     KillSupervisor,
 }
 
-const FAULTS: [Fault; 5] = [Fault::Drop, Fault::KillSshd, Fault::LinkDown, Fault::KillDaemon, Fault::KillSupervisor];
+const FAULTS: [Fault; 5] = [
+    Fault::Drop,
+    Fault::KillSshd,
+    Fault::LinkDown,
+    Fault::KillDaemon,
+    Fault::KillSupervisor,
+];
 
 /// How long a link is away.
 const AWAY: Duration = Duration::from_secs(10);
@@ -59,7 +65,11 @@ impl Campaign {
         }
         let begun = Instant::now();
         while banner(self.port).is_none() {
-            assert!(begun.elapsed() < BACK, "{fault:?} at {host}, {link}: not back after {BACK:?}: {}", row(&self.home, "box"));
+            assert!(
+                begun.elapsed() < BACK,
+                "{fault:?} at {host}, {link}: not back after {BACK:?}: {}",
+                row(&self.home, "box")
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         let took = begun.elapsed();
@@ -70,18 +80,55 @@ impl Campaign {
     /// The same port, one entry, one supervisor, one connection, a daemon, and nothing else.
     fn check(&self, fault: Fault, before: &[i32]) {
         until("a daemon", || self.home.daemon());
-        let open = until(&format!("{fault:?}: it to be said to be open"), || Some(row(&self.home, "box")).filter(|row| row["state"] == "open"));
-        assert_eq!((rows(&self.home).len(), &open["port"]), (1, &self.port.into()), "{fault:?}: {open}");
+        let open = until(&format!("{fault:?}: it to be said to be open"), || {
+            Some(row(&self.home, "box")).filter(|row| row["state"] == "open")
+        });
+        assert_eq!(
+            (rows(&self.home).len(), &open["port"]),
+            (1, &self.port.into()),
+            "{fault:?}: {open}"
+        );
         let now = supervisors(&self.home);
         assert_eq!(now.len(), 1, "{fault:?}");
-        assert!(fault == Fault::KillSupervisor || now == before, "{fault:?}: {before:?} became {now:?}");
-        let masters = || alive(&self.home).iter().filter(|(_, words)| words.contains(" -M ")).count();
-        until(&format!("{fault:?}: one master, not {:?}", alive(&self.home)), || (masters() == 1).then_some(()));
-        // A probe may be under way; whatever else speaks to the master has gone with its connection.
-        let channels = || alive(&self.home).iter().filter(|(_, words)| words.contains("ssh") && words.contains("-W [c1]")).count();
-        until(&format!("{fault:?}: no channel left, of {:?}", alive(&self.home)), || (channels() == 0).then_some(()));
-        let ways = || alive(&self.home).iter().filter(|(_, words)| words.contains("-W [login]")).count();
-        until(&format!("{fault:?}: one way to the login host, of {:?}", alive(&self.home)), || (ways() == 1).then_some(()));
+        assert!(
+            fault == Fault::KillSupervisor || now == before,
+            "{fault:?}: {before:?} became {now:?}"
+        );
+        let masters = || {
+            alive(&self.home)
+                .iter()
+                .filter(|(_, words)| words.contains(" -M "))
+                .count()
+        };
+        until(
+            &format!("{fault:?}: one master, not {:?}", alive(&self.home)),
+            || (masters() == 1).then_some(()),
+        );
+        // A probe may be under way; whatever else speaks to the master has gone with its
+        // connection.
+        let channels = || {
+            alive(&self.home)
+                .iter()
+                .filter(|(_, words)| words.contains("ssh") && words.contains("-W [c1]"))
+                .count()
+        };
+        until(
+            &format!("{fault:?}: no channel left, of {:?}", alive(&self.home)),
+            || (channels() == 0).then_some(()),
+        );
+        let ways = || {
+            alive(&self.home)
+                .iter()
+                .filter(|(_, words)| words.contains("-W [login]"))
+                .count()
+        };
+        until(
+            &format!(
+                "{fault:?}: one way to the login host, of {:?}",
+                alive(&self.home)
+            ),
+            || (ways() == 1).then_some(()),
+        );
     }
 }
 
@@ -89,22 +136,32 @@ impl Campaign {
 #[test]
 fn it_comes_back_after_a_long_time_too() {
     if !is_soak() {
-        return not_run("a tunnel whose hosts are away for a minute each: only the soak has the time");
+        return not_run(
+            "a tunnel whose hosts are away for a minute each: only the soak has the time",
+        );
     }
     let (slurm, home, port) = (hosts(), home(), free_port());
-    home.configure(&format!("tunnels:\n  box: {{to: c1, via: login, port: {port}, ssh_config: {}}}\n", slurm.ssh_config().display()));
+    home.configure(&format!(
+        "tunnels:\n  box: {{to: c1, via: login, port: {port}, ssh_config: {}}}\n",
+        slurm.ssh_config().display()
+    ));
     home.tow(["tunnel", "open", "box"]).ok();
     let mut took = Vec::new();
     for host in ["bastion", "login", "c1"] {
         slurm.cut(host);
         std::thread::sleep(Duration::from_secs(60));
         let away = row(&home, "box");
-        assert!(away["state"] != "open" && away["reason"].is_string(), "{host}: {away}");
+        assert!(
+            away["state"] != "open" && away["reason"].is_string(),
+            "{host}: {away}"
+        );
         slurm.heal(host);
         let begun = Instant::now();
         until(&format!("{host} to be back"), || banner(port));
         took.push(begun.elapsed());
-        until("it to be said", || (row(&home, "box")["state"] == "open").then_some(()));
+        until("it to be said", || {
+            (row(&home, "box")["state"] == "open").then_some(())
+        });
     }
     println!("tunnel: away for a minute at each host, none lost; back after {took:.2?}");
     assert!(took.iter().all(|took| *took < BACK), "{took:?}");
@@ -115,9 +172,17 @@ fn it_comes_back_after_a_long_time_too() {
 #[test]
 fn it_comes_back_whatever_goes() {
     let (slurm, home, port) = (hosts(), home(), free_port());
-    home.configure(&format!("tunnels:\n  box: {{to: c1, via: login, port: {port}, ssh_config: {}}}\n", slurm.ssh_config().display()));
+    home.configure(&format!(
+        "tunnels:\n  box: {{to: c1, via: login, port: {port}, ssh_config: {}}}\n",
+        slurm.ssh_config().display()
+    ));
     home.tow(["tunnel", "open", "box"]).ok();
-    let mut campaign = Campaign { slurm, home, port, random: Seeded(seed()) };
+    let mut campaign = Campaign {
+        slurm,
+        home,
+        port,
+        random: Seeded(seed()),
+    };
     let times = if is_soak() { 50 } else { 5 };
     let mut order: Vec<Fault> = FAULTS.repeat(times);
     for at in (1..order.len()).rev() {
@@ -129,11 +194,23 @@ fn it_comes_back_whatever_goes() {
         let back = campaign.strike(fault);
         took.push((fault, back));
     }
-    let mut text = format!("tunnel: {} faults in {} s, none lost; back after (median, worst): ", took.len(), begun.elapsed().as_secs());
+    let mut text = format!(
+        "tunnel: {} faults in {} s, none lost; back after (median, worst): ",
+        took.len(),
+        begun.elapsed().as_secs()
+    );
     for fault in FAULTS {
-        let mut all: Vec<Duration> = took.iter().filter(|(known, _)| *known == fault).map(|(_, took)| *took).collect();
+        let mut all: Vec<Duration> = took
+            .iter()
+            .filter(|(known, _)| *known == fault)
+            .map(|(_, took)| *took)
+            .collect();
         all.sort_unstable();
-        text += &format!("{fault:?} {:.2} s, {:.2} s; ", all[all.len() / 2].as_secs_f64(), all[all.len() - 1].as_secs_f64());
+        text += &format!(
+            "{fault:?} {:.2} s, {:.2} s; ",
+            all[all.len() / 2].as_secs_f64(),
+            all[all.len() - 1].as_secs_f64()
+        );
     }
     println!("{}", text.trim_end_matches("; "));
     campaign.home.tow(["tunnel", "close", "box"]).ok();

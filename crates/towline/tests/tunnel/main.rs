@@ -1,5 +1,6 @@
-//! Tunnels on real hosts: a bastion, a login host and nodes behind it, each in a network of its own. The shipped binary
-//! is cut off, killed and restarted at random; its port stays, and leads there again.
+//! Tunnels on real hosts: a bastion, a login host and nodes behind it, each in a network of its
+//! own. The shipped binary is cut off, killed and restarted at random; its port stays, and leads
+//! there again.
 //!
 //! A seeded tenth of the campaign runs here; `TOW_SOAK=1` runs all.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

@@ -13,7 +13,13 @@ fn all_is_well() {
     let json = home.tow(["doctor", "--json"]).ok().json();
     assert_eq!(json["ok"], true);
     let checks = json["checks"].as_array().unwrap();
-    assert!(checks.len() == 5 && checks.iter().all(|check| check["ok"] == true && check["name"].is_string()), "{json}");
+    assert!(
+        checks.len() == 5
+            && checks
+                .iter()
+                .all(|check| check["ok"] == true && check["name"].is_string()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -26,7 +32,16 @@ fn what_is_wrong_is_named_and_the_rest_is_still_looked_at() {
     assert_matches(&output.stdout, r"(?m)^daemon +ok: ");
     let json = home.tow(["doctor", "--json"]).json();
     assert_eq!(json["ok"], false);
-    assert_eq!(json["checks"].as_array().unwrap().iter().filter(|check| check["ok"] == false).count(), 1, "{json}");
+    assert_eq!(
+        json["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["ok"] == false)
+            .count(),
+        1,
+        "{json}"
+    );
 }
 
 #[test]
@@ -42,5 +57,9 @@ fn its_code_is_one_of_ours() {
     let output = home.tow(["doctor"]);
     assert!(matches!(output.code, 123 | 125), "{output:?}");
     assert_matches(&output.stdout, r"(?m)^state folder +wrong: .*a-file");
-    assert!(output.stdout.contains("XDG_STATE_HOME"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("XDG_STATE_HOME"),
+        "{}",
+        output.stdout
+    );
 }

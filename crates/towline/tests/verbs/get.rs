@@ -11,7 +11,11 @@ fn all_files(folder: PathBuf) -> Vec<PathBuf> {
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.path().is_dir() { folders.push(entry.path()) } else { files.push(entry.path()) }
+            if entry.path().is_dir() {
+                folders.push(entry.path())
+            } else {
+                files.push(entry.path())
+            }
         }
     }
     files.sort();
@@ -20,7 +24,13 @@ fn all_files(folder: PathBuf) -> Vec<PathBuf> {
 
 fn with_results() -> (Home, String) {
     let home = home();
-    let id = ended(&home, &["mkdir -p out/deep && echo last > out/last.pt && echo deep > out/deep/x && echo 'with space' > 'a b'"]);
+    let id = ended(
+        &home,
+        &[
+            "mkdir -p out/deep && echo last > out/last.pt && echo deep > out/deep/x && echo 'with \
+                space' > 'a b'",
+        ],
+    );
     (home, id)
 }
 
@@ -29,7 +39,10 @@ fn files_and_folders_keep_their_paths() {
     let (home, id) = with_results();
     let output = home.tow(["get", &id, "out", "a b"]).ok();
     let to = home.project().join("assets").join(&id);
-    assert_eq!(fs::read_to_string(to.join("out/last.pt")).unwrap(), "last\n");
+    assert_eq!(
+        fs::read_to_string(to.join("out/last.pt")).unwrap(),
+        "last\n"
+    );
     assert_eq!(fs::read_to_string(to.join("out/deep/x")).unwrap(), "deep\n");
     assert_eq!(fs::read_to_string(to.join("a b")).unwrap(), "with space\n");
     let mut printed: Vec<PathBuf> = output.stdout.lines().map(PathBuf::from).collect();
@@ -41,7 +54,9 @@ fn files_and_folders_keep_their_paths() {
 #[test]
 fn another_folder_and_json() {
     let (home, id) = with_results();
-    let output = home.tow(["get", &id, "out/last.pt", "--to", "results", "--json"]).ok();
+    let output = home
+        .tow(["get", &id, "out/last.pt", "--to", "results", "--json"])
+        .ok();
     let file = home.project().join("results/out/last.pt");
     assert_eq!(fs::read_to_string(&file).unwrap(), "last\n");
     assert_eq!(output.json()["files"], serde_json::json!([file]));
@@ -52,9 +67,19 @@ fn another_folder_and_json() {
 fn from_another_folder() {
     let (home, id) = with_results();
     fs::create_dir(home.path("elsewhere")).unwrap();
-    let output = home.command(["get", &id, "out/last.pt"]).current_dir(home.path("elsewhere")).output().unwrap();
+    let output = home
+        .command(["get", &id, "out/last.pt"])
+        .current_dir(home.path("elsewhere"))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(home.path("elsewhere").join("assets").join(&id).join("out/last.pt").exists());
+    assert!(
+        home.path("elsewhere")
+            .join("assets")
+            .join(&id)
+            .join("out/last.pt")
+            .exists()
+    );
 }
 
 #[test]
@@ -63,7 +88,10 @@ fn what_is_not_there_stops_all_of_it() {
     let output = home.tow(["get", &id, "out", "not-there"]);
     assert_eq!((output.code, output.stdout.as_str()), (122, ""));
     assert!(output.stderr.contains("not-there"), "{}", output.stderr);
-    assert!(!home.project().join("assets").exists(), "nothing was copied");
+    assert!(
+        !home.project().join("assets").exists(),
+        "nothing was copied"
+    );
 }
 
 #[test]
@@ -71,7 +99,12 @@ fn only_below_the_run_s_folder() {
     let (home, id) = with_results();
     fs::write(home.path("outside"), "x").unwrap();
     // The last lies in the run's folder, but its copy would lie outside the target.
-    for path in ["../outside", "/etc/hostname", "out/../../outside", "../project/out/last.pt"] {
+    for path in [
+        "../outside",
+        "/etc/hostname",
+        "out/../../outside",
+        "../project/out/last.pt",
+    ] {
         let output = home.tow(["get", &id, path]);
         assert_eq!((output.code, output.stdout.as_str()), (123, ""), "{path}");
     }
@@ -86,8 +119,18 @@ fn the_whole_folder_does_not_hold_its_own_copy() {
         home.tow(["get", &id, "."]).ok();
     }
     let to = home.project().join("assets").join(&id);
-    assert_eq!(fs::read_to_string(to.join("out/last.pt")).unwrap(), "last\n");
-    let nested: Vec<PathBuf> = all_files(to.clone()).into_iter().filter(|file| file.strip_prefix(&to).unwrap().starts_with(format!("assets/{id}"))).collect();
+    assert_eq!(
+        fs::read_to_string(to.join("out/last.pt")).unwrap(),
+        "last\n"
+    );
+    let nested: Vec<PathBuf> = all_files(to.clone())
+        .into_iter()
+        .filter(|file| {
+            file.strip_prefix(&to)
+                .unwrap()
+                .starts_with(format!("assets/{id}"))
+        })
+        .collect();
     assert_eq!(nested, Vec::<PathBuf>::new(), "copied into itself");
 }
 
@@ -105,23 +148,41 @@ fn a_link_out_of_the_run_s_folder_is_refused_and_one_within_is_followed() {
     fs::write(home.path("outside"), "secret").unwrap();
     let outside = home.path("outside").display().to_string();
     let line = format!(
-        "mkdir real held && ln -s {outside} held/leak && echo in > real/x && ln -s real inner && ln -s {outside} out && ln -s {} folder && ln -s nowhere broken",
+        "mkdir real held && ln -s {outside} held/leak && echo in > real/x && ln -s real inner && \
+            ln -s {outside} out && ln -s {} folder && ln -s nowhere broken",
         home.path("").display()
     );
     let id = ended(&home, &[&line]);
-    for (path, part) in [("out", "outside the run's folder"), ("folder/outside", "outside the run's folder"), ("broken", "leads nowhere")] {
+    for (path, part) in [
+        ("out", "outside the run's folder"),
+        ("folder/outside", "outside the run's folder"),
+        ("broken", "leads nowhere"),
+    ] {
         let output = home.tow(["get", &id, path]);
-        assert_eq!((output.code, output.stdout.as_str()), (123, ""), "{path}: {output:?}");
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (123, ""),
+            "{path}: {output:?}"
+        );
         assert!(output.stderr.contains(part), "{path}: {output:?}");
     }
-    assert!(!home.project().join("assets").exists(), "nothing was copied");
+    assert!(
+        !home.project().join("assets").exists(),
+        "nothing was copied"
+    );
     // Of a folder, a link is copied as a link, and nothing of what it leads to.
     home.tow(["get", &id, "held"]).ok();
     let copied = home.project().join("assets").join(&id).join("held");
-    assert_eq!(fs::read_link(copied.join("leak")).unwrap(), home.path("outside"));
+    assert_eq!(
+        fs::read_link(copied.join("leak")).unwrap(),
+        home.path("outside")
+    );
     assert!(all_files(copied).iter().all(|file| file.is_symlink()));
     home.tow(["get", &id, "inner/x"]).ok();
-    assert_eq!(fs::read_to_string(home.project().join("assets").join(&id).join("inner/x")).unwrap(), "in\n");
+    assert_eq!(
+        fs::read_to_string(home.project().join("assets").join(&id).join("inner/x")).unwrap(),
+        "in\n"
+    );
 }
 
 /// A job may put a link where a folder was, or a folder where a link was, between two copies.
@@ -129,12 +190,18 @@ fn a_link_out_of_the_run_s_folder_is_refused_and_one_within_is_followed() {
 fn nothing_is_written_through_a_link_that_an_earlier_copy_left() {
     let (home, id) = with_results();
     home.tow(["get", &id, "a b"]).ok();
-    let (outside, to) = (home.path("outside"), home.project().join("assets").join(&id));
+    let (outside, to) = (
+        home.path("outside"),
+        home.project().join("assets").join(&id),
+    );
     fs::create_dir(&outside).unwrap();
     symlink(&outside, to.join("out")).unwrap();
     for path in ["out/last.pt", "out"] {
         let refused = home.tow(["get", &id, path]);
-        assert!(refused.code == 123 && refused.stderr.contains("is a link that leads out of"), "{path}: {refused:?}");
+        assert!(
+            refused.code == 123 && refused.stderr.contains("is a link that leads out of"),
+            "{path}: {refused:?}"
+        );
     }
     assert_eq!(all_files(outside), Vec::<PathBuf>::new());
     // One that stays inside is followed.
@@ -142,13 +209,19 @@ fn nothing_is_written_through_a_link_that_an_earlier_copy_left() {
     fs::create_dir(to.join("other")).unwrap();
     symlink("other", to.join("out")).unwrap();
     home.tow(["get", &id, "out/last.pt"]).ok();
-    assert_eq!(fs::read_to_string(to.join("other/last.pt")).unwrap(), "last\n");
+    assert_eq!(
+        fs::read_to_string(to.join("other/last.pt")).unwrap(),
+        "last\n"
+    );
 }
 
 #[test]
 fn a_file_that_does_not_fit_leaves_nothing_under_its_name() {
     let home = home();
-    let id = ended(&home, &["dd if=/dev/zero of=big bs=1M count=3 2>/dev/null; echo small > small"]);
+    let id = ended(
+        &home,
+        &["dd if=/dev/zero of=big bs=1M count=3 2>/dev/null; echo small > small"],
+    );
     fs::create_dir(home.project().join("tiny")).unwrap();
     let command = home.command(["get", &id, "small", "big", "--to", "tiny"]);
     let mut shell = std::process::Command::new("unshare");
@@ -156,29 +229,58 @@ fn a_file_that_does_not_fit_leaves_nothing_under_its_name() {
         "-m",
         "sh",
         "-c",
-        "mount -t tmpfs -o size=1m tmpfs tiny || exit 99; printf old > tiny/big; \"$0\" \"$@\"; echo \"code $?\"; cat tiny/small; cat tiny/big; ls -A tiny",
+        "mount -t tmpfs -o size=1m tmpfs tiny || exit 99; printf old > tiny/big; \"$0\" \"$@\"; \
+            echo \"code $?\"; cat tiny/small; cat tiny/big; ls -A tiny",
     ]);
-    shell.arg(command.get_program()).args(command.get_args()).current_dir(home.project()).env_clear();
-    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(home.project())
+        .env_clear();
+    shell.envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let output: towline_testkit::Output = shell.output().unwrap().into();
     if output.code == 99 || output.stderr.contains("Operation not permitted") {
         return towline_testkit::ability::not_run("a full disk: nothing can be mounted here");
     }
-    assert_eq!(output.stdout.lines().skip_while(|line| !line.starts_with("code")).collect::<Vec<_>>(), ["code 123", "small", "oldbig", "small"], "{output:?}");
+    assert_eq!(
+        output
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("code"))
+            .collect::<Vec<_>>(),
+        ["code 123", "small", "oldbig", "small"],
+        "{output:?}"
+    );
 }
 
 #[test]
 fn of_a_sweep_each_runs_files_come_to_a_folder_of_their_own() {
     let home = home().freezing();
-    home.write("job.yaml", "name: tune\nsweep: {lr: [1, 2, 3]}\nscript: test ${{lr}} = 3 || echo ${{lr}} > metrics\n");
+    home.write(
+        "job.yaml",
+        "name: tune\nsweep: {lr: [1, 2, 3]}\nscript: test ${{lr}} = 3 || echo ${{lr}} > metrics\n",
+    );
     let sweep = home.tow(["submit", "-f", "job.yaml"]).ok().id();
     home.tow(["wait", &sweep]).ok();
     let got = home.tow(["get", &sweep, "metrics", "--to", "all"]);
     // One has no such file: it is named, and the others come all the same.
-    assert!(got.code == 122 && got.stderr.contains(&format!("{sweep}-3: the run has no metrics")), "{got:?}");
+    assert!(
+        got.code == 122
+            && got
+                .stderr
+                .contains(&format!("{sweep}-3: the run has no metrics")),
+        "{got:?}"
+    );
     assert_eq!(got.stdout.lines().count(), 2, "{got:?}");
     for number in ["1", "2"] {
-        assert_eq!(home.read(&format!("all/{sweep}-{number}/metrics")), format!("{number}\n"));
+        assert_eq!(
+            home.read(&format!("all/{sweep}-{number}/metrics")),
+            format!("{number}\n")
+        );
     }
     home.tow(["get", &format!("{sweep}-1"), "metrics"]).ok();
     assert_eq!(home.read(&format!("assets/{sweep}-1/metrics")), "1\n");

@@ -6,8 +6,14 @@ use towline_testkit::Home;
 /// The verbs as `tow --help` lists them.
 fn verbs(home: &Home) -> Vec<String> {
     let help = home.tow(["--help"]).ok().stdout;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).map(|line| line.split_whitespace().next().unwrap().to_owned());
+    let listed = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let verbs = listed
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap().to_owned());
     let verbs: Vec<String> = verbs.collect();
     assert!(verbs.len() > 30, "{help}");
     verbs
@@ -56,7 +62,10 @@ fn every_verb_of_the_contract_is_listed() {
         "daemon",
         "completions",
     ] {
-        assert!(verbs.iter().any(|known| known == verb), "{verb} is not in {verbs:?}");
+        assert!(
+            verbs.iter().any(|known| known == verb),
+            "{verb} is not in {verbs:?}"
+        );
     }
 }
 
@@ -68,7 +77,11 @@ fn every_verb_has_help_with_examples() {
         for option in ["--help", "-h"] {
             let output = home.tow([&verb, option]).ok();
             assert_eq!(output.stderr, "", "{verb}");
-            assert!(output.stdout.contains(&format!("Usage: tow {verb}")), "{verb}: {}", output.stdout);
+            assert!(
+                output.stdout.contains(&format!("Usage: tow {verb}")),
+                "{verb}: {}",
+                output.stdout
+            );
             if !output.stdout.contains("Examples:\n  tow ") {
                 without.push(format!("{verb} {option}"));
             }
@@ -84,11 +97,24 @@ fn options_in_examples_exist() {
     let mut seen = 0;
     for verb in verbs(&home) {
         let help = home.tow([&verb, "--help"]).ok().stdout;
-        for line in help.lines().skip_while(|line| *line != "Examples:").filter(|line| line.starts_with("  tow ")) {
+        for line in help
+            .lines()
+            .skip_while(|line| *line != "Examples:")
+            .filter(|line| line.starts_with("  tow "))
+        {
             let words: Vec<&str> = line.split_whitespace().skip(1).collect();
             let named = home.tow([words[0], "--help"]).ok().stdout;
-            for option in words.iter().skip(1).take_while(|word| **word != "python" && **word != "|").filter(|word| word.starts_with("--") && word.len() > 2) {
-                assert!(named.contains(option), "{line}: `tow {}` has no {option}", words[0]);
+            for option in words
+                .iter()
+                .skip(1)
+                .take_while(|word| **word != "python" && **word != "|")
+                .filter(|word| word.starts_with("--") && word.len() > 2)
+            {
+                assert!(
+                    named.contains(option),
+                    "{line}: `tow {}` has no {option}",
+                    words[0]
+                );
                 seen += 1;
             }
         }
@@ -115,8 +141,15 @@ fn every_option_says_what_it_is() {
     for verb in verbs(&home) {
         let help = home.tow([&verb, "-h"]).ok().stdout;
         let lines: Vec<&str> = help.lines().collect();
-        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("  ") && line.trim_start().starts_with('-')) {
-            let described = line.trim().split("  ").count() > 1 || lines.get(at + 1).is_some_and(|next| next.starts_with("          "));
+        for (at, line) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.starts_with("  ") && line.trim_start().starts_with('-'))
+        {
+            let described = line.trim().split("  ").count() > 1
+                || lines
+                    .get(at + 1)
+                    .is_some_and(|next| next.starts_with("          "));
             if !described {
                 without.push(format!("{verb} {}", line.trim()));
             }
@@ -128,10 +161,22 @@ fn every_option_says_what_it_is() {
 #[test]
 fn an_unknown_verb_gets_a_suggestion() {
     let home = home();
-    for (typed, meant) in [("log", "logs"), ("sumbit", "submit"), ("resubmti", "resubmit"), ("aborr", "abort"), ("cluster", "clusters"), ("hist", "history")] {
+    for (typed, meant) in [
+        ("log", "logs"),
+        ("sumbit", "submit"),
+        ("resubmti", "resubmit"),
+        ("aborr", "abort"),
+        ("cluster", "clusters"),
+        ("hist", "history"),
+    ] {
         let output = home.tow([typed, "@"]);
         assert_eq!((output.code, output.stdout.as_str()), (120, ""), "{typed}");
-        assert!(output.stderr.contains(typed) && output.stderr.contains(&format!("did you mean `{meant}`")), "{typed}: {}", output.stderr);
+        assert!(
+            output.stderr.contains(typed)
+                && output.stderr.contains(&format!("did you mean `{meant}`")),
+            "{typed}: {}",
+            output.stderr
+        );
     }
 }
 

@@ -21,13 +21,24 @@ fn submissions_newest_first() {
     let sweep = ended(&home, &["--name", "s", "--sweep", "a=1-3", "true"]);
     let output = home.tow(["history"]).ok();
     let lines: Vec<&str> = output.stdout.lines().collect();
-    assert_eq!(lines.len(), 3, "a sweep is one submission: {}", output.stdout);
+    assert_eq!(
+        lines.len(),
+        3,
+        "a sweep is one submission: {}",
+        output.stdout
+    );
     assert_matches(lines[0], r"\AID +NAME +RUNS ");
     assert_matches(lines[1], &format!(r"\A{} +s +3 ", short(&sweep)));
-    assert_matches(lines[2], &format!(r"\A{} +echo +1 .*echo one\z", short(&first)));
+    assert_matches(
+        lines[2],
+        &format!(r"\A{} +echo +1 .*echo one\z", short(&first)),
+    );
     let json = home.tow(["history", "--json", "--limit", "1"]).ok().json();
     let rows = json["submissions"].as_array().unwrap();
-    assert_eq!((rows.len(), &rows[0]["id"], &rows[0]["runs"]), (1, &json!(sweep), &json!(3)));
+    assert_eq!(
+        (rows.len(), &rows[0]["id"], &rows[0]["runs"]),
+        (1, &json!(sweep), &json!(3))
+    );
 }
 
 #[test]
@@ -36,7 +47,10 @@ fn nothing_yet() {
     let output = home.tow(["history"]).ok();
     assert_eq!(output.stdout, "");
     assert!(!output.stderr.is_empty());
-    assert_eq!(home.tow(["history", "--json"]).ok().json(), json!({"submissions": []}));
+    assert_eq!(
+        home.tow(["history", "--json"]).ok().json(),
+        json!({"submissions": []})
+    );
 }
 
 #[test]
@@ -96,7 +110,9 @@ fn hostile_words_come_through_a_file() {
     ];
     let id = ended(&home, &[&["printf", "<%s>\n"][..], &words].concat());
     let before = home.tow(["logs", &id]).ok().raw;
-    let expected: String = words.map(|word| format!("<{}>\n", word.replace("$${{", "${{"))).concat();
+    let expected: String = words
+        .map(|word| format!("<{}>\n", word.replace("$${{", "${{")))
+        .concat();
     assert_eq!(String::from_utf8(before.clone()).unwrap(), expected);
     let again = through_a_file(&home, &id);
     assert_eq!(home.tow(["logs", &again]).ok().raw, before);
@@ -108,8 +124,15 @@ fn lines_and_scripts_come_through_a_file() {
     let line = ended(&home, &["  echo \"a  b\" 'c'; echo $((1+1))  # end "]);
     let again = through_a_file(&home, &line);
     assert_eq!(home.tow(["logs", &again]).ok().stdout, "a  b c\n2\n");
-    for script in ["#!/bin/cat\n  indented\n\n\ttab: x # y\ntrailing  \n\n", "#!/bin/cat\nno newline at the end", "#!/bin/cat\n'\"%&*!|>\u{1}é\n---\n...\n"] {
-        home.write("job.yaml", &format!("script: {}\n", serde_json::to_string(script).unwrap()));
+    for script in [
+        "#!/bin/cat\n  indented\n\n\ttab: x # y\ntrailing  \n\n",
+        "#!/bin/cat\nno newline at the end",
+        "#!/bin/cat\n'\"%&*!|>\u{1}é\n---\n...\n",
+    ] {
+        home.write(
+            "job.yaml",
+            &format!("script: {}\n", serde_json::to_string(script).unwrap()),
+        );
         let first = ended(&home, &["-f", "job.yaml"]);
         assert_eq!(home.tow(["logs", &first]).ok().stdout, script);
         let again = through_a_file(&home, &first);
@@ -122,7 +145,8 @@ fn every_key_comes_through_a_file() {
     let home = home_with_gpus();
     home.write(
         "job.yaml",
-        "name: 'full-${{lr}}'\nexperiment: e\nresources: {nodes: 1, gpus_per_node: 1, cpus_per_node: 1, memory: 64M, tier: basic, time: 2h30m}\nlaunch: 2\nenvironment: {setup: [echo ready], env: {A: '0', B: 'v${{lr}}'}}\ncode: {workdir: sub}\nretry: {when: [node_failed, time_limit], max: 10}\nhold_on_failure: 90s\nsweep: {lr: ['0.10', yes], '(bs, acc)': [[8, 4], [16, 2]], seed: 1-2}\ntags: [x, 'y z']\nscript: |\n  echo ${{lr}} ${{bs}} ${{acc}} ${{seed}} $A $B $(basename $PWD)\n",
+        "name: 'full-${{lr}}'\nexperiment: e\nresources: \
+            {nodes: 1, gpus_per_node: 1, cpus_per_node: 1, memory: 64M, tier: basic, time: 2h30m}\nlaunch: 2\nenvironment: {setup: [echo ready], env: {A: '0', B: 'v${{lr}}'}}\ncode: {workdir: sub}\nretry: {when: [node_failed, time_limit], max: 10}\nhold_on_failure: 90s\nsweep: {lr: ['0.10', yes], '(bs, acc)': [[8, 4], [16, 2]], seed: 1-2}\ntags: [x, 'y z']\nscript: |\n  echo ${{lr}} ${{bs}} ${{acc}} ${{seed}} $A $B $(basename $PWD)\n",
     );
     std::fs::create_dir(home.project().join("sub")).unwrap();
     let first = ended(&home, &["-f", "job.yaml"]);
@@ -130,13 +154,28 @@ fn every_key_comes_through_a_file() {
     assert_eq!(runs(&home, &[&again]).len(), 8);
     for number in 1..=8 {
         let pair = [format!("{first}-{number}"), format!("{again}-{number}")];
-        assert_eq!(home.tow(["diff", &pair[0], &pair[1], "--json"]).ok().json()["differences"], json!([]));
+        assert_eq!(
+            home.tow(["diff", &pair[0], &pair[1], "--json"]).ok().json()["differences"],
+            json!([])
+        );
         let [one, other] = pair.map(|id| home.show(&id));
-        for key in ["name", "experiment", "tags", "parameters", "gpus", "nodes", "ranks", "tier"] {
+        for key in [
+            "name",
+            "experiment",
+            "tags",
+            "parameters",
+            "gpus",
+            "nodes",
+            "ranks",
+            "tier",
+        ] {
             assert_eq!(one[key], other[key], "{key}");
         }
     }
-    assert_eq!(home.tow(["logs", &format!("{again}-1")]).ok().stdout, "0.10 8 4 1 0 v0.10 sub\n");
+    assert_eq!(
+        home.tow(["logs", &format!("{again}-1")]).ok().stdout,
+        "0.10 8 4 1 0 v0.10 sub\n"
+    );
 }
 
 #[test]
@@ -170,10 +209,22 @@ fn options_of_the_command_line_are_in_the_file_too() {
     );
     let again = through_a_file(&home, &first);
     let [one, other] = [&first, &again].map(|id| home.show(id));
-    for key in ["name", "experiment", "tags", "tier", "gpus", "nodes", "ranks", "command"] {
+    for key in [
+        "name",
+        "experiment",
+        "tags",
+        "tier",
+        "gpus",
+        "nodes",
+        "ranks",
+        "command",
+    ] {
         assert_eq!(one[key], other[key], "{key}");
     }
-    assert_eq!(home.tow(["diff", &first, &again, "--json"]).ok().json()["differences"], json!([]));
+    assert_eq!(
+        home.tow(["diff", &first, &again, "--json"]).ok().json()["differences"],
+        json!([])
+    );
 }
 
 #[test]
@@ -189,5 +240,8 @@ fn the_cluster_is_in_the_file_too() {
 fn as_json_it_is_the_job() {
     let home = home();
     let id = ended(&home, &["--name", "n", "echo", "a b"]);
-    assert_eq!(home.tow(["history", &id, "--json"]).ok().json(), json!({"name": "n", "cluster": "local", "command": ["echo", "a b"]}));
+    assert_eq!(
+        home.tow(["history", &id, "--json"]).ok().json(),
+        json!({"name": "n", "cluster": "local", "command": ["echo", "a b"]})
+    );
 }

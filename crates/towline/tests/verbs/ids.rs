@@ -35,14 +35,32 @@ fn an_ambiguous_part_lists_the_candidates() {
     let home = home();
     let one = ended(&home, &["--name", "same", "true"]);
     let two = ended(&home, &["--name", "same", "true"]);
-    for verb in ["show", "logs", "why", "query", "history", "ps", "wait", "ssh", "get"] {
-        let words: &[&str] = if verb == "get" { &[verb, "same", "x"] } else { &[verb, "same"] };
+    for verb in [
+        "show", "logs", "why", "query", "history", "ps", "wait", "ssh", "get",
+    ] {
+        let words: &[&str] = if verb == "get" {
+            &[verb, "same", "x"]
+        } else {
+            &[verb, "same"]
+        };
         let output = home.tow(words);
-        assert_eq!((output.code, output.stdout.as_str()), (122, ""), "{verb}: {output:?}");
-        assert!(output.stderr.contains(&one) && output.stderr.contains(&two), "{verb}: {}", output.stderr);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (122, ""),
+            "{verb}: {output:?}"
+        );
+        assert!(
+            output.stderr.contains(&one) && output.stderr.contains(&two),
+            "{verb}: {}",
+            output.stderr
+        );
     }
-    let error: serde_json::Value = serde_json::from_str(&home.tow(["show", "same", "--json"]).stderr).unwrap();
-    assert_eq!((error["error"].as_str(), error["exit_code"].as_i64()), (Some("ambiguous"), Some(122)));
+    let error: serde_json::Value =
+        serde_json::from_str(&home.tow(["show", "same", "--json"]).stderr).unwrap();
+    assert_eq!(
+        (error["error"].as_str(), error["exit_code"].as_i64()),
+        (Some("ambiguous"), Some(122))
+    );
 }
 
 #[test]
@@ -50,20 +68,32 @@ fn to_change_a_run_takes_four_characters_of_its_end() {
     let (home, holder) = busy_home();
     let unchanged = || {
         let run = home.show(&holder);
-        assert_eq!((run["state"].as_str(), run["cancel_requested"].as_bool()), (Some("running"), Some(false)));
+        assert_eq!(
+            (run["state"].as_str(), run["cancel_requested"].as_bool()),
+            (Some("running"), Some(false))
+        );
         assert_eq!(runs(&home, &[]).len(), 1);
     };
     for verb in ["abort", "resubmit"] {
-        for (text, code) in
-            [(&holder[holder.len() - 3..], 120), (&holder[holder.len() - 1..], 120), ("holder", 122), (&holder[..holder.len() - 1], 122), ("feed", 122)]
-        {
+        for (text, code) in [
+            (&holder[holder.len() - 3..], 120),
+            (&holder[holder.len() - 1..], 120),
+            ("holder", 122),
+            (&holder[..holder.len() - 1], 122),
+            ("feed", 122),
+        ] {
             let output = home.tow([verb, text]);
-            assert_eq!((output.code, output.stdout.as_str()), (code, ""), "{verb} {text}: {output:?}");
+            assert_eq!(
+                (output.code, output.stdout.as_str()),
+                (code, ""),
+                "{verb} {text}: {output:?}"
+            );
             assert_matches(&output.stderr, r"(?m)^error: .+\n hint: ");
             unchanged();
         }
     }
-    home.tow(["abort", &holder[holder.len() - 4..], "--wait"]).ok();
+    home.tow(["abort", &holder[holder.len() - 4..], "--wait"])
+        .ok();
     assert_eq!(home.state_of(&holder), "cancelled");
 }
 
@@ -71,10 +101,17 @@ fn to_change_a_run_takes_four_characters_of_its_end() {
 fn two_alike(home: &Home) -> (String, String, String) {
     let mut seen: HashMap<String, String> = HashMap::new();
     loop {
-        let sweep = home.tow(["submit", "--sweep", "a=1-10", "sleep", "300"]).ok().id();
+        let sweep = home
+            .tow(["submit", "--sweep", "a=1-10", "sleep", "300"])
+            .ok()
+            .id();
         let end = sweep[sweep.len() - 1..].to_owned();
         if let Some(other) = seen.insert(end.clone(), sweep.clone()) {
-            return (format!("{end}-10"), format!("{other}-10"), format!("{sweep}-10"));
+            return (
+                format!("{end}-10"),
+                format!("{other}-10"),
+                format!("{sweep}-10"),
+            );
         }
     }
 }
@@ -84,34 +121,75 @@ fn an_ambiguous_end_lists_the_candidates_and_changes_nothing() {
     let (home, holder) = busy_home();
     let (text, one, other) = two_alike(&home);
     let before = runs(&home, &["--all"]);
-    for words in [&["abort", &text][..], &["resubmit", &text], &["abort", &holder, &text], &["abort", &text, &holder]] {
+    for words in [
+        &["abort", &text][..],
+        &["resubmit", &text],
+        &["abort", &holder, &text],
+        &["abort", &text, &holder],
+    ] {
         let output = home.tow(words);
-        assert_eq!((output.code, output.stdout.as_str()), (122, ""), "{words:?}");
-        assert!(output.stderr.contains(&one) && output.stderr.contains(&other), "{words:?}: {}", output.stderr);
-        assert_eq!(runs(&home, &["--all"]), before, "{words:?} changed something");
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (122, ""),
+            "{words:?}"
+        );
+        assert!(
+            output.stderr.contains(&one) && output.stderr.contains(&other),
+            "{words:?}: {}",
+            output.stderr
+        );
+        assert_eq!(
+            runs(&home, &["--all"]),
+            before,
+            "{words:?} changed something"
+        );
     }
 }
 
 #[test]
 fn without_any_run_the_first_step_is_told() {
     let home = home();
-    for words in [&["show", "@"][..], &["logs", "@"], &["abort", "@"], &["resubmit", "@"], &["why", "abcd"], &["submit", "--from", "@"]] {
+    for words in [
+        &["show", "@"][..],
+        &["logs", "@"],
+        &["abort", "@"],
+        &["resubmit", "@"],
+        &["why", "abcd"],
+        &["submit", "--from", "@"],
+    ] {
         let output = home.tow(words);
-        assert_eq!((output.code, output.stdout.as_str()), (122, ""), "{words:?}");
-        assert!(output.stderr.contains("tow run echo hello"), "{words:?}: {}", output.stderr);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (122, ""),
+            "{words:?}"
+        );
+        assert!(
+            output.stderr.contains("tow run echo hello"),
+            "{words:?}: {}",
+            output.stderr
+        );
     }
-    assert!(!home.path("state/towline").exists(), "reading makes nothing");
+    assert!(
+        !home.path("state/towline").exists(),
+        "reading makes nothing"
+    );
 }
 
 #[test]
 fn the_one_before_the_latest() {
     let home = home();
-    let ids: Vec<String> = (0..3).map(|number| ended(&home, &["echo", &number.to_string()])).collect();
+    let ids: Vec<String> = (0..3)
+        .map(|number| ended(&home, &["echo", &number.to_string()]))
+        .collect();
     assert_eq!(home.tow(["logs", "@"]).ok().stdout, "2\n");
     assert_eq!(home.tow(["logs", "@-1"]).ok().stdout, "1\n");
     assert_eq!(home.show("@-2")["id"], ids[0].as_str());
     let none = home.tow(["logs", "@-3"]);
     assert_eq!(none.code, 122);
-    assert!(none.stderr.contains("only 3 submission(s)"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("only 3 submission(s)"),
+        "{}",
+        none.stderr
+    );
     assert_eq!(home.tow(["logs", "@-x"]).code, 120);
 }

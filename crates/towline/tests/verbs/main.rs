@@ -43,7 +43,17 @@ use std::process::Child;
 use towline_testkit::{Home, Output, until};
 
 /// What every run's object holds at least.
-const RUN_KEYS: [&str; 9] = ["id", "name", "cluster", "state", "reason", "exit_code", "attempt", "created", "ended"];
+const RUN_KEYS: [&str; 9] = [
+    "id",
+    "name",
+    "cluster",
+    "state",
+    "reason",
+    "exit_code",
+    "attempt",
+    "created",
+    "ended",
+];
 
 fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_tow"))
@@ -60,7 +70,10 @@ fn home_with_gpus() -> Home {
 fn busy_home() -> (Home, String) {
     let home = home();
     home.configure("clusters:\n  local: {kind: local, cpus: 1}\n");
-    let holder = home.tow(["submit", "--name", "holder", "sleep", "300"]).ok().id();
+    let holder = home
+        .tow(["submit", "--name", "holder", "sleep", "300"])
+        .ok()
+        .id();
     home.wait_for_state(&holder, "running");
     (home, holder)
 }
@@ -71,7 +84,12 @@ fn ended(home: &Home, words: &[&str]) -> String {
     let id = home.tow([&["submit"], words].concat()).ok().id();
     home.tow(["wait", &id]);
     // What `wait` says has tests of its own.
-    until(&format!("{id} to end"), || runs(home, &[&id]).iter().all(|run| !run["ended"].is_null()).then_some(()));
+    until(&format!("{id} to end"), || {
+        runs(home, &[&id])
+            .iter()
+            .all(|run| !run["ended"].is_null())
+            .then_some(())
+    });
     id
 }
 
@@ -83,7 +101,10 @@ fn gate(name: &str) -> String {
 /// Everything in the history, newest first.
 #[track_caller]
 fn runs(home: &Home, words: &[&str]) -> Vec<Value> {
-    home.tow([&["ps", "--json"], words].concat()).ok().json()["runs"].as_array().unwrap().clone()
+    home.tow([&["ps", "--json"], words].concat()).ok().json()["runs"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn ids(runs: &[Value]) -> Vec<&str> {
@@ -97,13 +118,22 @@ fn assert_is_run(run: &Value) {
     }
     let state = run["state"].as_str().unwrap();
     assert_eq!(state, state.to_lowercase());
-    assert!(run["id"].is_string() && run["name"].is_string() && run["cluster"].is_string() && run["created"].is_string(), "{run}");
+    assert!(
+        run["id"].is_string()
+            && run["name"].is_string()
+            && run["cluster"].is_string()
+            && run["created"].is_string(),
+        "{run}"
+    );
     assert!(run["attempt"].is_u64(), "{run}");
 }
 
 #[track_caller]
 fn assert_matches(text: &str, pattern: &str) {
-    assert!(regex::Regex::new(pattern).unwrap().is_match(text), "{text:?} does not match {pattern}");
+    assert!(
+        regex::Regex::new(pattern).unwrap().is_match(text),
+        "{text:?} does not match {pattern}"
+    );
 }
 
 /// The short form that tables and hints show.
@@ -126,7 +156,12 @@ fn read_until(child: &mut Child, text: &str) -> Vec<u8> {
     let mut seen = Vec::new();
     let mut byte = [0];
     while !String::from_utf8_lossy(&seen).contains(text) {
-        assert_eq!(stdout.read(&mut byte).unwrap(), 1, "it ended before it said {text:?}: {:?}", String::from_utf8_lossy(&seen));
+        assert_eq!(
+            stdout.read(&mut byte).unwrap(),
+            1,
+            "it ended before it said {text:?}: {:?}",
+            String::from_utf8_lossy(&seen)
+        );
         seen.push(byte[0]);
     }
     seen
@@ -137,7 +172,10 @@ fn finish(child: Child, mut before: Vec<u8>) -> Output {
     let output = child.wait_with_output().unwrap();
     before.extend(&output.stdout);
     Output {
-        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+        code: output
+            .status
+            .code()
+            .unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
         stdout: String::from_utf8_lossy(&before).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         raw: before,
@@ -149,6 +187,8 @@ fn finish(child: Child, mut before: Vec<u8>) -> Output {
 fn wait_for_name(home: &Home, name: &str, state: &str) -> String {
     until(&format!("{name} to be {state}"), || {
         let runs = runs(home, &[]);
-        runs.iter().find(|run| run["name"] == name && run["state"] == state).map(|run| run["id"].as_str().unwrap().to_owned())
+        runs.iter()
+            .find(|run| run["name"] == name && run["state"] == state)
+            .map(|run| run["id"].as_str().unwrap().to_owned())
     })
 }

@@ -8,7 +8,10 @@ use towline_testkit::{Home, until};
 /// Waits until `count` runs are old enough to go.
 fn old(home: &Home, count: usize) {
     until("the runs to be a second old", || {
-        let plan = home.tow(["prune", "--older-than", "1s", "--json"]).ok().json();
+        let plan = home
+            .tow(["prune", "--older-than", "1s", "--json"])
+            .ok()
+            .json();
         (plan["runs"].as_array().unwrap().len() == count).then_some(())
     });
 }
@@ -27,18 +30,49 @@ fn a_plan_that_changes_nothing_and_then_the_deed() {
     let queued = home.tow(["submit", "true"]).ok().id();
     old(&home, 2);
     let before = (runs(&home, &[]), folders(&home));
-    assert!(before.1 >= 3, "runs that have begun have folders: {}", before.1);
+    assert!(
+        before.1 >= 3,
+        "runs that have begun have folders: {}",
+        before.1
+    );
     let plan = home.tow(["prune", "--older-than", "1s"]).ok();
-    assert!(plan.stdout.starts_with("would remove 2 run(s)"), "{}", plan.stdout);
-    assert!(plan.stdout.contains(&ended) && plan.stdout.contains(&holder), "{}", plan.stdout);
-    assert!(!plan.stdout.contains(&running) && !plan.stdout.contains(&queued), "{}", plan.stdout);
+    assert!(
+        plan.stdout.starts_with("would remove 2 run(s)"),
+        "{}",
+        plan.stdout
+    );
+    assert!(
+        plan.stdout.contains(&ended) && plan.stdout.contains(&holder),
+        "{}",
+        plan.stdout
+    );
+    assert!(
+        !plan.stdout.contains(&running) && !plan.stdout.contains(&queued),
+        "{}",
+        plan.stdout
+    );
     assert!(plan.stderr.contains("--yes"), "{}", plan.stderr);
-    assert_eq!((runs(&home, &[]), folders(&home)), before, "a plan changes nothing");
+    assert_eq!(
+        (runs(&home, &[]), folders(&home)),
+        before,
+        "a plan changes nothing"
+    );
     let done = home.tow(["prune", "--older-than", "1s", "--yes"]).ok();
-    assert!(done.stdout.starts_with("removed 2 run(s)"), "{}", done.stdout);
-    assert_eq!(ids(&runs(&home, &[])), [queued.as_str(), &running], "what is not over stays");
+    assert!(
+        done.stdout.starts_with("removed 2 run(s)"),
+        "{}",
+        done.stdout
+    );
+    assert_eq!(
+        ids(&runs(&home, &[])),
+        [queued.as_str(), &running],
+        "what is not over stays"
+    );
     assert_eq!(home.tow(["show", &ended]).code, 122);
-    assert!(!home.state().runs().join(&ended).exists(), "its logs are gone");
+    assert!(
+        !home.state().runs().join(&ended).exists(),
+        "its logs are gone"
+    );
     assert!(home.state().runs().join(&running).exists());
     assert_eq!(home.state_of(&running), "running");
 }
@@ -48,7 +82,10 @@ fn by_default_a_month() {
     let home = home();
     ended(&home, &["true"]);
     let output = home.tow(["prune", "--yes"]).ok();
-    assert_eq!((output.stdout.as_str(), output.stderr.trim()), ("", "nothing is that old"));
+    assert_eq!(
+        (output.stdout.as_str(), output.stderr.trim()),
+        ("", "nothing is that old")
+    );
     assert_eq!(runs(&home, &[]).len(), 1);
 }
 
@@ -58,14 +95,38 @@ fn the_newest_stay_when_asked() {
     let sweep = ended(&home, &["--sweep", "a=1-4", "true"]);
     old(&home, 4);
     assert_eq!(folders(&home), 4);
-    let plan = home.tow(["prune", "--older-than", "1s", "--keep", "3", "--json"]).ok().json();
-    assert_eq!((&plan["runs"], &plan["done"]), (&json!([format!("{sweep}-1")]), &json!(false)));
-    let done = home.tow(["prune", "--older-than", "1s", "--keep", "3", "--yes", "--json"]).ok().json();
+    let plan = home
+        .tow(["prune", "--older-than", "1s", "--keep", "3", "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&plan["runs"], &plan["done"]),
+        (&json!([format!("{sweep}-1")]), &json!(false))
+    );
+    let done = home
+        .tow([
+            "prune",
+            "--older-than",
+            "1s",
+            "--keep",
+            "3",
+            "--yes",
+            "--json",
+        ])
+        .ok()
+        .json();
     assert_eq!(done["done"], true);
-    assert_eq!(runs(&home, &[&sweep]).len(), 3, "the rest of the sweep is still a sweep");
+    assert_eq!(
+        runs(&home, &[&sweep]).len(),
+        3,
+        "the rest of the sweep is still a sweep"
+    );
     home.tow(["prune", "--older-than", "1s", "--yes"]).ok();
     assert_eq!((runs(&home, &[]).len(), folders(&home)), (0, 0));
-    assert_eq!(home.tow(["history", "--json"]).ok().json(), json!({"submissions": []}));
+    assert_eq!(
+        home.tow(["history", "--json"]).ok().json(),
+        json!({"submissions": []})
+    );
     assert_eq!(home.tow(["ps", &sweep]).code, 122);
 }
 

@@ -6,7 +6,12 @@ use serde_json::json;
 #[test]
 fn the_same_again_as_a_new_run() {
     let home = home();
-    home.write("job.yaml", "name: base\nexperiment: e\ntags: [t]\nresources: {tier: basic, time: 1h, memory: 64M}\nlaunch: 2\nenvironment: {env: {A: kept}}\ncommand: [sh, -c, 'echo $RANK $A \"$1\"', sh, 'two  words']\n");
+    home.write(
+        "job.yaml",
+        "name: base\nexperiment: e\ntags: [t]\nresources: \
+        {tier: basic, time: 1h, memory: 64M}\nlaunch: 2\nenvironment: {env: {A: kept}}\ncommand: \
+            [sh, -c, 'echo $RANK $A \"$1\"', sh, 'two  words']\n",
+    );
     let first = ended(&home, &["-f", "job.yaml"]);
     let output = home.tow(["resubmit", &first]).ok();
     assert_matches(&output.stdout, r"\Abase-\d+-[0-9a-f]{8}\n\z");
@@ -14,19 +19,41 @@ fn the_same_again_as_a_new_run() {
     let second = output.id();
     assert_ne!(first, second);
     home.tow(["wait", &second]).ok();
-    assert_eq!(home.tow(["logs", &second, "--rank", "1"]).ok().stdout, "1 kept two  words\n");
+    assert_eq!(
+        home.tow(["logs", &second, "--rank", "1"]).ok().stdout,
+        "1 kept two  words\n"
+    );
     let (old, new) = (home.show(&first), home.show(&second));
-    for key in ["name", "experiment", "tags", "cluster", "tier", "gpus", "nodes", "ranks", "command"] {
+    for key in [
+        "name",
+        "experiment",
+        "tags",
+        "cluster",
+        "tier",
+        "gpus",
+        "nodes",
+        "ranks",
+        "command",
+    ] {
         assert_eq!(old[key], new[key], "{key}");
     }
-    assert_eq!((&old["resubmits"], &new["resubmits"]), (&json!(null), &json!(first)));
-    assert_eq!(home.tow(["diff", &first, &second, "--json"]).ok().json()["differences"], json!([]));
+    assert_eq!(
+        (&old["resubmits"], &new["resubmits"]),
+        (&json!(null), &json!(first))
+    );
+    assert_eq!(
+        home.tow(["diff", &first, &second, "--json"]).ok().json()["differences"],
+        json!([])
+    );
 }
 
 #[test]
 fn the_same_number_of_gpus() {
     let home = home_with_gpus();
-    let first = ended(&home, &["-n", "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]);
+    let first = ended(
+        &home,
+        &["-n", "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"],
+    );
     let same = home.tow(["resubmit", &first]).ok().id();
     home.tow(["wait", &same]).ok();
     assert_eq!(home.show(&same)["gpus"], 2);
@@ -37,11 +64,17 @@ fn the_same_number_of_gpus() {
 fn another_number_of_gpus() {
     let home = home_with_gpus();
     let first = ended(&home, &["-n", "2", "true"]);
-    for words in [&["resubmit", &first, "-n", "1"][..], &["-n", "1", "resubmit", &first]] {
+    for words in [
+        &["resubmit", &first, "-n", "1"][..],
+        &["-n", "1", "resubmit", &first],
+    ] {
         let other = home.tow(words).ok().id();
         assert_eq!(home.show(&other)["gpus"], 1, "{words:?}");
     }
-    home.write("job.yaml", "resources: {gpus_per_node: 2}\ncommand: 'true'\n");
+    home.write(
+        "job.yaml",
+        "resources: {gpus_per_node: 2}\ncommand: 'true'\n",
+    );
     let filed = ended(&home, &["-f", "job.yaml"]);
     let other = home.tow(["resubmit", &filed, "-n", "1"]).ok().id();
     assert_eq!(home.show(&other)["gpus"], 1);
@@ -54,18 +87,28 @@ fn the_same_environment_whatever_this_shell_has() {
     home.set("SETTING", "now");
     let second = home.tow(["resubmit", &first]).ok().id();
     home.tow(["wait", &second]).ok();
-    assert_eq!(home.tow(["logs", &second]).ok().stdout, "then\n", "`tow resubmit --help`: the same command, size and environment again");
+    assert_eq!(
+        home.tow(["logs", &second]).ok().stdout,
+        "then\n",
+        "`tow resubmit --help`: the same command, size and environment again"
+    );
 }
 
 #[test]
 fn it_starts_where_the_first_one_did() {
     let home = home();
     std::fs::create_dir_all(home.project().join("sub")).unwrap();
-    home.command(["submit", "pwd"]).current_dir(home.project().join("sub")).output().unwrap();
+    home.command(["submit", "pwd"])
+        .current_dir(home.project().join("sub"))
+        .output()
+        .unwrap();
     let second = home.tow(["resubmit", "@"]).ok().id();
     home.tow(["wait", &second]).ok();
     let folder = home.project().join("sub").canonicalize().unwrap();
-    assert_eq!(home.tow(["logs", &second]).ok().stdout.trim_end(), folder.display().to_string());
+    assert_eq!(
+        home.tow(["logs", &second]).ok().stdout.trim_end(),
+        folder.display().to_string()
+    );
     std::fs::remove_dir(folder).unwrap();
     let gone = home.tow(["resubmit", &second]);
     assert_eq!((gone.code, gone.stdout.as_str()), (123, ""));
@@ -74,23 +117,40 @@ fn it_starts_where_the_first_one_did() {
 #[test]
 fn the_old_one_is_aborted_first() {
     let home = home();
-    let first = home.tow(["submit", "--name", "long", "sleep", "300"]).ok().id();
+    let first = home
+        .tow(["submit", "--name", "long", "sleep", "300"])
+        .ok()
+        .id();
     home.wait_for_state(&first, "running");
     let second = home.tow(["resubmit", "@"]).ok().id();
     assert_eq!(home.state_of(&first), "cancelled");
     home.wait_for_state(&second, "running");
     let (old, new) = (home.show(&first), home.show(&second));
-    assert!(old["ended"].as_str().unwrap() <= new["started"].as_str().unwrap(), "never both at once: {old} {new}");
+    assert!(
+        old["ended"].as_str().unwrap() <= new["started"].as_str().unwrap(),
+        "never both at once: {old} {new}"
+    );
 }
 
 #[test]
 fn a_refusal_leaves_the_old_one_alone() {
     let (home, holder) = busy_home();
-    for words in [&["resubmit", &holder, "-n", "64"][..], &["resubmit", &holder, "--to", "nowhere"], &["resubmit", &holder, "feedbeef"]] {
+    for words in [
+        &["resubmit", &holder, "-n", "64"][..],
+        &["resubmit", &holder, "--to", "nowhere"],
+        &["resubmit", &holder, "feedbeef"],
+    ] {
         let output = home.tow(words);
-        assert!([122, 123].contains(&output.code) && output.stdout.is_empty(), "{words:?}: {output:?}");
+        assert!(
+            [122, 123].contains(&output.code) && output.stdout.is_empty(),
+            "{words:?}: {output:?}"
+        );
         let run = home.show(&holder);
-        assert_eq!((&run["state"], &run["cancel_requested"]), (&json!("running"), &json!(false)), "{words:?}");
+        assert_eq!(
+            (&run["state"], &run["cancel_requested"]),
+            (&json!("running"), &json!(false)),
+            "{words:?}"
+        );
         assert_eq!(runs(&home, &[]).len(), 1, "{words:?}");
     }
 }
@@ -110,7 +170,11 @@ fn on_another_cluster_by_both_names() {
         assert_eq!(home.show(&id)["cluster"], "here", "{words:?}");
     }
     let back = home.tow(["resubmit", "@"]).ok().id();
-    assert_eq!(home.show(&back)["cluster"], "here", "the same cluster unless told");
+    assert_eq!(
+        home.show(&back)["cluster"],
+        "here",
+        "the same cluster unless told"
+    );
 }
 
 #[test]
@@ -121,8 +185,17 @@ fn several_at_once_and_for_programs() {
     assert_eq!(output.stderr, "");
     let json = output.json();
     let rows = json["resubmitted"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| row["from"].as_str().unwrap()).collect::<Vec<_>>(), [one.as_str(), &two]);
-    let new: Vec<&str> = rows.iter().rev().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(
+        rows.iter()
+            .map(|row| row["from"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        [one.as_str(), &two]
+    );
+    let new: Vec<&str> = rows
+        .iter()
+        .rev()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect();
     let listed = runs(&home, &["--limit", "2"]);
     assert_eq!(ids(&listed), new);
     home.tow(["wait"]).ok();

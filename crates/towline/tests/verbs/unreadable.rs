@@ -14,10 +14,21 @@ const NOBODY: u32 = 65_534;
 /// Verbs that read tell what is in the way, and so does `tow doctor`.
 #[track_caller]
 fn assert_unknown(tow: impl Fn(&[&str]) -> Output, words: &str) {
-    for verb in [&["ps"][..], &["ps", "--json"], &["show", "@"], &["logs"], &["history"], &["wait"]] {
+    for verb in [
+        &["ps"][..],
+        &["ps", "--json"],
+        &["show", "@"],
+        &["logs"],
+        &["history"],
+        &["wait"],
+    ] {
         let output = tow(verb);
         assert!(matches!(output.code, 123 | 125), "{verb:?}: {output:?}");
-        assert!(output.stderr.contains(words) && !output.stderr.contains("no run yet"), "{verb:?}: {}", output.stderr);
+        assert!(
+            output.stderr.contains(words) && !output.stderr.contains("no run yet"),
+            "{verb:?}: {}",
+            output.stderr
+        );
         assert_eq!(output.stdout, "", "{verb:?}");
     }
     let doctor = tow(&["doctor"]);
@@ -35,7 +46,10 @@ fn a_link_that_leads_nowhere_is_not_an_empty_history() {
     let home = home();
     symlink("/mnt/tow-test-not-mounted/state", place(&home)).unwrap();
     assert_unknown(|words| home.tow(words), "/mnt/tow-test-not-mounted/state");
-    assert!(fs::symlink_metadata(place(&home)).unwrap().is_symlink(), "nothing was made of it");
+    assert!(
+        fs::symlink_metadata(place(&home)).unwrap().is_symlink(),
+        "nothing was made of it"
+    );
 }
 
 #[test]
@@ -60,7 +74,12 @@ fn is_root() -> bool {
 
 /// As somebody who may not look into the folder; only root can be somebody else.
 fn as_nobody(home: &Home, words: &[&str]) -> Output {
-    home.command(words).uid(NOBODY).gid(NOBODY).output().unwrap().into()
+    home.command(words)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap()
+        .into()
 }
 
 fn open_to_all(folder: &Path) {
@@ -105,7 +124,8 @@ fn another_user_s_folder_is_not_read_as_one_s_own() {
     assert_unknown(|words| as_nobody(&home, words), "belongs to somebody else");
 }
 
-/// Whoever owns the folder could read all that is written there, whatever the modes of single files.
+/// Whoever owns the folder could read all that is written there, whatever the modes of single
+/// files.
 #[test]
 fn nothing_is_written_into_a_state_folder_of_another_user() {
     if !is_root() {
@@ -119,35 +139,68 @@ fn nothing_is_written_into_a_state_folder_of_another_user() {
     fs::create_dir(state.root()).unwrap();
     fs::set_permissions(state.root(), Permissions::from_mode(0o777)).unwrap();
     std::os::unix::fs::chown(state.root(), Some(NOBODY), None).unwrap();
-    for verb in [&["submit", "true"][..], &["run", "true"], &["tunnel", "open", "box"]] {
+    for verb in [
+        &["submit", "true"][..],
+        &["run", "true"],
+        &["tunnel", "open", "box"],
+    ] {
         home.configure("tunnels: {box: {to: localhost, via: localhost}}\n");
         let refused = home.tow(verb);
-        assert!(refused.code == 123 && refused.stderr.contains("belongs to somebody else"), "{verb:?}: {refused:?}");
+        assert!(
+            refused.code == 123 && refused.stderr.contains("belongs to somebody else"),
+            "{verb:?}: {refused:?}"
+        );
     }
-    assert_eq!(fs::read_dir(state.root()).unwrap().count(), 0, "nothing was made there");
+    assert_eq!(
+        fs::read_dir(state.root()).unwrap().count(),
+        0,
+        "nothing was made there"
+    );
 }
 
 #[test]
 fn a_configuration_that_cannot_be_read_is_not_none() {
     let home = home();
-    symlink("/mnt/tow-test-not-mounted/config.yaml", home.path("config/towline/config.yaml")).unwrap();
+    symlink(
+        "/mnt/tow-test-not-mounted/config.yaml",
+        home.path("config/towline/config.yaml"),
+    )
+    .unwrap();
     let output = home.tow(["submit", "true"]);
-    assert!(output.code == 121 && output.stderr.contains("config.yaml"), "{output:?}");
-    assert_eq!(home.tow(["ps", "--json"]).json()["runs"], serde_json::json!([]), "nothing was submitted");
+    assert!(
+        output.code == 121 && output.stderr.contains("config.yaml"),
+        "{output:?}"
+    );
+    assert_eq!(
+        home.tow(["ps", "--json"]).json()["runs"],
+        serde_json::json!([]),
+        "nothing was submitted"
+    );
 }
 
 /// A daemon that cannot tell which runs are alive starts none of them again.
 #[test]
 fn a_daemon_that_cannot_see_the_runners_does_not_come_up() {
     let home = home();
-    let id = home.tow(["submit", "sh", "-c", "echo begun >> begun; until [ -e go ]; do sleep 0.01; done"]).ok().id();
+    let id = home
+        .tow([
+            "submit",
+            "sh",
+            "-c",
+            "echo begun >> begun; until [ -e go ]; do sleep 0.01; done",
+        ])
+        .ok()
+        .id();
     home.wait_for_state(&id, "running");
     assert!(home.kill_daemon());
     // A folder cannot be read as a journal.
     let odd = home.state().runner_journal("odd");
     fs::create_dir(&odd).unwrap();
     let output = home.tow(["submit", "true"]);
-    assert!(matches!(output.code, 123 | 125) && output.stderr.contains("odd.journal"), "{output:?}");
+    assert!(
+        matches!(output.code, 123 | 125) && output.stderr.contains("odd.journal"),
+        "{output:?}"
+    );
     fs::remove_dir(&odd).unwrap();
     home.write("go", "");
     home.wait_for_state(&id, "succeeded");
@@ -159,7 +212,14 @@ fn a_daemon_that_cannot_see_the_runners_does_not_come_up() {
 fn an_ignore_file_that_cannot_be_read_is_an_error() {
     let home = home().freezing();
     home.write("train.py", "");
-    symlink(home.project().join(".gitignore"), home.project().join(".gitignore")).unwrap();
+    symlink(
+        home.project().join(".gitignore"),
+        home.project().join(".gitignore"),
+    )
+    .unwrap();
     let output = home.tow(["submit", "true"]);
-    assert!(output.code != 0 && output.stderr.contains(".gitignore"), "{output:?}");
+    assert!(
+        output.code != 0 && output.stderr.contains(".gitignore"),
+        "{output:?}"
+    );
 }

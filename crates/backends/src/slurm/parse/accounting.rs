@@ -25,9 +25,25 @@ const FREE: &str = "Comment,JobName";
 /// The heading stays: rows are read by the names in it.
 ///
 /// Without jobs `sacct` answers for the current day only, unless `since` (epoch seconds) says more.
-pub fn words(version: Version, user: Option<&str>, jobs: &[String], since: Option<i64>) -> Vec<String> {
-    let newer = if version >= Version(24, 11, 0) { format!("{NEWER},") } else { String::new() };
-    let mut words = vec!["sacct".to_owned(), "-P".into(), "-D".into(), format!("--delimiter={FIELD}"), "-o".into(), format!("{COLUMNS},{newer}{FREE}")];
+pub fn words(
+    version: Version,
+    user: Option<&str>,
+    jobs: &[String],
+    since: Option<i64>,
+) -> Vec<String> {
+    let newer = if version >= Version(24, 11, 0) {
+        format!("{NEWER},")
+    } else {
+        String::new()
+    };
+    let mut words = vec![
+        "sacct".to_owned(),
+        "-P".into(),
+        "-D".into(),
+        format!("--delimiter={FIELD}"),
+        "-o".into(),
+        format!("{COLUMNS},{newer}{FREE}"),
+    ];
     if let Some(user) = user {
         words.extend(["-u".to_owned(), user.to_owned()]);
     }
@@ -79,7 +95,15 @@ impl AccountingRow {
     pub fn ending(&self) -> Option<Ending> {
         // A refused submission: the database does not know the reason, but it never started.
         let refused = self.start.is_none() && self.state == "FAILED";
-        state::ending(&self.state, self.exit, if refused { Some("BadConstraints") } else { None })
+        state::ending(
+            &self.state,
+            self.exit,
+            if refused {
+                Some("BadConstraints")
+            } else {
+                None
+            },
+        )
     }
 }
 
@@ -87,12 +111,21 @@ impl AccountingRow {
 pub fn read(text: &str) -> Result<Vec<AccountingRow>> {
     let mut lines = text.split('\n');
     let Some(heading) = lines.find(|line| line.split(FIELD).next() == Some("JobID")) else {
-        return Err(unreadable("sacct", if text.trim().is_empty() { "nothing at all" } else { text.trim() }));
+        return Err(unreadable(
+            "sacct",
+            if text.trim().is_empty() {
+                "nothing at all"
+            } else {
+                text.trim()
+            },
+        ));
     };
     let columns: Vec<&str> = heading.split(FIELD).collect();
     let mut records: Vec<String> = Vec::new();
     for line in lines {
-        let begins = line.split_once(FIELD).is_some_and(|(id, _)| JobId::read(id).is_some());
+        let begins = line
+            .split_once(FIELD)
+            .is_some_and(|(id, _)| JobId::read(id).is_some());
         match records.last_mut() {
             // A line break in a comment or a name: the record goes on.
             Some(record) if !begins => {
@@ -103,7 +136,10 @@ pub fn read(text: &str) -> Result<Vec<AccountingRow>> {
             _ => records.push(line.to_owned()),
         }
     }
-    records.iter().map(|record| row(&columns, record.trim_end_matches('\n'))).collect()
+    records
+        .iter()
+        .map(|record| row(&columns, record.trim_end_matches('\n')))
+        .collect()
 }
 
 fn row(columns: &[&str], record: &str) -> Result<AccountingRow> {
@@ -112,11 +148,20 @@ fn row(columns: &[&str], record: &str) -> Result<AccountingRow> {
     if fields.len() != columns.len() {
         return Err(wrong());
     }
-    let get = |name: &str| columns.iter().position(|column| column.eq_ignore_ascii_case(name)).map_or("", |at| fields[at]);
+    let get = |name: &str| {
+        columns
+            .iter()
+            .position(|column| column.eq_ignore_ascii_case(name))
+            .map_or("", |at| fields[at])
+    };
     let id = JobId::read(get("JobID")).ok_or_else(wrong)?;
     let state = values::words(get("State")).ok_or_else(wrong)?;
     let raw = get("JobIDRaw");
-    let job = raw.split_once('.').map_or(raw, |(job, _)| job).parse().unwrap_or(id.job);
+    let job = raw
+        .split_once('.')
+        .map_or(raw, |(job, _)| job)
+        .parse()
+        .unwrap_or(id.job);
     Ok(AccountingRow {
         job,
         state,

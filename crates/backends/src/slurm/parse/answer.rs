@@ -14,10 +14,17 @@ pub struct Accepted {
 /// without `--parsable` is understood too. An answer without an id leaves open whether the job was
 /// accepted.
 pub fn accepted(out: &str) -> Result<Accepted> {
-    out.lines().rev().find_map(|line| parsable(line).or_else(|| sentence(line))).ok_or_else(|| {
-        let shown = if out.trim().is_empty() { "nothing" } else { out.trim() };
-        unreadable("sbatch", shown)
-    })
+    out.lines()
+        .rev()
+        .find_map(|line| parsable(line).or_else(|| sentence(line)))
+        .ok_or_else(|| {
+            let shown = if out.trim().is_empty() {
+                "nothing"
+            } else {
+                out.trim()
+            };
+            unreadable("sbatch", shown)
+        })
 }
 
 fn parsable(line: &str) -> Option<Accepted> {
@@ -28,7 +35,10 @@ fn parsable(line: &str) -> Option<Accepted> {
     if cluster.is_some_and(|cluster| cluster.is_empty() || cluster.contains(char::is_whitespace)) {
         return None;
     }
-    Some(Accepted { job: id(job)?, cluster: cluster.map(str::to_owned) })
+    Some(Accepted {
+        job: id(job)?,
+        cluster: cluster.map(str::to_owned),
+    })
 }
 
 fn sentence(line: &str) -> Option<Accepted> {
@@ -37,11 +47,16 @@ fn sentence(line: &str) -> Option<Accepted> {
         Some((job, cluster)) => (job, Some(cluster.to_owned())),
         None => (rest, None),
     };
-    Some(Accepted { job: id(job)?, cluster })
+    Some(Accepted {
+        job: id(job)?,
+        cluster,
+    })
 }
 
 fn id(text: &str) -> Option<u32> {
-    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?.filter(|job| *job > 0)
+    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| text.parse().ok())?
+        .filter(|job| *job > 0)
 }
 
 #[cfg(test)]
@@ -50,13 +65,36 @@ mod tests {
 
     #[test]
     fn the_id_is_found_behind_noise() {
-        let job = |out: &str| accepted(out).map(|accepted| (accepted.job, accepted.cluster)).expect(out);
+        let job = |out: &str| {
+            accepted(out)
+                .map(|accepted| (accepted.job, accepted.cluster))
+                .expect(out)
+        };
         assert_eq!(job("123\n"), (123, None));
         assert_eq!(job("123;towtest\n"), (123, Some("towtest".into())));
-        assert_eq!(job("Welcome to lab!\n2026 was a good year\nquota: 17\n4711\n"), (4711, None));
-        assert_eq!(job("Submitted batch job 9 on cluster b\n"), (9, Some("b".into())));
-        for out in ["", "\n", "0", "sbatch: error: no", "12 13", "-4", "99999999999", "7; "] {
-            assert_eq!(accepted(out).expect_err(out).kind(), towline_core::ErrorKind::Unreachable, "{out}");
+        assert_eq!(
+            job("Welcome to lab!\n2026 was a good year\nquota: 17\n4711\n"),
+            (4711, None)
+        );
+        assert_eq!(
+            job("Submitted batch job 9 on cluster b\n"),
+            (9, Some("b".into()))
+        );
+        for out in [
+            "",
+            "\n",
+            "0",
+            "sbatch: error: no",
+            "12 13",
+            "-4",
+            "99999999999",
+            "7; ",
+        ] {
+            assert_eq!(
+                accepted(out).expect_err(out).kind(),
+                towline_core::ErrorKind::Unreachable,
+                "{out}"
+            );
         }
     }
 }

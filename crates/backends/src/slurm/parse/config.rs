@@ -22,13 +22,17 @@ impl fmt::Display for Version {
 pub fn version(text: &str) -> Result<Version> {
     let read = |word: &str| {
         let mut parts = word.split('.').map(|part| {
-            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            let digits = part
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(part.len());
             part[..digits].parse::<u32>().ok()
         });
         let (major, minor) = (parts.next()??, parts.next()??);
         Some(Version(major, minor, parts.next().flatten().unwrap_or(0)))
     };
-    text.split_ascii_whitespace().find_map(read).ok_or_else(|| unreadable("sinfo --version", text.trim()))
+    text.split_ascii_whitespace()
+        .find_map(read)
+        .ok_or_else(|| unreadable("sinfo --version", text.trim()))
 }
 
 /// The settings that Towline's behaviour depends on.
@@ -62,36 +66,65 @@ pub struct Config {
 impl Config {
     /// Any setting by its name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).and_then(|(_, value)| values::present(value))
+        self.settings
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .and_then(|(_, value)| values::present(value))
     }
 
     /// Whether Slurm signals all processes of a job, whatever they made of themselves.
     pub fn signals_reach_all(&self) -> bool {
-        matches!(self.get("ProctrackType"), Some("proctrack/cgroup" | "proctrack/linuxproc"))
+        matches!(
+            self.get("ProctrackType"),
+            Some("proctrack/cgroup" | "proctrack/linuxproc")
+        )
     }
 }
 
 /// Reads the answer to [`WORDS`].
 pub fn read(text: &str) -> Result<Config> {
-    let settings: Vec<(String, String)> =
-        text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect();
-    let found = Config { settings, ..Config::default() };
+    let settings: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+        .collect();
+    let found = Config {
+        settings,
+        ..Config::default()
+    };
     let value = |name: &str| found.get(name).unwrap_or_default().to_owned();
     if found.get("ClusterName").is_none() {
         return Err(unreadable("scontrol show config", text.trim()));
     }
     // `30 sec`
-    let seconds = |name: &str, default: u64| found.get(name).and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(default);
+    let seconds = |name: &str, default: u64| {
+        found
+            .get(name)
+            .and_then(|text| text.split(' ').next()?.parse().ok())
+            .unwrap_or(default)
+    };
     let auth = value("AuthInfo");
-    let cred_expire = auth.split(',').find_map(|part| part.trim().strip_prefix("cred_expire=")?.parse().ok());
+    let cred_expire = auth
+        .split(',')
+        .find_map(|part| part.trim().strip_prefix("cred_expire=")?.parse().ok());
     Ok(Config {
         cluster: value("ClusterName"),
         version: version(&value("SLURM_VERSION"))?,
-        controllers: found.settings.iter().filter(|(name, _)| name.starts_with("SlurmctldHost[")).filter_map(|(_, host)| values::words(host)).collect(),
+        controllers: found
+            .settings
+            .iter()
+            .filter(|(name, _)| name.starts_with("SlurmctldHost["))
+            .filter_map(|(_, host)| values::words(host))
+            .collect(),
         kill_wait: seconds("KillWait", 30),
         min_job_age: seconds("MinJobAge", 300),
-        max_array_size: found.get("MaxArraySize").and_then(values::count).unwrap_or(1001),
-        has_accounting: found.get("AccountingStorageType").is_some_and(|kind| kind.contains("slurmdbd")),
+        max_array_size: found
+            .get("MaxArraySize")
+            .and_then(values::count)
+            .unwrap_or(1001),
+        has_accounting: found
+            .get("AccountingStorageType")
+            .is_some_and(|kind| kind.contains("slurmdbd")),
         enforce_part_limits: value("EnforcePartLimits"),
         job_requeue: value("JobRequeue") == "1",
         preempt_mode: value("PreemptMode"),

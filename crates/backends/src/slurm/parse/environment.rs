@@ -67,7 +67,13 @@ mod tests {
     fn questions_are_asked_without_the_habits_of_a_shell() {
         let words = asking(&["squeue".into(), "-h".into()]);
         assert_eq!(words[..3], ["env", "-u", "SQUEUE_ACCOUNT"]);
-        assert_eq!(words[words.len() - 4..], ["SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "squeue", "-h"]);
-        assert_eq!(submitting(&["sbatch".into()], &["SBATCH_QOS"]), ["env", "-u", "SBATCH_QOS", "sbatch"]);
+        assert_eq!(
+            words[words.len() - 4..],
+            ["SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "squeue", "-h"]
+        );
+        assert_eq!(
+            submitting(&["sbatch".into()], &["SBATCH_QOS"]),
+            ["env", "-u", "SBATCH_QOS", "sbatch"]
+        );
     }
 }

@@ -6,10 +6,13 @@ use towline_core::{Error, Result};
 /// More hosts than any cluster has; a list that names more is a mistake or a trap.
 const MOST: usize = 100_000;
 
-/// Every host by name, in the order of the list. Nothing, `(null)` and `None assigned` are no hosts.
+/// Every host by name, in the order of the list. Nothing, `(null)` and `None assigned` are no
+/// hosts.
 pub fn expand(list: &str) -> Result<Vec<String>> {
     let mut hosts = Vec::new();
-    let Some(list) = super::values::present(list) else { return Ok(hosts) };
+    let Some(list) = super::values::present(list) else {
+        return Ok(hosts);
+    };
     for entry in split_outside(list).ok_or_else(|| wrong(list))? {
         let entry = entry.trim();
         if entry.is_empty() {
@@ -21,10 +24,19 @@ pub fn expand(list: &str) -> Result<Vec<String>> {
         while let Some((before, after)) = rest.split_once('[') {
             let (inner, behind) = after.split_once(']').ok_or_else(|| wrong(list))?;
             let numbers = numbers(inner, MOST).ok_or_else(|| wrong(list))?;
-            if before.contains(']') || names.len().saturating_mul(numbers.len()) + hosts.len() > MOST {
+            if before.contains(']')
+                || names.len().saturating_mul(numbers.len()) + hosts.len() > MOST
+            {
                 return Err(wrong(list));
             }
-            names = names.iter().flat_map(|name| numbers.iter().map(move |number| format!("{name}{before}{number}"))).collect();
+            names = names
+                .iter()
+                .flat_map(|name| {
+                    numbers
+                        .iter()
+                        .map(move |number| format!("{name}{before}{number}"))
+                })
+                .collect();
             rest = behind;
         }
         if rest.contains(']') || hosts.len() + names.len() > MOST {
@@ -84,10 +96,23 @@ mod tests {
 
     #[test]
     fn lists_become_names() {
-        assert_eq!(expand("c[1-3,7],gpu[001-004],x").expect("hosts"), ["c1", "c2", "c3", "c7", "gpu001", "gpu002", "gpu003", "gpu004", "x"]);
-        assert_eq!(expand("r[1-2]n[08-10]-ib").expect("hosts"), ["r1n08-ib", "r1n09-ib", "r1n10-ib", "r2n08-ib", "r2n09-ib", "r2n10-ib"]);
+        assert_eq!(
+            expand("c[1-3,7],gpu[001-004],x").expect("hosts"),
+            [
+                "c1", "c2", "c3", "c7", "gpu001", "gpu002", "gpu003", "gpu004", "x"
+            ]
+        );
+        assert_eq!(
+            expand("r[1-2]n[08-10]-ib").expect("hosts"),
+            [
+                "r1n08-ib", "r1n09-ib", "r1n10-ib", "r2n08-ib", "r2n09-ib", "r2n10-ib"
+            ]
+        );
         assert_eq!(expand("c1").expect("hosts"), ["c1"]);
-        assert_eq!(expand("n[098-101]").expect("hosts"), ["n098", "n099", "n100", "n101"]);
+        assert_eq!(
+            expand("n[098-101]").expect("hosts"),
+            ["n098", "n099", "n100", "n101"]
+        );
         for nothing in ["", "(null)", "None assigned", "n/a"] {
             assert!(expand(nothing).expect(nothing).is_empty());
         }
@@ -95,8 +120,20 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for text in ["c[", "c]", "c[1", "c[1-", "c[3-1]", "c[a]", "c[]", "a,,b", "c[1[2]]", "c[0-999999999]", "c[1-1000]d[1-1000]", "[1-99999999999999999999]"]
-        {
+        for text in [
+            "c[",
+            "c]",
+            "c[1",
+            "c[1-",
+            "c[3-1]",
+            "c[a]",
+            "c[]",
+            "a,,b",
+            "c[1[2]]",
+            "c[0-999999999]",
+            "c[1-1000]d[1-1000]",
+            "[1-99999999999999999999]",
+        ] {
             assert!(expand(text).is_err(), "{text}");
         }
     }

@@ -41,14 +41,22 @@ impl JobId {
             None => (text, None),
         };
         let (job, part) = if let Some((job, task)) = job.split_once('_') {
-            let part = if task.starts_with('[') { Part::Tasks(TaskSet::read(task).ok()?) } else { Part::Task(number(task)?) };
+            let part = if task.starts_with('[') {
+                Part::Tasks(TaskSet::read(task).ok()?)
+            } else {
+                Part::Task(number(task)?)
+            };
             (job, part)
         } else if let Some((job, component)) = job.split_once('+') {
             (job, Part::Component(number(component)?))
         } else {
             (job, Part::Whole)
         };
-        Some(Self { job: number(job)?, part, step })
+        Some(Self {
+            job: number(job)?,
+            part,
+            step,
+        })
     }
 
     /// Whether it stands for `other` too: a pending array for each of its tasks.
@@ -107,10 +115,32 @@ mod tests {
 
     #[test]
     fn ids_are_read_and_said_again() {
-        for text in ["123", "123_4", "123+1", "123.batch", "123_4.0", "7.extern", "7.interactive", "123_[5,6,7]", "7.TBD"] {
+        for text in [
+            "123",
+            "123_4",
+            "123+1",
+            "123.batch",
+            "123_4.0",
+            "7.extern",
+            "7.interactive",
+            "123_[5,6,7]",
+            "7.TBD",
+        ] {
             assert_eq!(JobId::read(text).expect(text).to_string(), text);
         }
-        for text in ["", "x", "12a", "_3", "12_", "12_x", "12_[", "1.", "99999999999", "-4", "1+"] {
+        for text in [
+            "",
+            "x",
+            "12a",
+            "_3",
+            "12_",
+            "12_x",
+            "12_[",
+            "1.",
+            "99999999999",
+            "-4",
+            "1+",
+        ] {
             assert_eq!(JobId::read(text), None, "{text}");
         }
     }

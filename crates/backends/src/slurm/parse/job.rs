@@ -12,14 +12,19 @@ use towline_core::time::Moment;
 
 /// `-d` would split the record over indented lines on some versions; nothing of it is needed.
 pub fn words(job: &str) -> Vec<String> {
-    ["scontrol", "show", "job", "-o", job].map(str::to_owned).to_vec()
+    ["scontrol", "show", "job", "-o", job]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// Slurm's authoritative "never heard of it", of `scontrol`, `squeue` and `scancel`. Said of a job
 /// that ended longer than `MinJobAge` ago too: the database may still know it. Of a task of an
 /// unknown array `scontrol` says it on stdout and leaves with 0.
 pub fn is_unknown(said: &str) -> bool {
-    said.contains("Invalid job id specified") || said.lines().any(|line| line.starts_with("Job ") && line.trim_end().ends_with(" not found"))
+    said.contains("Invalid job id specified")
+        || said
+            .lines()
+            .any(|line| line.starts_with("Job ") && line.trim_end().ends_with(" not found"))
 }
 
 /// What can stand behind the free texts at the end of a record, over all versions.
@@ -60,8 +65,14 @@ const FREE: &[Free] = &[
     ("Reason", &[&["FailedNode", "Dependency"]]),
     ("Command", &[&["SubmitLine", "WorkDir"]]),
     ("SubmitLine", &[&["WorkDir"]]),
-    ("WorkDir", &[&["AdminComment", "SystemComment", "Comment", "Extra"], TAIL]),
-    ("AdminComment", &[&["SystemComment", "Comment", "Extra"], TAIL]),
+    (
+        "WorkDir",
+        &[&["AdminComment", "SystemComment", "Comment", "Extra"], TAIL],
+    ),
+    (
+        "AdminComment",
+        &[&["SystemComment", "Comment", "Extra"], TAIL],
+    ),
     ("SystemComment", &[&["Comment", "Extra"], TAIL]),
     ("Comment", &[&["Extra"], TAIL]),
     ("Extra", &[TAIL]),
@@ -131,21 +142,36 @@ fn detail(record: &str) -> Result<JobDetail> {
     let wrong = || unreadable("scontrol show job", record);
     let job: u32 = value("JobId").parse().map_err(|_| wrong())?;
     let id = match value("ArrayTaskId") {
-        "" => JobId { job, part: Part::Whole, step: None },
+        "" => JobId {
+            job,
+            part: Part::Whole,
+            step: None,
+        },
         task => {
             let part = match task.parse() {
                 Ok(task) => Part::Task(task),
                 Err(_) => Part::Tasks(TaskSet::read(task)?),
             };
-            JobId { job: value("ArrayJobId").parse().map_err(|_| wrong())?, part, step: None }
+            JobId {
+                job: value("ArrayJobId").parse().map_err(|_| wrong())?,
+                part,
+                step: None,
+            }
         }
     };
-    let resources = ["AllocTRES", "TRES", "ReqTRES"].into_iter().find_map(|key| values::present(value(key))).map(Resources::read);
+    let resources = ["AllocTRES", "TRES", "ReqTRES"]
+        .into_iter()
+        .find_map(|key| values::present(value(key)))
+        .map(Resources::read);
     Ok(JobDetail {
         job,
         id,
         name: value("JobName").to_owned(),
-        user: value("UserId").split('(').next().unwrap_or_default().to_owned(),
+        user: value("UserId")
+            .split('(')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         account: values::words(value("Account")),
         qos: values::words(value("QOS")),
         priority: value("Priority").parse().unwrap_or(0),

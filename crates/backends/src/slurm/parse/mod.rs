@@ -31,6 +31,10 @@ pub(crate) const RECORD: char = '\u{1e}';
 
 /// An answer that cannot be read tells nothing about any job.
 pub(crate) fn unreadable(command: &str, what: &str) -> Error {
-    let shown: String = what.chars().take(120).map(|c| if c.is_control() { '·' } else { c }).collect();
+    let shown: String = what
+        .chars()
+        .take(120)
+        .map(|c| if c.is_control() { '·' } else { c })
+        .collect();
     Error::unreachable(format!("cannot read what `{command}` printed: {shown}"))
 }

@@ -8,9 +8,22 @@ use towline_core::Result;
 /// `-d` adds the GPUs in use; `-a` shows nodes of hidden partitions.
 pub const WORDS: &[&str] = &["scontrol", "show", "node", "-a", "-d", "-o"];
 
-const AFTER_REASON: &[&str] = &["Comment", "Extra", "InstanceId", "InstanceType", "ReservationName", "TopologyRecord", "Topology"];
+const AFTER_REASON: &[&str] = &[
+    "Comment",
+    "Extra",
+    "InstanceId",
+    "InstanceType",
+    "ReservationName",
+    "TopologyRecord",
+    "Topology",
+];
 
-const FREE: &[Free] = &[("OS", &[&["RealMemory"]]), ("Reason", &[AFTER_REASON]), ("Comment", &[AFTER_REASON]), ("Extra", &[AFTER_REASON])];
+const FREE: &[Free] = &[
+    ("OS", &[&["RealMemory"]]),
+    ("Reason", &[AFTER_REASON]),
+    ("Comment", &[AFTER_REASON]),
+    ("Extra", &[AFTER_REASON]),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
@@ -42,14 +55,29 @@ impl Node {
     /// Whether a job could start here now or when others end.
     pub fn is_usable(&self) -> bool {
         let base = self.state.first().map_or("", String::as_str);
-        let flags = ["DRAIN", "FAIL", "NOT_RESPONDING", "MAINTENANCE", "INVALID_REG", "POWER_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "REBOOT_REQUESTED"];
-        ["IDLE", "MIXED", "ALLOCATED", "ALLOC", "MIX"].contains(&base) && !self.state.iter().any(|word| flags.contains(&word.as_str()))
+        let flags = [
+            "DRAIN",
+            "FAIL",
+            "NOT_RESPONDING",
+            "MAINTENANCE",
+            "INVALID_REG",
+            "POWER_DOWN",
+            "POWERING_DOWN",
+            "REBOOT_ISSUED",
+            "REBOOT_REQUESTED",
+        ];
+        ["IDLE", "MIXED", "ALLOCATED", "ALLOC", "MIX"].contains(&base)
+            && !self.state.iter().any(|word| flags.contains(&word.as_str()))
     }
     pub fn gpu_count(&self) -> u32 {
-        self.gpus.iter().fold(0, |sum, gpus| sum.saturating_add(gpus.count))
+        self.gpus
+            .iter()
+            .fold(0, |sum, gpus| sum.saturating_add(gpus.count))
     }
     pub fn gpus_used(&self) -> u32 {
-        self.gpus.iter().fold(0, |sum, gpus| sum.saturating_add(gpus.used))
+        self.gpus
+            .iter()
+            .fold(0, |sum, gpus| sum.saturating_add(gpus.used))
     }
 }
 
@@ -75,10 +103,16 @@ fn node(record: &str) -> Result<Node> {
     let mut gpus = gres(value("Gres"));
     let in_use = gres(value("GresUsed"));
     for kind in &mut gpus {
-        kind.used = in_use.iter().find(|used| used.kind == kind.kind).map_or(0, |used| used.count.min(kind.count));
+        kind.used = in_use
+            .iter()
+            .find(|used| used.kind == kind.kind)
+            .map_or(0, |used| used.count.min(kind.count));
     }
     // Without `-d`, or where the type is not in it, the sum at least is known.
-    if let ([only], Some(used)) = (gpus.as_mut_slice(), Resources::read(value("AllocTRES")).gpus()) {
+    if let ([only], Some(used)) = (
+        gpus.as_mut_slice(),
+        Resources::read(value("AllocTRES")).gpus(),
+    ) {
         only.used = only.used.max(used).min(only.count);
     }
     Ok(Node {
@@ -151,12 +185,19 @@ pub fn gres(text: &str) -> Vec<Gpus> {
             (Some(count), None) if values::count(count).is_some() => (None, values::count(count)),
             (Some(kind), None) => (Some(kind.to_owned()), Some(1)),
             // A count has a unit where it is large: `4K`.
-            (Some(kind), Some(count)) => (Some(kind.to_owned()), values::bytes(count, 1).and_then(|count| count.try_into().ok())),
+            (Some(kind), Some(count)) => (
+                Some(kind.to_owned()),
+                values::bytes(count, 1).and_then(|count| count.try_into().ok()),
+            ),
         };
         let count: u32 = count.unwrap_or(0);
         match found.iter_mut().find(|known| known.kind == kind) {
             Some(known) => known.count = known.count.saturating_add(count),
-            None => found.push(Gpus { kind, count, used: 0 }),
+            None => found.push(Gpus {
+                kind,
+                count,
+                used: 0,
+            }),
         }
     }
     found

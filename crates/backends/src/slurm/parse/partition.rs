@@ -67,7 +67,8 @@ pub fn read(text: &str) -> Result<Vec<Partition>> {
 fn partition(record: &str) -> Result<Partition> {
     let pairs = pairs(record, &[]);
     let value = |key: &str| get(&pairs, key);
-    let name = values::words(value("PartitionName")).ok_or_else(|| unreadable("scontrol show partition", record))?;
+    let name = values::words(value("PartitionName"))
+        .ok_or_else(|| unreadable("scontrol show partition", record))?;
     Ok(Partition {
         name,
         state: value("State").to_owned(),

@@ -33,12 +33,30 @@ pub struct Qos {
 
 /// Reads the answer to [`WORDS`].
 pub fn read(text: &str) -> Result<Vec<Qos>> {
-    text.lines().filter(|line| !line.trim().is_empty()).map(qos).collect()
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(qos)
+        .collect()
 }
 
 fn qos(line: &str) -> Result<Qos> {
     let fields: Vec<&str> = line.split('|').collect();
-    let [name, priority, per_user, wall, jobs, submitted, per_job, group, group_jobs, flags, preempts, preempt_mode, grace] = fields.as_slice() else {
+    let [
+        name,
+        priority,
+        per_user,
+        wall,
+        jobs,
+        submitted,
+        per_job,
+        group,
+        group_jobs,
+        flags,
+        preempts,
+        preempt_mode,
+        grace,
+    ] = fields.as_slice()
+    else {
         return Err(unreadable("sacctmgr show qos", line));
     };
     Ok(Qos {

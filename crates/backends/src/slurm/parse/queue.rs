@@ -15,11 +15,15 @@ const LETTERS: &str = "AFKTSlLMDNPqauQrkj";
 /// ends nothing and a torn answer is noticed.
 fn format(mark: &str) -> String {
     let fields: Vec<String> = LETTERS.chars().map(|letter| format!("%{letter}")).collect();
-    format!("{RECORD}{mark}{}{mark}{RECORD}", fields.join(&FIELD.to_string()))
+    format!(
+        "{RECORD}{mark}{}{mark}{RECORD}",
+        fields.join(&FIELD.to_string())
+    )
 }
 
 /// Which jobs are asked for. The controller itself leaves out those of other users; everything else
-/// `squeue` leaves out after it was told of them, which is still cheaper than to write and read them.
+/// `squeue` leaves out after it was told of them, which is still cheaper than to write and read
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Which<'a> {
     pub user: Option<&'a str>,
@@ -27,8 +31,8 @@ pub struct Which<'a> {
     pub names: &'a [&'a str],
     /// `squeue`'s short words, such as `PD`; in every state where there is none.
     pub states: &'a [&'a str],
-    /// One by its number, which the controller finds without looking at others. One that it does not
-    /// know makes `squeue` fail.
+    /// One by its number, which the controller finds without looking at others. One that it does
+    /// not know makes `squeue` fail.
     pub job: Option<&'a str>,
 }
 
@@ -41,12 +45,26 @@ pub fn words(which: &Which<'_>) -> Vec<String> {
 /// character in a name, so that a user can forge rows of other people's jobs by naming one of his
 /// own: where the answer is about several users, the mark must be one that nobody can guess.
 pub fn marked_words(mark: &str, which: &Which<'_>) -> Vec<String> {
-    let states = if which.states.is_empty() { "all".to_owned() } else { which.states.join(",") };
-    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", &states, "-o"].map(str::to_owned).to_vec();
+    let states = if which.states.is_empty() {
+        "all".to_owned()
+    } else {
+        which.states.join(",")
+    };
+    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", &states, "-o"]
+        .map(str::to_owned)
+        .to_vec();
     words.push(format(mark));
     let names = (!which.names.is_empty()).then(|| which.names.join(","));
-    for (option, value) in [("-u", which.user), ("-n", names.as_deref()), ("-j", which.job)] {
-        words.extend(value.into_iter().flat_map(|value| [option.to_owned(), value.to_owned()]));
+    for (option, value) in [
+        ("-u", which.user),
+        ("-n", names.as_deref()),
+        ("-j", which.job),
+    ] {
+        words.extend(
+            value
+                .into_iter()
+                .flat_map(|value| [option.to_owned(), value.to_owned()]),
+        );
     }
     words
 }
@@ -85,7 +103,14 @@ impl QueueRow {
     /// The id of every job it stands for.
     pub fn ids(&self) -> Vec<JobId> {
         match &self.id.part {
-            Part::Tasks(tasks) => tasks.numbers().map(|task| JobId { job: self.id.job, part: Part::Task(task), step: None }).collect(),
+            Part::Tasks(tasks) => tasks
+                .numbers()
+                .map(|task| JobId {
+                    job: self.id.job,
+                    part: Part::Task(task),
+                    step: None,
+                })
+                .collect(),
             _ => vec![self.id.clone()],
         }
     }
@@ -103,10 +128,25 @@ pub fn read(text: &str) -> Result<Vec<QueueRow>> {
 /// fields, and ends at the last mark before the next.
 pub fn read_marked(mark: &str, text: &str) -> Result<Vec<QueueRow>> {
     let (open, close) = (format!("{RECORD}{mark}"), format!("{mark}{RECORD}"));
-    let seeming: Vec<usize> = text.match_indices(&open).map(|(at, _)| at).filter(|at| is_begin(&text[at + open.len()..])).collect();
-    let upto = |begins: &[usize]| -> Vec<(usize, usize)> { begins.iter().copied().zip(begins.iter().skip(1).copied().chain([text.len()])).collect() };
-    let is_whole = |part: &str| part.matches(FIELD).count() + 1 >= LETTERS.len() || !part.contains(&close);
-    let begins: Vec<usize> = upto(&seeming).into_iter().filter(|(begin, end)| is_whole(&text[begin + open.len()..*end])).map(|(begin, _)| begin).collect();
+    let seeming: Vec<usize> = text
+        .match_indices(&open)
+        .map(|(at, _)| at)
+        .filter(|at| is_begin(&text[at + open.len()..]))
+        .collect();
+    let upto = |begins: &[usize]| -> Vec<(usize, usize)> {
+        begins
+            .iter()
+            .copied()
+            .zip(begins.iter().skip(1).copied().chain([text.len()]))
+            .collect()
+    };
+    let is_whole =
+        |part: &str| part.matches(FIELD).count() + 1 >= LETTERS.len() || !part.contains(&close);
+    let begins: Vec<usize> = upto(&seeming)
+        .into_iter()
+        .filter(|(begin, end)| is_whole(&text[begin + open.len()..*end]))
+        .map(|(begin, _)| begin)
+        .collect();
     if begins.is_empty() && text.contains(RECORD) {
         return Err(unreadable("squeue", text.trim()));
     }
@@ -114,7 +154,9 @@ pub fn read_marked(mark: &str, text: &str) -> Result<Vec<QueueRow>> {
         .into_iter()
         .map(|(begin, end)| {
             let part = &text[begin + open.len()..end];
-            let end = part.rfind(&close).ok_or_else(|| unreadable("squeue", &format!("the answer stops within a job: {part}")))?;
+            let end = part.rfind(&close).ok_or_else(|| {
+                unreadable("squeue", &format!("the answer stops within a job: {part}"))
+            })?;
             row(&part[..end])
         })
         .collect()
@@ -122,15 +164,37 @@ pub fn read_marked(mark: &str, text: &str) -> Result<Vec<QueueRow>> {
 
 fn is_begin(text: &str) -> bool {
     let mut fields = text.splitn(3, FIELD);
-    let mut is_number = || fields.next().is_some_and(|field| !field.is_empty() && field.bytes().all(|b| b.is_ascii_digit()));
+    let mut is_number = || {
+        fields
+            .next()
+            .is_some_and(|field| !field.is_empty() && field.bytes().all(|b| b.is_ascii_digit()))
+    };
     is_number() && is_number() && fields.next().is_some()
 }
 
 fn row(record: &str) -> Result<QueueRow> {
     let wrong = || -> Error { unreadable("squeue", record) };
     let fields: Vec<&str> = record.splitn(LETTERS.len(), FIELD).collect();
-    let [job, array, task, state, start, limit, left, used, node_count, nodes, partition, qos, account, user, priority, reason, comment, name] =
-        fields.as_slice()
+    let [
+        job,
+        array,
+        task,
+        state,
+        start,
+        limit,
+        left,
+        used,
+        node_count,
+        nodes,
+        partition,
+        qos,
+        account,
+        user,
+        priority,
+        reason,
+        comment,
+        name,
+    ] = fields.as_slice()
     else {
         return Err(wrong());
     };
@@ -148,7 +212,11 @@ fn row(record: &str) -> Result<QueueRow> {
     }
     Ok(QueueRow {
         job,
-        id: JobId { job: array, part, step: None },
+        id: JobId {
+            job: array,
+            part,
+            step: None,
+        },
         state: (*state).to_owned(),
         reason: values::words(reason),
         start: values::moment(start),
@@ -192,17 +260,39 @@ mod tests {
             "(null)",
             name,
         ];
-        format!("{RECORD}{mark}{}{mark}{RECORD}\n", fields.join(&FIELD.to_string()))
+        format!(
+            "{RECORD}{mark}{}{mark}{RECORD}\n",
+            fields.join(&FIELD.to_string())
+        )
     }
 
     #[test]
     fn the_words_ask_for_every_field_between_marks() {
-        let asked = words(&Which { user: Some("alice"), names: &["train-1", "eval-2"], ..Which::default() });
+        let asked = words(&Which {
+            user: Some("alice"),
+            names: &["train-1", "eval-2"],
+            ..Which::default()
+        });
         assert_eq!(asked[..6], ["squeue", "-h", "-a", "-t", "all", "-o"]);
-        assert!(asked[6].starts_with("\u{1e}%A\u{1f}%F\u{1f}%K") && asked[6].ends_with("%k\u{1f}%j\u{1e}"));
+        assert!(
+            asked[6].starts_with("\u{1e}%A\u{1f}%F\u{1f}%K")
+                && asked[6].ends_with("%k\u{1f}%j\u{1e}")
+        );
         assert_eq!(asked[7..], ["-u", "alice", "-n", "train-1,eval-2"]);
-        assert_eq!(words(&Which { states: &["R", "CG"], ..Which::default() })[4], "R,CG");
-        assert_eq!(words(&Which { job: Some("5"), ..Which::default() })[7..], ["-j", "5"]);
+        assert_eq!(
+            words(&Which {
+                states: &["R", "CG"],
+                ..Which::default()
+            })[4],
+            "R,CG"
+        );
+        assert_eq!(
+            words(&Which {
+                job: Some("5"),
+                ..Which::default()
+            })[7..],
+            ["-j", "5"]
+        );
     }
 
     #[test]
@@ -210,7 +300,10 @@ mod tests {
         let evil = "x\u{1e}\n\u{1e}1\u{1f}1\u{1f}N/A\u{1f}COMPLETED";
         let text = record("", 1, "mine") + &record("", 4, evil) + &record("", 5, "other");
         let rows = read(&text).expect("rows");
-        let names: Vec<(u32, &str)> = rows.iter().map(|row| (row.job, row.name.as_str())).collect();
+        let names: Vec<(u32, &str)> = rows
+            .iter()
+            .map(|row| (row.job, row.name.as_str()))
+            .collect();
         assert_eq!(names, [(1, "mine"), (4, evil), (5, "other")]);
     }
 
@@ -219,7 +312,12 @@ mod tests {
         let forged = record("", 1, "mine").replace("PENDING", "COMPLETED");
         let text = record("k7", 1, "mine") + &record("k7", 4, &forged);
         let rows = read_marked("k7", &text).expect("rows");
-        assert_eq!(rows.iter().map(|row| (row.job, row.state.as_str())).collect::<Vec<_>>(), [(1, "PENDING"), (4, "PENDING")]);
+        assert_eq!(
+            rows.iter()
+                .map(|row| (row.job, row.state.as_str()))
+                .collect::<Vec<_>>(),
+            [(1, "PENDING"), (4, "PENDING")]
+        );
         assert_eq!(rows[1].name, forged);
     }
 }

@@ -34,7 +34,9 @@ impl Reservation {
     /// Whether a job on these nodes that starts at `start` and may take `seconds` would run into
     /// it. A job without a limit always does.
     pub fn stands_in_the_way(&self, start: Moment, seconds: Option<u64>) -> bool {
-        let (Some(begin), Some(end)) = (self.start, self.end) else { return false };
+        let (Some(begin), Some(end)) = (self.start, self.end) else {
+            return false;
+        };
         let job_end = seconds.map(|seconds| start.plus_millis(seconds.saturating_mul(1000)));
         start < end && job_end.is_none_or(|job_end| job_end > begin)
     }
@@ -52,7 +54,8 @@ pub fn read(text: &str) -> Result<Vec<Reservation>> {
 fn reservation(record: &str) -> Result<Reservation> {
     let pairs = pairs(record, FREE);
     let value = |key: &str| get(&pairs, key);
-    let name = values::words(value("ReservationName")).ok_or_else(|| unreadable("scontrol show reservation", record))?;
+    let name = values::words(value("ReservationName"))
+        .ok_or_else(|| unreadable("scontrol show reservation", record))?;
     Ok(Reservation {
         name,
         start: values::moment(value("StartTime")),

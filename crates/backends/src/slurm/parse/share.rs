@@ -6,7 +6,17 @@ use towline_core::Result;
 
 /// The rows of one user and of the accounts above.
 pub fn words(user: &str) -> Vec<String> {
-    ["sshare", "-n", "-P", "-u", user, "-o", "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare,LevelFS"].map(str::to_owned).to_vec()
+    [
+        "sshare",
+        "-n",
+        "-P",
+        "-u",
+        user,
+        "-o",
+        "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare,LevelFS",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,7 +34,10 @@ pub struct Share {
 
 /// Reads the answer to [`words`].
 pub fn read(text: &str) -> Result<Vec<Share>> {
-    text.lines().filter(|line| !line.trim().is_empty()).map(share).collect()
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(share)
+        .collect()
 }
 
 fn share(line: &str) -> Result<Share> {
@@ -32,6 +45,17 @@ fn share(line: &str) -> Result<Share> {
     let [account, user, _, granted, _, used, fair_share, _] = fields.as_slice() else {
         return Err(unreadable("sshare", line));
     };
-    let number = |text: &str| values::present(text)?.parse::<f64>().ok().filter(|number| number.is_finite());
-    Ok(Share { account: (*account).to_owned(), user: values::words(user), granted: number(granted), used: number(used), fair_share: number(fair_share) })
+    let number = |text: &str| {
+        values::present(text)?
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+    };
+    Ok(Share {
+        account: (*account).to_owned(),
+        user: values::words(user),
+        granted: number(granted),
+        used: number(used),
+        fair_share: number(fair_share),
+    })
 }

@@ -13,26 +13,36 @@ pub struct TaskSet {
     ranges: Vec<(u32, u32, u32)>,
     /// `%3`: so many may run at the same time.
     pub at_once: Option<u32>,
-    /// The listing ends in `...`: more tasks than are named. Only where `SLURM_BITSTR_LEN` was not set.
+    /// The listing ends in `...`: more tasks than are named. Only where `SLURM_BITSTR_LEN` was not
+    /// set.
     pub is_cut: bool,
 }
 
 impl TaskSet {
     /// A single task.
     pub fn one(task: u32) -> Self {
-        Self { ranges: vec![(task, task, 1)], ..Self::default() }
+        Self {
+            ranges: vec![(task, task, 1)],
+            ..Self::default()
+        }
     }
 
     /// Reads `0-7%3`, with or without brackets.
     pub fn read(text: &str) -> Result<Self> {
         let wrong = || unreadable("squeue", &format!("`{text}` is not a list of array tasks"));
         let inner = text.trim();
-        let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner);
+        let inner = inner
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(inner);
         let (list, at_once) = match inner.split_once('%') {
             Some((list, limit)) => (list, Some(limit.parse().map_err(|_| wrong())?)),
             None => (inner, None),
         };
-        let mut set = Self { at_once, ..Self::default() };
+        let mut set = Self {
+            at_once,
+            ..Self::default()
+        };
         for part in list.split(',') {
             if part == "..." {
                 set.is_cut = true;
@@ -49,16 +59,23 @@ impl TaskSet {
     }
 
     pub fn contains(&self, task: u32) -> bool {
-        self.ranges.iter().any(|(first, last, step)| (*first..=*last).contains(&task) && (task - first).is_multiple_of(*step))
+        self.ranges.iter().any(|(first, last, step)| {
+            (*first..=*last).contains(&task) && (task - first).is_multiple_of(*step)
+        })
     }
 
     /// All of them, in the order they are listed.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ranges.iter().flat_map(|(first, last, step)| (*first..=*last).step_by(*step as usize))
+        self.ranges
+            .iter()
+            .flat_map(|(first, last, step)| (*first..=*last).step_by(*step as usize))
     }
 
     pub fn len(&self) -> usize {
-        self.ranges.iter().map(|(first, last, step)| ((last - first) / step) as usize + 1).sum()
+        self.ranges
+            .iter()
+            .map(|(first, last, step)| ((last - first) / step) as usize + 1)
+            .sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,7 +96,9 @@ fn range(part: &str) -> Option<(u32, u32, u32)> {
 }
 
 fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -111,7 +130,20 @@ mod tests {
 
     #[test]
     fn what_is_no_array_is_refused() {
-        for text in ["", "N/A", "5-3", "1:0", "1-5:0", "-1", "1--3", "4000001", "0-4294967295", "1%x", "0x1F", "+3"] {
+        for text in [
+            "",
+            "N/A",
+            "5-3",
+            "1:0",
+            "1-5:0",
+            "-1",
+            "1--3",
+            "4000001",
+            "0-4294967295",
+            "1%x",
+            "0x1F",
+            "+3",
+        ] {
             assert!(TaskSet::read(text).is_err(), "{text}");
         }
     }

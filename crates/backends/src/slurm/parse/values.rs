@@ -24,7 +24,19 @@ impl Limit {
 /// The text, unless it is one of Slurm's words for nothing.
 pub fn present(text: &str) -> Option<&str> {
     let text = text.trim();
-    let nothing = ["", "(null)", "N/A", "n/a", "None", "NONE", "Unknown", "NOT_SET", "None assigned", "INVALID", "(None)"];
+    let nothing = [
+        "",
+        "(null)",
+        "N/A",
+        "n/a",
+        "None",
+        "NONE",
+        "Unknown",
+        "NOT_SET",
+        "None assigned",
+        "INVALID",
+        "(None)",
+    ];
     (!nothing.contains(&text)).then_some(text)
 }
 
@@ -58,12 +70,16 @@ pub fn span(text: &str) -> Option<u64> {
         _ => return None,
     };
     let days = days.unwrap_or(0).checked_mul(86_400)?;
-    days.checked_add(hours.checked_mul(3_600)?)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)
+    days.checked_add(hours.checked_mul(3_600)?)?
+        .checked_add(minutes.checked_mul(60)?)?
+        .checked_add(seconds)
 }
 
 fn number(text: &str) -> Option<u64> {
     // `parse` alone would take a sign.
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 fn unlimited(text: &str) -> bool {
@@ -72,12 +88,20 @@ fn unlimited(text: &str) -> bool {
 
 /// A span that may be `UNLIMITED`.
 pub fn time_limit(text: &str) -> Option<Limit> {
-    if unlimited(text) { Some(Limit::Unlimited) } else { span(text).map(Limit::At) }
+    if unlimited(text) {
+        Some(Limit::Unlimited)
+    } else {
+        span(text).map(Limit::At)
+    }
 }
 
 /// A number that may be `UNLIMITED`.
 pub fn count_limit(text: &str) -> Option<Limit> {
-    if unlimited(text) { Some(Limit::Unlimited) } else { number(present(text)?).map(Limit::At) }
+    if unlimited(text) {
+        Some(Limit::Unlimited)
+    } else {
+        number(present(text)?).map(Limit::At)
+    }
 }
 
 /// A whole number; also of a range such as `2-4`, of which the least is given.
@@ -94,7 +118,10 @@ pub fn bytes(text: &str, plain: u64) -> Option<u64> {
     let (digits, unit) = match text.char_indices().last()? {
         (at, last) if last.is_ascii_alphabetic() => {
             let power = "KMGTP".find(last.to_ascii_uppercase())?;
-            (&text[..at], 1024u64.checked_pow(u32::try_from(power).ok()? + 1)?)
+            (
+                &text[..at],
+                1024u64.checked_pow(u32::try_from(power).ok()? + 1)?,
+            )
         }
         _ => (text, plain),
     };
@@ -109,7 +136,12 @@ pub fn bytes(text: &str, plain: u64) -> Option<u64> {
 pub fn list(text: &str) -> Vec<String> {
     match present(text) {
         None | Some("ALL") => Vec::new(),
-        Some(text) => text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        Some(text) => text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
@@ -119,18 +151,36 @@ pub struct Resources(pub Vec<(String, String)>);
 
 impl Resources {
     pub fn read(text: &str) -> Self {
-        Self(list(text).iter().filter_map(|part| part.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        Self(
+            list(text)
+                .iter()
+                .filter_map(|part| part.split_once('='))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        )
     }
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
     /// GPUs of all types: their own entry, else the sum of the typed ones.
     pub fn gpus(&self) -> Option<u32> {
         if let Some(all) = self.get("gres/gpu") {
             return count(all);
         }
-        let typed: Vec<u32> = self.0.iter().filter(|(name, _)| name.starts_with("gres/gpu:")).filter_map(|(_, value)| count(value)).collect();
-        (!typed.is_empty()).then(|| typed.iter().fold(0, |sum: u32, one| sum.saturating_add(*one)))
+        let typed: Vec<u32> = self
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("gres/gpu:"))
+            .filter_map(|(_, value)| count(value))
+            .collect();
+        (!typed.is_empty()).then(|| {
+            typed
+                .iter()
+                .fold(0, |sum: u32, one| sum.saturating_add(*one))
+        })
     }
     /// Bytes.
     pub fn memory(&self) -> Option<u64> {
@@ -147,11 +197,28 @@ mod tests {
 
     #[test]
     fn spans_of_every_command_are_read() {
-        for (text, seconds) in [("0:00", 0), ("5:03", 303), ("1:00:00", 3_600), ("14-00:00:00", 1_209_600), ("2-12", 216_000), ("90", 5_400), ("00:01:00", 60)]
-        {
+        for (text, seconds) in [
+            ("0:00", 0),
+            ("5:03", 303),
+            ("1:00:00", 3_600),
+            ("14-00:00:00", 1_209_600),
+            ("2-12", 216_000),
+            ("90", 5_400),
+            ("00:01:00", 60),
+        ] {
             assert_eq!(span(text), Some(seconds), "{text}");
         }
-        for text in ["", "INVALID", "UNLIMITED", "Partition_Limit", "-1", "1:2:3:4", "+5", "99999999999999999999", "213503982334602-00"] {
+        for text in [
+            "",
+            "INVALID",
+            "UNLIMITED",
+            "Partition_Limit",
+            "-1",
+            "1:2:3:4",
+            "+5",
+            "99999999999999999999",
+            "213503982334602-00",
+        ] {
             assert_eq!(span(text), None, "{text}");
         }
         assert_eq!(time_limit("UNLIMITED"), Some(Limit::Unlimited));
@@ -168,9 +235,16 @@ mod tests {
         assert_eq!(moment("1763189280"), Some(Moment(1_763_189_280_000)));
         assert_eq!(moment("2026-11-15T06:48:00"), None, "no zone, no moment");
         assert_eq!(moment("Unknown"), None);
-        let resources = Resources::read("cpu=8,mem=4G,node=1,billing=8,gres/gpu:h200=3,gres/gpu:a100=1");
-        assert_eq!((resources.gpus(), resources.memory(), resources.cpus()), (Some(4), Some(4 << 30), Some(8)));
-        assert_eq!(Resources::read("gres/gpu=2,gres/gpu:h200=2").gpus(), Some(2));
+        let resources =
+            Resources::read("cpu=8,mem=4G,node=1,billing=8,gres/gpu:h200=3,gres/gpu:a100=1");
+        assert_eq!(
+            (resources.gpus(), resources.memory(), resources.cpus()),
+            (Some(4), Some(4 << 30), Some(8))
+        );
+        assert_eq!(
+            Resources::read("gres/gpu=2,gres/gpu:h200=2").gpus(),
+            Some(2)
+        );
         assert_eq!(Resources::read("").gpus(), None);
     }
 }

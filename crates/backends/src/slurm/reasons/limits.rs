@@ -36,11 +36,21 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
         ("your account", rest)
     } else {
         // Limits of a QOS on each account or user, without its name in front.
-        ("its QOS", (word.starts_with("Max") && word.contains("Per")).then_some(word)?)
+        (
+            "its QOS",
+            (word.starts_with("Max") && word.contains("Per")).then_some(word)?,
+        )
     };
-    let rest = rest.strip_suffix("Limit").or_else(|| rest.strip_suffix("NotSatisfied")).unwrap_or(rest);
-    let (bound, rest) = ["Grp", "Max", "Min"].into_iter().find_map(|bound| Some((bound, rest.strip_prefix(bound)?)))?;
-    let (much, unit, rest) = COUNTED.iter().find_map(|(known, much, unit)| Some((*much, *unit, rest.strip_prefix(known)?)))?;
+    let rest = rest
+        .strip_suffix("Limit")
+        .or_else(|| rest.strip_suffix("NotSatisfied"))
+        .unwrap_or(rest);
+    let (bound, rest) = ["Grp", "Max", "Min"]
+        .into_iter()
+        .find_map(|bound| Some((bound, rest.strip_prefix(bound)?)))?;
+    let (much, unit, rest) = COUNTED
+        .iter()
+        .find_map(|(known, much, unit)| Some((*much, *unit, rest.strip_prefix(known)?)))?;
     let (minutes, per) = rest.split_once("Per").unwrap_or((rest, ""));
     let whom = match (bound, per) {
         ("Grp", _) => "all jobs together",
@@ -50,13 +60,27 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
         (_, "User" | "") => "one user",
         _ => return None,
     };
-    let explained = |text: String, next: &str, forever: bool| Some(Explained { text, next: Some(next.to_owned()), forever });
+    let explained = |text: String, next: &str, forever: bool| {
+        Some(Explained {
+            text,
+            next: Some(next.to_owned()),
+            forever,
+        })
+    };
     match (bound, minutes, per) {
         ("Min", "", _) => {
             let fewer = much.replace("so many", "fewer").replace("so much", "less");
-            explained(format!("it asks for {fewer} than {owner} wants"), "abort it and submit it with more", true)
+            explained(
+                format!("it asks for {fewer} than {owner} wants"),
+                "abort it and submit it with more",
+                true,
+            )
         }
-        (_, "", "Job" | "Node") => explained(format!("{owner} allows {whom} only {much}, and it asks for more"), LESS, true),
+        (_, "", "Job" | "Node") => explained(
+            format!("{owner} allows {whom} only {much}, and it asks for more"),
+            LESS,
+            true,
+        ),
         (_, "Minutes", "Job") => explained(
             format!("{owner} allows {whom} only so many {unit} minutes, and it asks for more"),
             "abort it and submit it with less, or a shorter `time`",
@@ -64,11 +88,28 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
         ),
         (_, "RunMinutes" | "RunMins", _) => {
             let next = "wait for other jobs to end; a shorter `time` claims less";
-            explained(format!("{owner} allows {whom} to claim only so many {unit} minutes, and running jobs have claimed them"), next, false)
+            explained(
+                format!(
+                    "{owner} allows {whom} to claim only so many {unit} minutes, and running jobs \
+                        have claimed them"
+                ),
+                next,
+                false,
+            )
         }
-        ("Grp", "Minutes", "") => explained(format!("{owner} has used up its {unit} minutes"), USED_UP, false),
-        ("Grp", "", "") if unit == "time" => explained(format!("{owner} has used up its time"), USED_UP, false),
-        (_, "", _) => explained(format!("{owner} allows {whom} only {much}, and that limit is reached"), WAIT, false),
+        ("Grp", "Minutes", "") => explained(
+            format!("{owner} has used up its {unit} minutes"),
+            USED_UP,
+            false,
+        ),
+        ("Grp", "", "") if unit == "time" => {
+            explained(format!("{owner} has used up its time"), USED_UP, false)
+        }
+        (_, "", _) => explained(
+            format!("{owner} allows {whom} only {much}, and that limit is reached"),
+            WAIT,
+            false,
+        ),
         _ => None,
     }
 }
@@ -76,5 +117,9 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
 /// Since 22.05 some limits come as a sentence: "Job is at or exceeds QOS lab's group wall limit …".
 pub(super) fn explain_sentence(text: &str) -> Option<Explained> {
     let rest = text.strip_prefix("Job is at or exceeds ")?;
-    Some(Explained { text: format!("it is at the limit: {rest}"), next: Some(USED_UP.to_owned()), forever: false })
+    Some(Explained {
+        text: format!("it is at the limit: {rest}"),
+        next: Some(USED_UP.to_owned()),
+        forever: false,
+    })
 }

@@ -37,26 +37,47 @@ pub fn explain(reason: &str) -> Explained {
     if let Some(found) = with_detail(word, rest) {
         return found;
     }
-    if let Some((_, text, next, forever)) = table::REASONS.iter().find(|(known, ..)| *known == word) {
-        return Explained { text: (*text).to_owned(), next: (!next.is_empty()).then(|| (*next).to_owned()), forever: *forever };
+    if let Some((_, text, next, forever)) = table::REASONS.iter().find(|(known, ..)| *known == word)
+    {
+        return Explained {
+            text: (*text).to_owned(),
+            next: (!next.is_empty()).then(|| (*next).to_owned()),
+            forever: *forever,
+        };
     }
     let spaced = reason.replace('_', " ");
-    if let Some((_, text, next, forever)) = table::SENTENCES.iter().find(|(begin, ..)| spaced.starts_with(begin)) {
-        return Explained { text: (*text).to_owned(), next: (!next.is_empty()).then(|| (*next).to_owned()), forever: *forever };
+    if let Some((_, text, next, forever)) = table::SENTENCES
+        .iter()
+        .find(|(begin, ..)| spaced.starts_with(begin))
+    {
+        return Explained {
+            text: (*text).to_owned(),
+            next: (!next.is_empty()).then(|| (*next).to_owned()),
+            forever: *forever,
+        };
     }
     if reason.is_empty() {
-        return Explained { text: "Slurm has not said yet why it waits".to_owned(), next: Some("ask again in a few seconds".to_owned()), forever: false };
+        return Explained {
+            text: "Slurm has not said yet why it waits".to_owned(),
+            next: Some("ask again in a few seconds".to_owned()),
+            forever: false,
+        };
     }
-    limits::explain(word).or_else(|| limits::explain_sentence(&spaced)).unwrap_or_else(|| Explained {
-        text: format!("Slurm says `{spaced}`"),
-        next: Some("Slurm's manual of `squeue` lists its reasons".to_owned()),
-        forever: false,
-    })
+    limits::explain(word)
+        .or_else(|| limits::explain_sentence(&spaced))
+        .unwrap_or_else(|| Explained {
+            text: format!("Slurm says `{spaced}`"),
+            next: Some("Slurm's manual of `squeue` lists its reasons".to_owned()),
+            forever: false,
+        })
 }
 
 /// Whether it waits for its turn: then its place in the queue is worth asking for.
 pub fn is_turn(reason: &str) -> bool {
-    matches!(reason.trim().trim_start_matches('(').trim_end_matches(')'), "Priority" | "Resources")
+    matches!(
+        reason.trim().trim_start_matches('(').trim_end_matches(')'),
+        "Priority" | "Resources"
+    )
 }
 
 /// The same with what is known of its place in the queue.
@@ -67,14 +88,23 @@ pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explained {
     }
     match (outlook.ahead, outlook.waiting) {
         (Some(0), _) => explained.text += "; it is the next in its partition",
-        (Some(ahead), Some(waiting)) => explained.text += &format!("; {ahead} of {waiting} waiting jobs are ahead of it"),
+        (Some(ahead), Some(waiting)) => {
+            explained.text += &format!("; {ahead} of {waiting} waiting jobs are ahead of it")
+        }
         (Some(1), None) => explained.text += "; 1 waiting job is ahead of it",
         (Some(ahead), None) => explained.text += &format!("; {ahead} waiting jobs are ahead of it"),
         (None, _) => {}
     }
     // A prediction for a job that cannot start is one of Slurm's defaults, not knowledge.
-    if let Some(start) = outlook.start.filter(|start| *start > outlook.now && !explained.forever) {
-        explained.text += &format!("; expected to start at {} (in {})", minute(start), human_millis(start.since(outlook.now)));
+    if let Some(start) = outlook
+        .start
+        .filter(|start| *start > outlook.now && !explained.forever)
+    {
+        explained.text += &format!(
+            "; expected to start at {} (in {})",
+            minute(start),
+            human_millis(start.since(outlook.now))
+        );
     }
     explained
 }
@@ -99,10 +129,18 @@ fn with_detail(word: &str, rest: &str) -> Option<Explained> {
     match word {
         "ReqNodeNotAvail" if rest.starts_with("UnavailableNodes:") => {
             let nodes = rest.trim_start_matches("UnavailableNodes:").trim();
-            let which = if nodes.is_empty() { String::new() } else { format!(": {nodes}") };
+            let which = if nodes.is_empty() {
+                String::new()
+            } else {
+                format!(": {nodes}")
+            };
             Some(Explained {
                 text: format!("nodes that it needs are down, drained or reserved{which}"),
-                next: Some("`tow nodes` tells their state; ask for fewer or other nodes, or wait for the site's staff".into()),
+                next: Some(
+                    "`tow nodes` tells their state; ask for fewer or other nodes, or wait \
+                    for the site's staff"
+                        .into(),
+                ),
                 forever: false,
             })
         }
@@ -117,7 +155,10 @@ fn with_detail(word: &str, rest: &str) -> Option<Explained> {
             forever: false,
         }),
         _ if word.starts_with("RaisedSignal:") => Some(Explained {
-            text: format!("its last start was ended by signal {}", word.trim_start_matches("RaisedSignal:")),
+            text: format!(
+                "its last start was ended by signal {}",
+                word.trim_start_matches("RaisedSignal:")
+            ),
             next: Some("`tow logs` shows what it did last".into()),
             forever: false,
         }),

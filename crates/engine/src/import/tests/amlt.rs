@@ -23,7 +23,8 @@ jobs:
   priority: High
   identity: user
   tags: ['team:vision']
-  submit_args: {max_attempts: 3, max_run_duration_seconds: 7200, env: {A: b}, container_args: {shm_size: 64g}}
+  submit_args: {max_attempts: 3, max_run_duration_seconds: 7200, env: {A: \
+      b}, container_args: {shm_size: 64g}}
   command:
   - python train.py --data /mnt/data/voc --more /mnt/data2 --out $$AMLT_OUTPUT_DIR --seed $SEED
 - name: eval
@@ -68,14 +69,32 @@ fn each_job_is_a_job_file_and_the_target_a_cluster() {
             ("environment/env/MODE", "full"),
             ("environment/env/AMLT_OUTPUT_DIR", "${{output}}"),
             ("io/data2/datastore", "workspaceblobstore"),
-            ("script", "python train.py --data ${{data}}/voc --more ${{data2}} --out $AMLT_OUTPUT_DIR --seed $SEED\n"),
+            (
+                "script",
+                "python train.py --data ${{data}}/voc --more ${{data2}} --out $AMLT_OUTPUT_DIR \
+                    --seed $SEED\n",
+            ),
         ],
     );
-    assert_values(&all, "eval.tow.yaml", &[("resources/cpus_per_node", "4"), ("resources/tier", "basic"), ("launch", "once"), ("script", "python eval.py\n")]);
+    assert_values(
+        &all,
+        "eval.tow.yaml",
+        &[
+            ("resources/cpus_per_node", "4"),
+            ("resources/tier", "basic"),
+            ("launch", "once"),
+            ("script", "python eval.py\n"),
+        ],
+    );
     let report = &all.reports[0];
-    assert!(warns(report, "write its name as `resources.instance_type`") && warns(report, "filled in at submission"), "{report:#?}");
     assert!(
-        says(&report.not_mapped, "environment.env.HF_TOKEN").contains("a secret") && !all.files.iter().any(|made| made.text.contains("hf_0123")),
+        warns(report, "write its name as `resources.instance_type`")
+            && warns(report, "filled in at submission"),
+        "{report:#?}"
+    );
+    assert!(
+        says(&report.not_mapped, "environment.env.HF_TOKEN").contains("a secret")
+            && !all.files.iter().any(|made| made.text.contains("hf_0123")),
         "{all:#?}"
     );
 }
@@ -84,16 +103,52 @@ fn each_job_is_a_job_file_and_the_target_a_cluster() {
 fn a_search_over_listed_values_is_a_sweep() {
     let text = "target: {service: aml, name: nc24, workspace_name: w, subscription_id: s, resource_group: g}\nsearch:\n  max_trials: 4\n  job_template: {name: 's_{lr}', sku: G1, command: ['python x.py --lr {lr} --w {wd}']}\n  params:\n  - {name: lr, spec: discrete, values: [0.1, 0.01]}\n  - {name: wd, spec: uniform, low: 0, high: 1}\n";
     let all = imported(Kind::Amlt, &[("a.yaml", text)]);
-    assert_values(&all, "towline.yaml", &[("clusters/nc24/compute", "nc24"), ("clusters/nc24/subscription", "s")]);
-    assert_values(&all, "s_lr.tow.yaml", &[("sweep/lr", "[0.1, 0.01]"), ("script", "python x.py --lr ${{lr}} --w {wd}\n")]);
+    assert_values(
+        &all,
+        "towline.yaml",
+        &[
+            ("clusters/nc24/compute", "nc24"),
+            ("clusters/nc24/subscription", "s"),
+        ],
+    );
+    assert_values(
+        &all,
+        "s_lr.tow.yaml",
+        &[
+            ("sweep/lr", "[0.1, 0.01]"),
+            ("script", "python x.py --lr ${{lr}} --w {wd}\n"),
+        ],
+    );
     let report = &all.reports[0];
-    assert!(says(&report.not_mapped, "search.params[1].spec").contains("`uniform` draws values"), "{report:#?}");
-    assert!(says(&report.not_mapped, "search.max_trials").contains("all its combinations"), "{report:#?}");
+    assert!(
+        says(&report.not_mapped, "search.params[1].spec").contains("`uniform` draws values"),
+        "{report:#?}"
+    );
+    assert!(
+        says(&report.not_mapped, "search.max_trials").contains("all its combinations"),
+        "{report:#?}"
+    );
 }
 
 #[test]
 fn what_is_no_file_of_amlt_is_refused() {
-    assert!(refused(Kind::Amlt, "a.yaml", "target: {service: aml}\n").to_string().contains("neither `jobs` nor `search`"));
-    assert!(refused(Kind::Amlt, "a.yaml", "jobs: [{name: a, sku: many, command: [x]}]\n").to_string().contains("`sku: many` is not read"));
-    assert!(refused(Kind::Amlt, "a.yaml", "jobs: [{name: a}]\n").to_string().contains("`jobs[0].command` is missing"));
+    assert!(
+        refused(Kind::Amlt, "a.yaml", "target: {service: aml}\n")
+            .to_string()
+            .contains("neither `jobs` nor `search`")
+    );
+    assert!(
+        refused(
+            Kind::Amlt,
+            "a.yaml",
+            "jobs: [{name: a, sku: many, command: [x]}]\n"
+        )
+        .to_string()
+        .contains("`sku: many` is not read")
+    );
+    assert!(
+        refused(Kind::Amlt, "a.yaml", "jobs: [{name: a}]\n")
+            .to_string()
+            .contains("`jobs[0].command` is missing")
+    );
 }

@@ -1,5 +1,6 @@
-//! Tokens on disk, so that the next process need not ask: files of 0600 in a folder of 0700. What cannot
-//! be read or written is as if it were not there; two who write at once both leave a whole file.
+//! Tokens on disk, so that the next process need not ask: files of 0600 in a folder of 0700. What
+//! cannot be read or written is as if it were not there; two who write at once both leave a whole
+//! file.
 
 use serde_json::Value;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -17,14 +18,23 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
-    /// `what` and all that tells one from another; none of it is to be seen in the name of the file.
+    /// `what` and all that tells one from another; none of it is to be seen in the name of the
+    /// file.
     pub(crate) fn path(&self, what: &[&str]) -> PathBuf {
         // Lengths keep neighbours apart.
-        let joined: Vec<String> = what.iter().map(|word| format!("{}:{word}", word.len())).collect();
-        self.folder.join(format!("{}.json", &blake3::hash(joined.concat().as_bytes()).to_hex()[..32]))
+        let joined: Vec<String> = what
+            .iter()
+            .map(|word| format!("{}:{word}", word.len()))
+            .collect();
+        self.folder.join(format!(
+            "{}.json",
+            &blake3::hash(joined.concat().as_bytes()).to_hex()[..32]
+        ))
     }
 
     pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
@@ -51,7 +61,10 @@ impl Cache {
 }
 
 fn make_private(folder: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     if fs::metadata(folder)?.mode() & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }

@@ -30,28 +30,59 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn error(&self, at: &str, way: &str) -> Error {
-        Error::refused(format!("{at}: the login service refuses {way}: {}", self.said))
+        Error::refused(format!(
+            "{at}: the login service refuses {way}: {}",
+            self.said
+        ))
     }
 }
 
 impl Login<'_> {
     /// A grant that may be asked for twice. `secrets` must not be repeated by any message.
-    pub(super) async fn grant(&self, fields: &[(&str, &str)], secrets: &[&Secret]) -> Result<Result<Value, Refusal>> {
+    pub(super) async fn grant(
+        &self,
+        fields: &[(&str, &str)],
+        secrets: &[&Secret],
+    ) -> Result<Result<Value, Refusal>> {
         self.ask("token", fields, secrets, true).await
     }
 
-    pub(super) async fn ask(&self, what: &str, fields: &[(&str, &str)], secrets: &[&Secret], repeatable: bool) -> Result<Result<Value, Refusal>> {
-        let url = format!("{}/{}/oauth2/v2.0/{what}", self.authority.trim_end_matches('/'), escaped(self.tenant));
+    pub(super) async fn ask(
+        &self,
+        what: &str,
+        fields: &[(&str, &str)],
+        secrets: &[&Secret],
+        repeatable: bool,
+    ) -> Result<Result<Value, Refusal>> {
+        let url = format!(
+            "{}/{}/oauth2/v2.0/{what}",
+            self.authority.trim_end_matches('/'),
+            escaped(self.tenant)
+        );
         secure(&url)?;
-        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let form = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
         let make = || {
-            let builder = Request::builder().method(Method::POST).uri(&url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-            builder.header(ACCEPT, "application/json").body(Bytes::from(form.clone()))
+            let builder = Request::builder()
+                .method(Method::POST)
+                .uri(&url)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+            builder
+                .header(ACCEPT, "application/json")
+                .body(Bytes::from(form.clone()))
         };
-        let answer = self.web.ask_with(Patience::of_a_call(repeatable), make).await.map_err(|error| match error {
-            AskError::Unmade(_) => Error::config(format!("{}: `{}` is no address of a login service", self.at, self.authority)),
-            AskError::Unanswered(problem) => unreachable(self.at, self.authority, &problem),
-        })?;
+        let answer = self
+            .web
+            .ask_with(Patience::of_a_call(repeatable), make)
+            .await
+            .map_err(|error| match error {
+                AskError::Unmade(_) => Error::config(format!(
+                    "{}: `{}` is no address of a login service",
+                    self.at, self.authority
+                )),
+                AskError::Unanswered(problem) => unreachable(self.at, self.authority, &problem),
+            })?;
         let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if answer.status.is_success() {
             return Ok(Ok(json));
@@ -62,7 +93,12 @@ impl Login<'_> {
     /// The token in an answer.
     pub(super) fn token(&self, answer: &Value) -> Result<Token> {
         let read = Token::read(answer, towline_host::clock::now());
-        read.ok_or_else(|| Error::unreachable(format!("{}: the login service answers without a token", self.at)))
+        read.ok_or_else(|| {
+            Error::unreachable(format!(
+                "{}: the login service answers without a token",
+                self.at
+            ))
+        })
     }
 }
 
@@ -72,18 +108,35 @@ pub(crate) fn secure(url: &str) -> Result<()> {
         return Ok(());
     }
     let shown = url.split('?').next().unwrap_or_default();
-    Err(Error::new(ErrorKind::Refused, format!("no token is sent to {shown}: it would go unencrypted")).hint("an address must begin with https://"))
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!("no token is sent to {shown}: it would go unencrypted"),
+    )
+    .hint("an address must begin with https://"))
 }
 
 pub(super) fn unreachable(at: &str, service: &str, problem: &NoAnswer) -> Error {
-    let host = service.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(service);
+    let host = service
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or(service);
     problem.explain(&format!("{at}: {host}"), host)
 }
 
-/// `{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided. … Trace ID: …"}`
+/// `{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret
+/// provided. … Trace ID: …"}`
 pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Refusal {
-    let word = json.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let text = json.get("error_description").or_else(|| json.get("message")).or_else(|| json.pointer("/error/message")).and_then(Value::as_str);
+    let word = json
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let text = json
+        .get("error_description")
+        .or_else(|| json.get("message"))
+        .or_else(|| json.pointer("/error/message"))
+        .and_then(Value::as_str);
     let line = text.unwrap_or_default().lines().next().unwrap_or_default();
     let line = line.split(" Trace ID:").next().unwrap_or_default().trim();
     let mut shown = match (word.as_str(), line) {
@@ -98,7 +151,10 @@ pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Ref
 }
 
 fn escaped(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string().replace("%2D", "-").replace("%2E", ".")
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC)
+        .to_string()
+        .replace("%2D", "-")
+        .replace("%2E", ".")
 }
 
 #[cfg(test)]
@@ -108,11 +164,23 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line_and_repeats_no_secret() {
-        let answer = Answer { status: http::StatusCode::BAD_REQUEST, headers: http::HeaderMap::new(), body: Bytes::new(), tries: 1 };
-        let json = json!({"error": "invalid_client", "error_description": "AADSTS7: not canary. Trace ID: 12 Correlation\r\nTimestamp: now"});
+        let answer = Answer {
+            status: http::StatusCode::BAD_REQUEST,
+            headers: http::HeaderMap::new(),
+            body: Bytes::new(),
+            tries: 1,
+        };
+        let json = json!({"error": "invalid_client", "error_description": "AADSTS7: not canary. \
+            Trace ID: 12 Correlation\r\nTimestamp: now"});
         let found = refusal(&answer, &json, &[&Secret::new("canary")]);
-        assert_eq!((found.word.as_str(), found.said.as_str()), ("invalid_client", "AADSTS7: not …."));
-        assert_eq!(refusal(&answer, &json!({"error": "invalid_grant"}), &[]).said, "invalid_grant");
+        assert_eq!(
+            (found.word.as_str(), found.said.as_str()),
+            ("invalid_client", "AADSTS7: not ….")
+        );
+        assert_eq!(
+            refusal(&answer, &json!({"error": "invalid_grant"}), &[]).said,
+            "invalid_grant"
+        );
         assert_eq!(refusal(&answer, &Value::Null, &[]).said, "400 Bad Request");
     }
 

@@ -1,7 +1,7 @@
 //! Signing in to Azure: tokens for its services, by the way that the configuration names.
 //!
-//! A token is asked for when it is first needed and kept, in memory and in private files, until five
-//! minutes before its end. Only [`SignIn::sign_in`] ever asks somebody something.
+//! A token is asked for when it is first needed and kept, in memory and in private files, until
+//! five minutes before its end. Only [`SignIn::sign_in`] ever asks somebody something.
 
 pub(crate) mod cache;
 mod cli;
@@ -52,14 +52,22 @@ pub struct Surroundings {
 
 impl Surroundings {
     fn secret(&self, at: &str, reference: &str) -> Result<Secret> {
-        let lookup = Lookup { variable: &*self.variable, keyring: &*self.keyring, home: self.home.as_deref(), reach: &no_way, notice: &*self.tell };
+        let lookup = Lookup {
+            variable: &*self.variable,
+            keyring: &*self.keyring,
+            home: self.home.as_deref(),
+            reach: &no_way,
+            notice: &*self.tell,
+        };
         lookup.secret(at, "client_secret", reference)
     }
 }
 
 impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("home", &self.home).finish_non_exhaustive()
+        f.debug_struct("Surroundings")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,44 +88,93 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// `at` names in messages whose credential it is, `cache` the folder for tokens. Nothing is asked yet.
-    pub fn new(at: &str, credential: Option<&Credential>, profile: Option<&str>, surroundings: Surroundings, cache: &Path) -> Result<Self> {
+    /// `at` names in messages whose credential it is, `cache` the folder for tokens. Nothing is
+    /// asked yet.
+    pub fn new(
+        at: &str,
+        credential: Option<&Credential>,
+        profile: Option<&str>,
+        surroundings: Surroundings,
+        cache: &Path,
+    ) -> Result<Self> {
         let way = match Way::read(at, credential, profile, surroundings.home.as_deref())? {
             Way::Workload { tenant, client } => {
-                let variable = |name| (surroundings.variable)(name).filter(|value: &String| !value.trim().is_empty());
-                Way::Workload { tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")), client: client.or_else(|| variable("AZURE_CLIENT_ID")) }
+                let variable = |name| {
+                    (surroundings.variable)(name).filter(|value: &String| !value.trim().is_empty())
+                };
+                Way::Workload {
+                    tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")),
+                    client: client.or_else(|| variable("AZURE_CLIENT_ID")),
+                }
             }
             way => way,
         };
-        Ok(Self { at: at.to_owned(), way, surroundings, cache: Cache::new(cache), kept: Mutex::default() })
+        Ok(Self {
+            at: at.to_owned(),
+            way,
+            surroundings,
+            cache: Cache::new(cache),
+            kept: Mutex::default(),
+        })
     }
 
     pub(crate) const fn network(&self) -> &Network {
         &self.surroundings.network
     }
 
-    /// A token for a resource, such as `https://management.azure.com`, from the login service at `authority`.
-    pub async fn token(&self, web: &WebWhenNeeded, authority: &str, resource: &str) -> Result<Secret> {
+    /// A token for a resource, such as `https://management.azure.com`, from the login service at
+    /// `authority`.
+    pub async fn token(
+        &self,
+        web: &WebWhenNeeded,
+        authority: &str,
+        resource: &str,
+    ) -> Result<Secret> {
         self.have(web, authority, resource, None, false).await
     }
 
     /// Another than the one that a service has just refused.
-    pub async fn another(&self, web: &WebWhenNeeded, authority: &str, resource: &str, refused: &Secret) -> Result<Secret> {
-        self.have(web, authority, resource, Some(refused), false).await
+    pub async fn another(
+        &self,
+        web: &WebWhenNeeded,
+        authority: &str,
+        resource: &str,
+        refused: &Secret,
+    ) -> Result<Secret> {
+        self.have(web, authority, resource, Some(refused), false)
+            .await
     }
 
-    /// The same as [`Self::token`], but asking on the terminal where that is the way and `may_ask` allows it.
-    pub async fn sign_in(&self, web: &WebWhenNeeded, authority: &str, resource: &str, may_ask: bool) -> Result<()> {
-        self.have(web, authority, resource, None, may_ask).await.map(drop)
+    /// The same as [`Self::token`], but asking on the terminal where that is the way and `may_ask`
+    /// allows it.
+    pub async fn sign_in(
+        &self,
+        web: &WebWhenNeeded,
+        authority: &str,
+        resource: &str,
+        may_ask: bool,
+    ) -> Result<()> {
+        self.have(web, authority, resource, None, may_ask)
+            .await
+            .map(drop)
     }
 
-    async fn have(&self, web: &WebWhenNeeded, authority: &str, resource: &str, refused: Option<&Secret>, may_ask: bool) -> Result<Secret> {
+    async fn have(
+        &self,
+        web: &WebWhenNeeded,
+        authority: &str,
+        resource: &str,
+        refused: Option<&Secret>,
+        may_ask: bool,
+    ) -> Result<Secret> {
         let name = [authority.to_owned(), resource.to_owned()];
         let mut kept = self.kept.lock().await;
         let now = towline_host::clock::now();
         let wanted = |token: &Token| refused != Some(&token.secret);
         let known = kept.get(&name).filter(|token| wanted(token)).cloned();
-        let known = known.filter(|token| token.is_fresh(now)).or_else(|| self.stored(authority, resource).filter(wanted));
+        let known = known
+            .filter(|token| token.is_fresh(now))
+            .or_else(|| self.stored(authority, resource).filter(wanted));
         if let Some(token) = known.as_ref().filter(|token| token.is_fresh(now)) {
             kept.insert(name, token.clone());
             return Ok(token.secret.clone());
@@ -129,14 +186,17 @@ impl SignIn {
         let token = match self.obtain(web, authority, resource, may_ask).await {
             Ok(token) => token,
             // One that is about to end is better than none.
-            Err(error) => match known.filter(|token| error.kind() == ErrorKind::Unreachable && token.is_good(towline_host::clock::now())) {
+            Err(error) => match known.filter(|token| {
+                error.kind() == ErrorKind::Unreachable && token.is_good(towline_host::clock::now())
+            }) {
                 Some(token) => return Ok(token.secret),
                 None => return Err(error),
             },
         };
         let mut private = token.to_private();
         private["login"] = json!(self.login_stamp());
-        self.cache.put(&self.marks("token", authority, resource), &private);
+        self.cache
+            .put(&self.marks("token", authority, resource), &private);
         let secret = token.secret.clone();
         kept.insert(name, token);
         Ok(secret)
@@ -150,82 +210,192 @@ impl SignIn {
     /// A token that this or another process wrote down.
     fn stored(&self, authority: &str, resource: &str) -> Option<Token> {
         let found = self.cache.get(&self.marks("token", authority, resource))?;
-        (found.get("login") == Some(&json!(self.login_stamp()))).then(|| Token::from_private(&found)).flatten()
+        (found.get("login") == Some(&json!(self.login_stamp())))
+            .then(|| Token::from_private(&found))
+            .flatten()
     }
 
-    /// Changes when somebody signs in to the Azure CLI, or out: tokens from before are then another's.
+    /// Changes when somebody signs in to the Azure CLI, or out: tokens from before are then
+    /// another's.
     fn login_stamp(&self) -> Option<String> {
-        let Way::Cli { profile, .. } = &self.way else { return None };
-        let folder = profile.clone().or_else(|| (self.surroundings.variable)("AZURE_CONFIG_DIR").map(PathBuf::from));
-        let folder = folder.or_else(|| self.surroundings.home.as_ref().map(|home| home.join(".azure")))?;
+        let Way::Cli { profile, .. } = &self.way else {
+            return None;
+        };
+        let folder = profile
+            .clone()
+            .or_else(|| (self.surroundings.variable)("AZURE_CONFIG_DIR").map(PathBuf::from));
+        let folder = folder.or_else(|| {
+            self.surroundings
+                .home
+                .as_ref()
+                .map(|home| home.join(".azure"))
+        })?;
         let meta = std::fs::metadata(folder.join("azureProfile.json")).ok()?;
-        Some(format!("{}.{}.{}", meta.mtime(), meta.mtime_nsec(), meta.size()))
+        Some(format!(
+            "{}.{}.{}",
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.size()
+        ))
     }
 
-    async fn obtain(&self, web: &WebWhenNeeded, authority: &str, resource: &str, may_ask: bool) -> Result<Token> {
-        let login = |tenant| web.get().map(|web| Login { at: &self.at, web, authority, tenant });
+    async fn obtain(
+        &self,
+        web: &WebWhenNeeded,
+        authority: &str,
+        resource: &str,
+        may_ask: bool,
+    ) -> Result<Token> {
+        let login = |tenant| {
+            web.get().map(|web| Login {
+                at: &self.at,
+                web,
+                authority,
+                tenant,
+            })
+        };
         match &self.way {
             Way::Cli { tenant, profile } => {
                 let path = (self.surroundings.variable)("PATH").unwrap_or_default();
-                AzureCli { at: self.at.clone(), path, profile: profile.clone(), tenant: tenant.clone(), network: self.surroundings.network.clone() }
-                    .token(resource.to_owned())
+                AzureCli {
+                    at: self.at.clone(),
+                    path,
+                    profile: profile.clone(),
+                    tenant: tenant.clone(),
+                    network: self.surroundings.network.clone(),
+                }
+                .token(resource.to_owned())
+                .await
+            }
+            Way::Managed { client } => {
+                managed::token(
+                    &self.at,
+                    web.get()?,
+                    &*self.surroundings.variable,
+                    resource,
+                    client.as_deref(),
+                )
+                .await
+            }
+            Way::Device { tenant, client } => {
+                self.by_device(&login(tenant)?, client, resource, may_ask)
                     .await
             }
-            Way::Managed { client } => managed::token(&self.at, web.get()?, &*self.surroundings.variable, resource, client.as_deref()).await,
-            Way::Device { tenant, client } => self.by_device(&login(tenant)?, client, resource, may_ask).await,
-            Way::Principal { tenant, client, secret } => self.by_secret(&login(tenant)?, client, secret, resource).await,
+            Way::Principal {
+                tenant,
+                client,
+                secret,
+            } => {
+                self.by_secret(&login(tenant)?, client, secret, resource)
+                    .await
+            }
             Way::Workload { .. } => self.by_workload(web.get()?, authority, resource).await,
         }
     }
 
-    async fn by_device(&self, login: &Login<'_>, client: &str, resource: &str, may_ask: bool) -> Result<Token> {
+    async fn by_device(
+        &self,
+        login: &Login<'_>,
+        client: &str,
+        resource: &str,
+        may_ask: bool,
+    ) -> Result<Token> {
         let marks = self.marks("refresh", login.authority, "");
-        let refresh = self.cache.get(&marks).and_then(|found| found.get("refresh").and_then(Value::as_str).map(Secret::new));
+        let refresh = self.cache.get(&marks).and_then(|found| {
+            found
+                .get("refresh")
+                .and_then(Value::as_str)
+                .map(Secret::new)
+        });
         let mut granted = None;
         if let Some(refresh) = &refresh {
-            // One that is refused stays until there is another: a second process may have it from this very file.
+            // One that is refused stays until there is another: a second process may have it from
+            // this very file.
             granted = device::renew(login, client, resource, refresh).await?.ok();
         }
         let granted = match granted {
             Some(granted) => granted,
-            None if may_ask => device::ask(login, client, resource, &*self.surroundings.tell).await?,
+            None if may_ask => {
+                device::ask(login, client, resource, &*self.surroundings.tell).await?
+            }
             None => {
-                let why = if refresh.is_some() { "the sign-in has ended" } else { "nobody has signed in" };
-                let error = Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
-                return Err(error.hint(format!("sign in at a terminal: {}", self.surroundings.command)));
+                let why = if refresh.is_some() {
+                    "the sign-in has ended"
+                } else {
+                    "nobody has signed in"
+                };
+                let error =
+                    Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
+                return Err(error.hint(format!(
+                    "sign in at a terminal: {}",
+                    self.surroundings.command
+                )));
             }
         };
         if let Some(next) = granted.refresh {
-            self.cache.put(&marks, &json!({"version": 1, "refresh": next.expose()}));
+            self.cache
+                .put(&marks, &json!({"version": 1, "refresh": next.expose()}));
         }
         Ok(granted.token)
     }
 
-    async fn by_secret(&self, login: &Login<'_>, client: &str, reference: &str, resource: &str) -> Result<Token> {
+    async fn by_secret(
+        &self,
+        login: &Login<'_>,
+        client: &str,
+        reference: &str,
+        resource: &str,
+    ) -> Result<Token> {
         let secret = self.surroundings.secret(&self.at, reference)?;
         let scope = device::scope(resource);
-        let fields = [("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret.expose()), ("scope", &scope)];
+        let fields = [
+            ("grant_type", "client_credentials"),
+            ("client_id", client),
+            ("client_secret", secret.expose()),
+            ("scope", &scope),
+        ];
         let answer = login.grant(&fields, &[&secret]).await?;
-        let answer = answer.map_err(|refusal| refusal.error(&self.at, "the service principal").hint("look at tenant_id, client_id and client_secret"))?;
+        let answer = answer.map_err(|refusal| {
+            refusal
+                .error(&self.at, "the service principal")
+                .hint("look at tenant_id, client_id and client_secret")
+        })?;
         login.token(&answer)
     }
 
     async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
         const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-        let Way::Workload { tenant, client } = &self.way else { return Err(Error::bug("another way than workload_identity")) };
-        let variable = |name: &str| (self.surroundings.variable)(name).filter(|value| !value.trim().is_empty());
-        let missing = |name: &str| {
-            let error = Error::refused(format!("{}: workload_identity needs {name}, which is not set", self.at));
-            error.hint("a pod with a workload identity has it; elsewhere choose another `credential`")
+        let Way::Workload { tenant, client } = &self.way else {
+            return Err(Error::bug("another way than workload_identity"));
         };
-        let file = variable("AZURE_FEDERATED_TOKEN_FILE").ok_or_else(|| missing("AZURE_FEDERATED_TOKEN_FILE"))?;
+        let variable = |name: &str| {
+            (self.surroundings.variable)(name).filter(|value| !value.trim().is_empty())
+        };
+        let missing = |name: &str| {
+            let error = Error::refused(format!(
+                "{}: workload_identity needs {name}, which is not set",
+                self.at
+            ));
+            error.hint(
+                "a pod with a workload identity has it; elsewhere choose another `credential`",
+            )
+        };
+        let file = variable("AZURE_FEDERATED_TOKEN_FILE")
+            .ok_or_else(|| missing("AZURE_FEDERATED_TOKEN_FILE"))?;
         let tenant = tenant.as_ref().ok_or_else(|| missing("AZURE_TENANT_ID"))?;
         let client = client.as_ref().ok_or_else(|| missing("AZURE_CLIENT_ID"))?;
         let own = variable("AZURE_AUTHORITY_HOST");
         // It is renewed in place while we live.
         let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
-        let assertion = read.map_err(|error| Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error))?;
-        let login = Login { at: &self.at, web, authority: own.as_deref().unwrap_or(authority), tenant };
+        let assertion = read.map_err(|error| {
+            Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error)
+        })?;
+        let login = Login {
+            at: &self.at,
+            web,
+            authority: own.as_deref().unwrap_or(authority),
+            tenant,
+        };
         let scope = device::scope(resource);
         let fields = [
             ("grant_type", "client_credentials"),
@@ -235,7 +405,11 @@ impl SignIn {
             ("scope", &scope),
         ];
         let answer = login.grant(&fields, &[&assertion]).await?;
-        let answer = answer.map_err(|refusal| refusal.error(&self.at, "workload_identity").hint("does the application trust this cluster's tokens?"))?;
+        let answer = answer.map_err(|refusal| {
+            refusal
+                .error(&self.at, "workload_identity")
+                .hint("does the application trust this cluster's tokens?")
+        })?;
         login.token(&answer)
     }
 }

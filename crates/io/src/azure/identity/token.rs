@@ -22,10 +22,15 @@ impl Token {
     /// One that lives shorter than usual is kept for half its life.
     pub(super) fn new(secret: Secret, ends: Moment, now: Moment) -> Self {
         let half = now.0 + (ends.0 - now.0) / 2;
-        Self { secret, ends, renew: Moment(half.max(ends.0 - EARLY)) }
+        Self {
+            secret,
+            ends,
+            renew: Moment(half.max(ends.0 - EARLY)),
+        }
     }
 
-    /// From what a token service answers: `access_token` with `expires_on` or `expires_in`, of text or number.
+    /// From what a token service answers: `access_token` with `expires_on` or `expires_in`, of text
+    /// or number.
     pub(super) fn read(answer: &Value, now: Moment) -> Option<Self> {
         Self::named(answer, "access_token", now)
     }
@@ -33,9 +38,19 @@ impl Token {
     /// The same, with the token under another name.
     pub(super) fn named(answer: &Value, name: &str, now: Moment) -> Option<Self> {
         let text = answer.get(name)?.as_str().filter(|text| !text.is_empty())?;
-        let number = |name: &str| answer.get(name).and_then(|value| value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()));
-        let ends = number("expires_on").or_else(|| number("expires_in").map(|seconds| now.seconds() + seconds)).or_else(|| claimed_end(text));
-        let ends = ends.map_or(Moment(now.0 + UNKNOWN), |seconds| Moment(seconds.saturating_mul(1000)));
+        let number = |name: &str| {
+            answer.get(name).and_then(|value| {
+                value
+                    .as_i64()
+                    .or_else(|| value.as_str()?.trim().parse().ok())
+            })
+        };
+        let ends = number("expires_on")
+            .or_else(|| number("expires_in").map(|seconds| now.seconds() + seconds))
+            .or_else(|| claimed_end(text));
+        let ends = ends.map_or(Moment(now.0 + UNKNOWN), |seconds| {
+            Moment(seconds.saturating_mul(1000))
+        });
         Some(Self::new(Secret::new(text), ends, now))
     }
 
@@ -55,18 +70,26 @@ impl Token {
         let moment = |name: &str| value.get(name)?.as_i64().map(Moment);
         let is_ours = value.get("version")? == 1;
         let secret = Secret::new(value.get("token")?.as_str()?);
-        is_ours.then_some(Self { secret, ends: moment("ends")?, renew: moment("renew")? })
+        is_ours.then_some(Self {
+            secret,
+            ends: moment("ends")?,
+            renew: moment("renew")?,
+        })
     }
 }
 
-/// The end that a JWT itself names, in seconds since 1970. Azure CLI before 2.54 tells it in local time only.
+/// The end that a JWT itself names, in seconds since 1970. Azure CLI before 2.54 tells it in local
+/// time only.
 fn claimed_end(token: &str) -> Option<i64> {
     read_claims(token)?.get("exp")?.as_i64()
 }
 
-/// What a JWT says of itself. Nothing here checks its signature: only the service that takes it can.
+/// What a JWT says of itself. Nothing here checks its signature: only the service that takes it
+/// can.
 pub(super) fn read_claims(token: &str) -> Option<Value> {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?.trim_end_matches('=')).ok()?;
+    let claims = BASE64_URL_SAFE_NO_PAD
+        .decode(token.split('.').nth(1)?.trim_end_matches('='))
+        .ok()?;
     serde_json::from_slice(&claims).ok()
 }
 
@@ -78,31 +101,64 @@ mod tests {
 
     fn kept_for(answer: &Value) -> i64 {
         let token = Token::read(answer, NOW).expect("a token");
-        assert!(token.is_fresh(Moment(token.renew.0 - 1)) && !token.is_fresh(token.renew) && token.is_good(token.renew));
+        assert!(
+            token.is_fresh(Moment(token.renew.0 - 1))
+                && !token.is_fresh(token.renew)
+                && token.is_good(token.renew)
+        );
         (token.renew.0 - NOW.0) / 1000
     }
 
     #[test]
     fn it_is_replaced_five_minutes_before_its_end() {
         let end = NOW.seconds() + 3600;
-        assert_eq!(kept_for(&json!({"access_token": "t", "expires_on": end})), 3300);
-        assert_eq!(kept_for(&json!({"access_token": "t", "expires_on": end.to_string()})), 3300);
-        assert_eq!(kept_for(&json!({"access_token": "t", "expires_in": "3600"})), 3300);
-        assert_eq!(kept_for(&json!({"access_token": "t", "expires_in": 60})), 30);
+        assert_eq!(
+            kept_for(&json!({"access_token": "t", "expires_on": end})),
+            3300
+        );
+        assert_eq!(
+            kept_for(&json!({"access_token": "t", "expires_on": end.to_string()})),
+            3300
+        );
+        assert_eq!(
+            kept_for(&json!({"access_token": "t", "expires_in": "3600"})),
+            3300
+        );
+        assert_eq!(
+            kept_for(&json!({"access_token": "t", "expires_in": 60})),
+            30
+        );
         let claims = BASE64_URL_SAFE_NO_PAD.encode(json!({"exp": end}).to_string());
-        assert_eq!(kept_for(&json!({"access_token": format!("h.{claims}.s"), "expiresOn": "2026-01-01 01:00:00.000000"})), 3300);
+        assert_eq!(
+            kept_for(
+                &json!({"access_token": format!("h.{claims}.s"), "expiresOn": "2026-01-01 \
+                    01:00:00.000000"})
+            ),
+            3300
+        );
         assert_eq!(kept_for(&json!({"access_token": "opaque"})), 150);
-        for nothing in [json!({}), json!({"access_token": ""}), json!({"access_token": 1})] {
+        for nothing in [
+            json!({}),
+            json!({"access_token": ""}),
+            json!({"access_token": 1}),
+        ] {
             assert!(Token::read(&nothing, NOW).is_none());
         }
     }
 
     #[test]
     fn it_reads_back_and_does_not_show() {
-        let token = Token::read(&json!({"access_token": "canary", "expires_in": 60}), NOW).expect("a token");
+        let token = Token::read(&json!({"access_token": "canary", "expires_in": 60}), NOW)
+            .expect("a token");
         assert!(!format!("{token:?}").contains("canary"));
         let again = Token::from_private(&token.to_private()).expect("ours");
-        assert_eq!((again.secret, again.ends, again.renew), (token.secret, token.ends, token.renew));
-        assert!(Token::from_private(&json!({"version": 2, "token": "t", "ends": 1, "renew": 1})).is_none());
+        assert_eq!(
+            (again.secret, again.ends, again.renew),
+            (token.secret, token.ends, token.renew)
+        );
+        assert!(
+            Token::from_private(&json!({"version": 2, "token": "t", "ends": 1, "renew": 1}))
+                .is_none()
+        );
     }
 }

@@ -11,24 +11,59 @@ const CLI_CLIENT: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
 /// Anybody's own tenant.
 const ANY_TENANT: &str = "organizations";
 
-const WORDS: [&str; 4] = ["azure_cli", "device_code", "managed_identity", "workload_identity"];
-const KEYS: [&str; 7] = ["azure_cli", "device_code", "managed_identity", "workload_identity", "tenant_id", "client_id", "client_secret"];
-const KNOWN: &str = "azure_cli, device_code, managed_identity, workload_identity, {device_code: CLIENT_ID, tenant_id}, {managed_identity: CLIENT_ID}, \
-                     {workload_identity: CLIENT_ID, tenant_id} or {tenant_id, client_id, client_secret}";
+const WORDS: [&str; 4] = [
+    "azure_cli",
+    "device_code",
+    "managed_identity",
+    "workload_identity",
+];
+const KEYS: [&str; 7] = [
+    "azure_cli",
+    "device_code",
+    "managed_identity",
+    "workload_identity",
+    "tenant_id",
+    "client_id",
+    "client_secret",
+];
+const KNOWN: &str = "azure_cli, device_code, managed_identity, workload_identity, \
+    {device_code: CLIENT_ID, tenant_id}, {managed_identity: CLIENT_ID}, \
+                     {workload_identity: CLIENT_ID, tenant_id} or \
+                         {tenant_id, client_id, client_secret}";
 
 /// No secret is in it: a secret is named by a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
-    Cli { tenant: Option<String>, profile: Option<PathBuf> },
-    Device { tenant: String, client: String },
-    Managed { client: Option<String> },
-    Principal { tenant: String, client: String, secret: String },
-    Workload { tenant: Option<String>, client: Option<String> },
+    Cli {
+        tenant: Option<String>,
+        profile: Option<PathBuf>,
+    },
+    Device {
+        tenant: String,
+        client: String,
+    },
+    Managed {
+        client: Option<String>,
+    },
+    Principal {
+        tenant: String,
+        client: String,
+        secret: String,
+    },
+    Workload {
+        tenant: Option<String>,
+        client: Option<String>,
+    },
 }
 
 impl Way {
     /// `at` names whose credential it is, in messages.
-    pub(super) fn read(at: &str, credential: Option<&Credential>, profile: Option<&str>, home: Option<&Path>) -> Result<Self> {
+    pub(super) fn read(
+        at: &str,
+        credential: Option<&Credential>,
+        profile: Option<&str>,
+        home: Option<&Path>,
+    ) -> Result<Self> {
         let way = match credential {
             None => Self::word("azure_cli"),
             // It may be a secret: it is not repeated unless it is near a word of ours.
@@ -37,55 +72,105 @@ impl Way {
                 return Err(error.maybe_hint(did_you_mean(word, WORDS)));
             }
             Some(Credential::Word(word)) => Self::word(word),
-            Some(Credential::Map(map)) => Self::map(at, &|name| map.get(name).cloned(), &|names| known_keys(at, map.keys(), names, &KEYS))?,
+            Some(Credential::Map(map)) => {
+                Self::map(at, &|name| map.get(name).cloned(), &|names| {
+                    known_keys(at, map.keys(), names, &KEYS)
+                })?
+            }
         };
-        match (way, profile.map(str::trim).filter(|profile| !profile.is_empty())) {
+        match (
+            way,
+            profile.map(str::trim).filter(|profile| !profile.is_empty()),
+        ) {
             (way, None) => Ok(way),
-            (Self::Cli { tenant, .. }, Some(profile)) => Ok(Self::Cli { tenant, profile: Some(folder(at, profile, home)?) }),
-            _ => Err(Error::config(format!("{at}: `profile` is a login of the Azure CLI, and `credential` is something else")).hint("leave out one of them")),
+            (Self::Cli { tenant, .. }, Some(profile)) => Ok(Self::Cli {
+                tenant,
+                profile: Some(folder(at, profile, home)?),
+            }),
+            _ => Err(Error::config(format!(
+                "{at}: `profile` is a login of the Azure CLI, and `credential` is something else"
+            ))
+            .hint("leave out one of them")),
         }
     }
 
     fn word(word: &str) -> Self {
         match word {
-            "device_code" => Self::Device { tenant: ANY_TENANT.to_owned(), client: CLI_CLIENT.to_owned() },
+            "device_code" => Self::Device {
+                tenant: ANY_TENANT.to_owned(),
+                client: CLI_CLIENT.to_owned(),
+            },
             "managed_identity" => Self::Managed { client: None },
-            "workload_identity" => Self::Workload { tenant: None, client: None },
-            _ => Self::Cli { tenant: None, profile: None },
+            "workload_identity" => Self::Workload {
+                tenant: None,
+                client: None,
+            },
+            _ => Self::Cli {
+                tenant: None,
+                profile: None,
+            },
         }
     }
 
-    fn map(at: &str, get: &dyn Fn(&str) -> Option<String>, only: &dyn Fn(&[&str]) -> Result<()>) -> Result<Self> {
+    fn map(
+        at: &str,
+        get: &dyn Fn(&str) -> Option<String>,
+        only: &dyn Fn(&[&str]) -> Result<()>,
+    ) -> Result<Self> {
         let filled = |name: &str| get(name).filter(|value| !value.trim().is_empty());
-        let need = |name: &str| filled(name).ok_or_else(|| Error::config(format!("{at}: `credential` lacks `{name}`")));
+        let need = |name: &str| {
+            filled(name).ok_or_else(|| Error::config(format!("{at}: `credential` lacks `{name}`")))
+        };
         if get("device_code").is_some() {
             only(&["device_code", "tenant_id"])?;
             let tenant = filled("tenant_id").unwrap_or_else(|| ANY_TENANT.to_owned());
-            return Ok(Self::Device { tenant, client: filled("device_code").unwrap_or_else(|| CLI_CLIENT.to_owned()) });
+            return Ok(Self::Device {
+                tenant,
+                client: filled("device_code").unwrap_or_else(|| CLI_CLIENT.to_owned()),
+            });
         }
         if get("managed_identity").is_some() {
-            return only(&["managed_identity"]).map(|()| Self::Managed { client: filled("managed_identity") });
+            return only(&["managed_identity"]).map(|()| Self::Managed {
+                client: filled("managed_identity"),
+            });
         }
         if get("workload_identity").is_some() {
             only(&["workload_identity", "tenant_id"])?;
-            return Ok(Self::Workload { tenant: filled("tenant_id"), client: filled("workload_identity") });
+            return Ok(Self::Workload {
+                tenant: filled("tenant_id"),
+                client: filled("workload_identity"),
+            });
         }
         if get("client_id").is_some() || get("client_secret").is_some() {
             only(&["tenant_id", "client_id", "client_secret"])?;
             let secret = need("client_secret")?;
-            if !["env:", "keyring:", "file:"].iter().any(|scheme| secret.starts_with(scheme)) {
-                let error = Error::config(format!("{at}: `client_secret` must be a reference, not a value"));
+            if !["env:", "keyring:", "file:"]
+                .iter()
+                .any(|scheme| secret.starts_with(scheme))
+            {
+                let error = Error::config(format!(
+                    "{at}: `client_secret` must be a reference, not a value"
+                ));
                 return Err(error.hint("write env:NAME, keyring:NAME or file:PATH"));
             }
-            return Ok(Self::Principal { tenant: need("tenant_id")?, client: need("client_id")?, secret });
+            return Ok(Self::Principal {
+                tenant: need("tenant_id")?,
+                client: need("client_id")?,
+                secret,
+            });
         }
         only(&["azure_cli", "tenant_id"])?;
         match (get("azure_cli"), filled("tenant_id")) {
-            (None, None) => Err(Error::config(format!("{at}: `credential` is empty")).hint(format!("write one of {KNOWN}"))),
+            (None, None) => Err(Error::config(format!("{at}: `credential` is empty"))
+                .hint(format!("write one of {KNOWN}"))),
             (Some(value), _) if !value.trim().is_empty() => {
-                Err(Error::config(format!("{at}: `azure_cli` has no value")).hint("another login of the Azure CLI is `profile: FOLDER`"))
+                Err(Error::config(format!("{at}: `azure_cli` has no value"))
+                    .hint("another login of the Azure CLI is `profile: FOLDER`"))
             }
-            (_, tenant) => Ok(Self::Cli { tenant, profile: None }),
+            (_, tenant) => Ok(Self::Cli {
+                tenant,
+                profile: None,
+            }),
         }
     }
 
@@ -103,10 +188,25 @@ impl Way {
     /// What tells its tokens from those of another.
     pub(super) fn marks(&self) -> [&str; 4] {
         match self {
-            Self::Cli { tenant, profile } => [self.name(), profile.as_deref().and_then(Path::to_str).unwrap_or_default(), text(tenant.as_ref()), ""],
-            Self::Device { tenant, client } | Self::Principal { tenant, client, .. } => [self.name(), "", tenant, client],
+            Self::Cli { tenant, profile } => [
+                self.name(),
+                profile
+                    .as_deref()
+                    .and_then(Path::to_str)
+                    .unwrap_or_default(),
+                text(tenant.as_ref()),
+                "",
+            ],
+            Self::Device { tenant, client } | Self::Principal { tenant, client, .. } => {
+                [self.name(), "", tenant, client]
+            }
             Self::Managed { client } => [self.name(), "", "", text(client.as_ref())],
-            Self::Workload { tenant, client } => [self.name(), "", text(tenant.as_ref()), text(client.as_ref())],
+            Self::Workload { tenant, client } => [
+                self.name(),
+                "",
+                text(tenant.as_ref()),
+                text(client.as_ref()),
+            ],
         }
     }
 }
@@ -120,7 +220,13 @@ fn folder(at: &str, profile: &str, home: Option<&Path>) -> Result<PathBuf> {
         (Some(below), Some(home)) => home.join(below),
         _ => PathBuf::from(profile),
     };
-    if folder.is_absolute() { Ok(folder) } else { Err(Error::config(format!("{at}: `profile` must begin with `/` or `~/`"))) }
+    if folder.is_absolute() {
+        Ok(folder)
+    } else {
+        Err(Error::config(format!(
+            "{at}: `profile` must begin with `/` or `~/`"
+        )))
+    }
 }
 
 #[cfg(test)]
@@ -129,31 +235,91 @@ mod tests {
     use towline_core::ErrorKind;
 
     fn read(yaml: &str, profile: Option<&str>) -> Result<Way> {
-        let credential = towline_core::yaml::decode::<Credential>(&towline_core::yaml::parse("test", yaml).expect("YAML")).expect("a credential");
-        Way::read("cluster `c`", Some(&credential), profile, Some(Path::new("/home/u")))
+        let credential = towline_core::yaml::decode::<Credential>(
+            &towline_core::yaml::parse("test", yaml).expect("YAML"),
+        )
+        .expect("a credential");
+        Way::read(
+            "cluster `c`",
+            Some(&credential),
+            profile,
+            Some(Path::new("/home/u")),
+        )
     }
 
     #[test]
     fn every_form_is_known() {
         let own = |text: &str| Some(text.to_owned());
-        assert_eq!(Way::read("c", None, None, None).expect("the usual"), Way::Cli { tenant: None, profile: None });
-        let device = |tenant: &str, client: &str| Way::Device { tenant: tenant.into(), client: client.into() };
+        assert_eq!(
+            Way::read("c", None, None, None).expect("the usual"),
+            Way::Cli {
+                tenant: None,
+                profile: None
+            }
+        );
+        let device = |tenant: &str, client: &str| Way::Device {
+            tenant: tenant.into(),
+            client: client.into(),
+        };
         for (yaml, way) in [
-            ("azure_cli", Way::Cli { tenant: None, profile: None }),
-            ("{tenant_id: t}", Way::Cli { tenant: own("t"), profile: None }),
-            ("{azure_cli: '', tenant_id: t}", Way::Cli { tenant: own("t"), profile: None }),
+            (
+                "azure_cli",
+                Way::Cli {
+                    tenant: None,
+                    profile: None,
+                },
+            ),
+            (
+                "{tenant_id: t}",
+                Way::Cli {
+                    tenant: own("t"),
+                    profile: None,
+                },
+            ),
+            (
+                "{azure_cli: '', tenant_id: t}",
+                Way::Cli {
+                    tenant: own("t"),
+                    profile: None,
+                },
+            ),
             ("device_code", device(ANY_TENANT, CLI_CLIENT)),
             ("{device_code: ''}", device(ANY_TENANT, CLI_CLIENT)),
             ("{device_code: c, tenant_id: t}", device("t", "c")),
             ("managed_identity", Way::Managed { client: None }),
             ("{managed_identity: c}", Way::Managed { client: own("c") }),
-            ("workload_identity", Way::Workload { tenant: None, client: None }),
-            ("{workload_identity: c, tenant_id: t}", Way::Workload { tenant: own("t"), client: own("c") }),
-            ("{tenant_id: t, client_id: c, client_secret: 'env:S'}", Way::Principal { tenant: "t".into(), client: "c".into(), secret: "env:S".into() }),
+            (
+                "workload_identity",
+                Way::Workload {
+                    tenant: None,
+                    client: None,
+                },
+            ),
+            (
+                "{workload_identity: c, tenant_id: t}",
+                Way::Workload {
+                    tenant: own("t"),
+                    client: own("c"),
+                },
+            ),
+            (
+                "{tenant_id: t, client_id: c, client_secret: 'env:S'}",
+                Way::Principal {
+                    tenant: "t".into(),
+                    client: "c".into(),
+                    secret: "env:S".into(),
+                },
+            ),
         ] {
             assert_eq!(read(yaml, None).expect(yaml), way, "{yaml}");
         }
-        assert_eq!(read("azure_cli", Some("~/.azure-lab")).expect("good"), Way::Cli { tenant: None, profile: Some("/home/u/.azure-lab".into()) });
+        assert_eq!(
+            read("azure_cli", Some("~/.azure-lab")).expect("good"),
+            Way::Cli {
+                tenant: None,
+                profile: Some("/home/u/.azure-lab".into())
+            }
+        );
     }
 
     #[test]
@@ -164,10 +330,26 @@ mod tests {
             ("{}", None, "is empty"),
             ("{clientid: c}", None, "did you mean `client_id`?"),
             ("{sas: 'env:S'}", None, "unknown key `sas`"),
-            ("{tenant_id: t, client_id: c}", None, "lacks `client_secret`"),
-            ("{client_id: c, client_secret: 'env:S'}", None, "lacks `tenant_id`"),
-            ("{tenant_id: t, client_id: c, client_secret: canary}", None, "must be a reference"),
-            ("{managed_identity: c, tenant_id: t}", None, "`tenant_id` has no place"),
+            (
+                "{tenant_id: t, client_id: c}",
+                None,
+                "lacks `client_secret`",
+            ),
+            (
+                "{client_id: c, client_secret: 'env:S'}",
+                None,
+                "lacks `tenant_id`",
+            ),
+            (
+                "{tenant_id: t, client_id: c, client_secret: canary}",
+                None,
+                "must be a reference",
+            ),
+            (
+                "{managed_identity: c, tenant_id: t}",
+                None,
+                "`tenant_id` has no place",
+            ),
             ("{azure_cli: x}", None, "has no value"),
             ("device_code", Some("~/.azure"), "`profile` is a login"),
             ("azure_cli", Some("relative"), "must begin with"),

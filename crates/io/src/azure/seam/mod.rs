@@ -1,5 +1,5 @@
-//! The cloud as the backend of Azure ML sees it: calls, signed in as the cluster's configuration says, and
-//! objects of blob containers.
+//! The cloud as the backend of Azure ML sees it: calls, signed in as the cluster's configuration
+//! says, and objects of blob containers.
 
 mod objects;
 
@@ -28,7 +28,11 @@ pub struct AzureCloud {
 impl AzureCloud {
     /// `name` is the cluster's, for messages.
     pub fn new(name: &str, cloud: cloud::Cloud, threads: Threads) -> Self {
-        Self { name: name.to_owned(), cloud: Arc::new(cloud), threads }
+        Self {
+            name: name.to_owned(),
+            cloud: Arc::new(cloud),
+            threads,
+        }
     }
 
     fn wait<T>(&self, act: impl Future<Output = Result<T>>) -> Result<T> {
@@ -50,13 +54,21 @@ impl Cloud for AzureCloud {
     }
 
     fn call(&self, call: &Call) -> Result<Reply> {
-        self.wait(self.cloud.call(call)).map(|answer| reply(&answer))
+        self.wait(self.cloud.call(call))
+            .map(|answer| reply(&answer))
     }
 
     fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>> {
         match (self.threads)() {
-            Ok(runtime) => runtime.block_on(self.cloud.call_all(calls)).into_iter().map(|answer| answer.map(|answer| reply(&answer))).collect(),
-            Err(error) => calls.iter().map(|_| Err(Error::bug(error.to_string()))).collect(),
+            Ok(runtime) => runtime
+                .block_on(self.cloud.call_all(calls))
+                .into_iter()
+                .map(|answer| answer.map(|answer| reply(&answer)))
+                .collect(),
+            Err(error) => calls
+                .iter()
+                .map(|_| Err(Error::bug(error.to_string())))
+                .collect(),
         }
     }
 
@@ -65,18 +77,39 @@ impl Cloud for AzureCloud {
     }
 
     fn studio(&self) -> Result<String> {
-        self.wait(async { self.cloud.endpoints().await.map(|endpoints| endpoints.workspace.clone()) })
+        self.wait(async {
+            self.cloud
+                .endpoints()
+                .await
+                .map(|endpoints| endpoints.workspace.clone())
+        })
     }
 
     fn who(&self) -> Result<Who> {
         let token = self.token(Audience::Management)?;
         crate::azure::identity::claims(&token)
             .and_then(|claims| Who::from_claims(&claims))
-            .ok_or_else(|| Error::refused(format!("cluster `{}`: the token does not say who is signed in", self.name)))
+            .ok_or_else(|| {
+                Error::refused(format!(
+                    "cluster `{}`: the token does not say who is signed in",
+                    self.name
+                ))
+            })
     }
 
-    fn container_sas(&self, account: &str, container: &str, key: &Secret, days: u32) -> Result<Secret> {
-        super::sas::sign_container(key, account, container, std::time::Duration::from_secs(u64::from(days) * 86_400))
+    fn container_sas(
+        &self,
+        account: &str,
+        container: &str,
+        key: &Secret,
+        days: u32,
+    ) -> Result<Secret> {
+        super::sas::sign_container(
+            key,
+            account,
+            container,
+            std::time::Duration::from_secs(u64::from(days) * 86_400),
+        )
     }
 
     fn plain_sas(&self, given: &Secret) -> Result<Secret> {
@@ -94,11 +127,18 @@ impl Cloud for AzureCloud {
             name: self.name.clone(),
             account: place.account.clone(),
             container: place.container.clone(),
-            root: if root.is_empty() { String::new() } else { format!("{root}/") },
+            root: if root.is_empty() {
+                String::new()
+            } else {
+                format!("{root}/")
+            },
             endpoint: Some(place.endpoint.clone()),
             access,
         };
-        Ok(Box::new(BlobObjects::new(Azure::new(place, self.cloud.web()?.clone())?, self.threads)))
+        Ok(Box::new(BlobObjects::new(
+            Azure::new(place, self.cloud.web()?.clone())?,
+            self.threads,
+        )))
     }
 }
 
@@ -106,7 +146,11 @@ fn reply(answer: &Answer) -> Reply {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     Reply {
         status: answer.status.as_u16(),
-        headers: answer.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+        headers: answer
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+            .collect(),
         body: answer.body.to_vec(),
         tries: answer.tries,
     }

@@ -25,7 +25,12 @@ impl BlobObjects {
 }
 
 fn key(text: &str) -> Result<Key> {
-    Key::new(text).map_err(|why| Error::refused(format!("`{}` cannot be the name of an object: {why}", shown(text))))
+    Key::new(text).map_err(|why| {
+        Error::refused(format!(
+            "`{}` cannot be the name of an object: {why}",
+            shown(text)
+        ))
+    })
 }
 
 fn keys(texts: &[String]) -> Result<Vec<Key>> {
@@ -45,14 +50,26 @@ impl Objects for BlobObjects {
     }
 
     fn get_all(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
-        let asked: Vec<_> = keys(names)?.into_iter().map(|key| async move { self.store.part(&key, None).await }).collect();
-        let found: Vec<Option<Bytes>> = (self.threads)()?.block_on(stream::iter(asked).buffered(AT_ONCE).try_collect())?;
-        Ok(found.into_iter().map(|bytes| bytes.map(|bytes| bytes.to_vec())).collect())
+        let asked: Vec<_> = keys(names)?
+            .into_iter()
+            .map(|key| async move { self.store.part(&key, None).await })
+            .collect();
+        let found: Vec<Option<Bytes>> =
+            (self.threads)()?.block_on(stream::iter(asked).buffered(AT_ONCE).try_collect())?;
+        Ok(found
+            .into_iter()
+            .map(|bytes| bytes.map(|bytes| bytes.to_vec()))
+            .collect())
     }
 
     fn sizes(&self, names: &[String]) -> Result<Vec<Option<u64>>> {
-        let asked: Vec<_> = keys(names)?.into_iter().map(|key| async move { self.store.head(&key).await }).collect();
-        let asked = stream::iter(asked).buffered(AT_ONCE).map_ok(|found| found.map(|object| object.size));
+        let asked: Vec<_> = keys(names)?
+            .into_iter()
+            .map(|key| async move { self.store.head(&key).await })
+            .collect();
+        let asked = stream::iter(asked)
+            .buffered(AT_ONCE)
+            .map_ok(|found| found.map(|object| object.size));
         (self.threads)()?.block_on(asked.try_collect())
     }
 
@@ -61,7 +78,11 @@ impl Objects for BlobObjects {
             let (mut items, mut next) = (Vec::new(), None);
             loop {
                 let page = self.store.list(prefix, true, next.as_deref()).await?;
-                let item = |object: crate::data::Object| Item { key: object.key.into(), size: object.size, version: object.version.unwrap_or_default() };
+                let item = |object: crate::data::Object| Item {
+                    key: object.key.into(),
+                    size: object.size,
+                    version: object.version.unwrap_or_default(),
+                };
                 items.extend(page.objects.into_iter().map(item));
                 next = page.next;
                 if next.is_none() {

@@ -17,8 +17,7 @@ use towline_core::{Error, Result};
 /// a 255, so that it is not taken for one of ssh's own. The two halves of the mark are words, so
 /// that a shell that prints its command does not print the mark. No variable is set before the
 /// command, and a program of the name of a shell's own command is still meant.
-const BEGIN: &str =
-    r#"cd 2>/dev/null; printf %s%s "$1" "$2" >&2; printf %s%s "$1" "$2"; (shift 2; exec "$@"); e=$?; [ $e -eq 255 ] && printf %s%s "$2" "$1" >&2; exit $e"#;
+const BEGIN: &str = r#"cd 2>/dev/null; printf %s%s "$1" "$2" >&2; printf %s%s "$1" "$2"; (shift 2; exec "$@"); e=$?; [ $e -eq 255 ] && printf %s%s "$2" "$1" >&2; exit $e"#;
 
 /// Linux takes no longer word, and the line is one.
 const LONGEST_LINE: usize = 128 * 1024 - 1;
@@ -50,15 +49,32 @@ enum Begun {
 }
 
 impl Host {
-    /// Begins words, with a new master where there is none. `None` when they have not begun until the deadline.
-    pub(super) fn start(self: &Arc<Self>, words: &[&str], stay: Stay, mut deadline: Instant) -> Result<Option<Call>> {
+    /// Begins words, with a new master where there is none. `None` when they have not begun until
+    /// the deadline.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        words: &[&str],
+        stay: Stay,
+        mut deadline: Instant,
+    ) -> Result<Option<Call>> {
         check(words)?;
         let mut is_new = false;
         loop {
-            let Some(slot) = self.slots.take(stay, deadline) else { return Err(self.crowded()) };
+            let Some(slot) = self.slots.take(stay, deadline) else {
+                return Err(self.crowded());
+            };
             let marks = Marks::new()?;
             match self.begin(words, &marks, deadline)? {
-                Begun::Yes(running) => return Ok(Some(Call { running, host: self.clone(), marks, hung_up: false, deadline, _slot: slot })),
+                Begun::Yes(running) => {
+                    return Ok(Some(Call {
+                        running,
+                        host: self.clone(),
+                        marks,
+                        hung_up: false,
+                        deadline,
+                        _slot: slot,
+                    }));
+                }
                 Begun::NoMaster if !is_new => {
                     drop(slot);
                     let begun = Instant::now();
@@ -66,7 +82,12 @@ impl Host {
                     deadline += begun.elapsed();
                     is_new = true;
                 }
-                Begun::NoMaster => return Err(Error::unreachable(format!("the connection to `{}` does not last", self.name))),
+                Begun::NoMaster => {
+                    return Err(Error::unreachable(format!(
+                        "the connection to `{}` does not last",
+                        self.name
+                    )));
+                }
                 Begun::Full if Instant::now() + FULL > deadline => return Err(self.crowded()),
                 Begun::Full => {
                     drop(slot);
@@ -74,8 +95,14 @@ impl Host {
                 }
                 Begun::Cut(said) => return Err(self.cut(&said)),
                 Begun::Mute(said) => {
-                    let error = Error::refused(format!("`{}` runs no commands: {}", self.name, judge::gist(&String::from_utf8_lossy(&said))));
-                    return Err(error.hint("is it a host to log in to? its shell ended before the command"));
+                    let error = Error::refused(format!(
+                        "`{}` runs no commands: {}",
+                        self.name,
+                        judge::gist(&String::from_utf8_lossy(&said))
+                    ));
+                    return Err(
+                        error.hint("is it a host to log in to? its shell ended before the command")
+                    );
                 }
                 Begun::Late => return Ok(None),
             }
@@ -88,36 +115,63 @@ impl Host {
             // Full is an answer of the server.
             Begun::Yes(_) | Begun::Full | Begun::Mute(_) => Ok(true),
             Begun::NoMaster | Begun::Cut(_) => Ok(false),
-            Begun::Late => Err(Error::unreachable(format!("`{}` is connected but does not begin a command", self.name))
-                .hint("its shell or its file system may hang; try later")),
+            Begun::Late => Err(Error::unreachable(format!(
+                "`{}` is connected but does not begin a command",
+                self.name
+            ))
+            .hint("its shell or its file system may hang; try later")),
         }
     }
 
     fn crowded(&self) -> Error {
-        Error::unreachable(format!("`{}` takes no more sessions on this connection", self.name)).hint("others of yours use it: wait for them to end")
+        Error::unreachable(format!(
+            "`{}` takes no more sessions on this connection",
+            self.name
+        ))
+        .hint("others of yours use it: wait for them to end")
     }
 
     fn begin(&self, words: &[&str], marks: &Marks, deadline: Instant) -> Result<Begun> {
-        let all: Vec<&str> = ["/bin/sh", "-c", BEGIN, "tow", &marks.first, &marks.second].iter().chain(words).copied().collect();
+        let all: Vec<&str> = ["/bin/sh", "-c", BEGIN, "tow", &marks.first, &marks.second]
+            .iter()
+            .chain(words)
+            .copied()
+            .collect();
         let line = quote::login_line(&all);
         if line.len() > LONGEST_LINE {
-            return Err(Error::refused(format!("`{}` is too long for one command: {} bytes", shown(words), line.len())).hint("give what is long by a file"));
+            return Err(Error::refused(format!(
+                "`{}` is too long for one command: {} bytes",
+                shown(words),
+                line.len()
+            ))
+            .hint("give what is long by a file"));
         }
         let known = self.known(false)?;
-        let mut running = Running::start(self.through(&known).args(["--", &self.name, &line])).map_err(|error| judge::not_started(&self.program, error))?;
-        let Some(output) = running.output() else { return Err(Error::bug("a program has no pipes")) };
+        let mut running = Running::start(self.through(&known).args(["--", &self.name, &line]))
+            .map_err(|error| judge::not_started(&self.program, error))?;
+        let Some(output) = running.output() else {
+            return Err(Error::bug("a program has no pipes"));
+        };
         let (sender, found) = channel();
         let mark = marks.begin();
-        std::thread::Builder::new().spawn(move || sender.send(past(BufReader::new(output), &mark))).map_err(unseen)?;
+        std::thread::Builder::new()
+            .spawn(move || sender.send(past(BufReader::new(output), &mark)))
+            .map_err(unseen)?;
         match found.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Ok(output)) => {
                 running.set_output(Box::new(output));
                 Ok(Begun::Yes(running))
             }
             Ok(Err(noise)) => {
-                let Some(code) = running.wait(Some(deadline)).map_err(unseen)? else { return Ok(Begun::Late) };
+                let Some(code) = running.wait(Some(deadline)).map_err(unseen)? else {
+                    return Ok(Begun::Late);
+                };
                 let said = running.said().at_last();
-                Ok(if code == 255 || running.is_signalled() { refusal(said) } else { Begun::Mute(if said.is_empty() { noise } else { said }) })
+                Ok(if code == 255 || running.is_signalled() {
+                    refusal(said)
+                } else {
+                    Begun::Mute(if said.is_empty() { noise } else { said })
+                })
             }
             Err(RecvTimeoutError::Timeout) => Ok(Begun::Late),
             Err(RecvTimeoutError::Disconnected) => Err(Error::bug("a thread broke")),
@@ -131,13 +185,19 @@ fn refusal(said: Vec<u8>) -> Begun {
     if !text.contains(NO_MASTER) || text.contains("read from master failed") {
         return Begun::Cut(said);
     }
-    if text.contains("session request failed") || text.contains("open refused by peer") { Begun::Full } else { Begun::NoMaster }
+    if text.contains("session request failed") || text.contains("open refused by peer") {
+        Begun::Full
+    } else {
+        Begun::NoMaster
+    }
 }
 
 impl Call {
     /// To its end; `None` when the deadline came first.
     pub(super) fn finish(&mut self, input: &[u8]) -> Result<Option<Ran>> {
-        let Some(mut ran) = self.running.finish(input, self.deadline).map_err(unseen)? else { return Ok(None) };
+        let Some(mut ran) = self.running.finish(input, self.deadline).map_err(unseen)? else {
+            return Ok(None);
+        };
         ran.err = self.own(ran.code, ran.err)?;
         Ok(Some(ran))
     }
@@ -151,10 +211,15 @@ impl Call {
         Ok((code, self.own(code, self.running.said().at_last())?))
     }
 
-    /// What it said of itself. ssh ends with 255 when it is cut off, and a command may too: that one leaves its mark.
+    /// What it said of itself. ssh ends with 255 when it is cut off, and a command may too: that
+    /// one leaves its mark.
     fn own(&self, code: i32, said: Vec<u8>) -> Result<Vec<u8>> {
         let (said, is_own) = self.marks.own(said);
-        if self.running.is_signalled() || (code == 255 && !is_own) { Err(self.host.cut(&said)) } else { Ok(said) }
+        if self.running.is_signalled() || (code == 255 && !is_own) {
+            Err(self.host.cut(&said))
+        } else {
+            Ok(said)
+        }
     }
 }
 
@@ -183,10 +248,25 @@ mod tests {
 
     #[test]
     fn what_did_not_begin_is_told_from_what_may_have() {
-        assert!(matches!(refusal(format!("{NO_MASTER}\nkex_exchange_identification: closed").into()), Begun::NoMaster));
-        let full = format!("mux_client_request_session: session request failed: Session open refused by peer\n{NO_MASTER}\n");
+        assert!(matches!(
+            refusal(format!("{NO_MASTER}\nkex_exchange_identification: closed").into()),
+            Begun::NoMaster
+        ));
+        let full = format!(
+            "mux_client_request_session: session request failed: Session open refused by \
+                peer\n{NO_MASTER}\n"
+        );
         assert!(matches!(refusal(full.into()), Begun::Full));
-        assert!(matches!(refusal(format!("mux_client_request_session: read from master failed: Broken pipe\n{NO_MASTER}\n").into()), Begun::Cut(_)));
+        assert!(matches!(
+            refusal(
+                format!(
+                    "mux_client_request_session: read from master failed: \
+            Broken pipe\n{NO_MASTER}\n"
+                )
+                .into()
+            ),
+            Begun::Cut(_)
+        ));
         assert!(matches!(refusal(Vec::new()), Begun::Cut(_)));
     }
 }

@@ -1,4 +1,5 @@
-//! Connections to ports over there, each a channel of the master; and the end of a master that hangs.
+//! Connections to ports over there, each a channel of the master; and the end of a master that
+//! hangs.
 
 use super::super::relay::Far;
 use super::super::running::Running;
@@ -31,11 +32,26 @@ impl Channel {
         let running = Arc::new(Mutex::new(Some(self.running)));
         let seen = running.clone();
         let is_cut = move || match &mut *seen.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(running) => !matches!(running.wait(Some(Instant::now() + LEAVING)), Ok(None | Some(0))),
+            Some(running) => !matches!(
+                running.wait(Some(Instant::now() + LEAVING)),
+                Ok(None | Some(0))
+            ),
             None => false,
         };
-        let end = move || drop(running.lock().unwrap_or_else(PoisonError::into_inner).take());
-        Far { from: self.from, to: self.to, is_cut: Box::new(is_cut), end: Box::new(end) }
+        let end = move || {
+            drop(
+                running
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take(),
+            )
+        };
+        Far {
+            from: self.from,
+            to: self.to,
+            is_cut: Box::new(is_cut),
+            end: Box::new(end),
+        }
     }
 
     /// For who only asks: its two ways, and how to learn whether it was taken.
@@ -69,9 +85,14 @@ impl Host {
 
     fn dial_with(&self, host: &str, port: u16, options: &[&str]) -> Result<Channel> {
         let mut command = self.through(&*self.known(false)?);
-        command.args(options).args(["-W", &format!("[{host}]:{port}"), "--", &self.name]);
-        let mut running = Running::start(&mut command).map_err(|error| judge::not_started(&self.program, error))?;
-        let (Some(from), Some(to)) = (running.output(), running.input()) else { return Err(Error::bug("a program has no pipes")) };
+        command
+            .args(options)
+            .args(["-W", &format!("[{host}]:{port}"), "--", &self.name]);
+        let mut running = Running::start(&mut command)
+            .map_err(|error| judge::not_started(&self.program, error))?;
+        let (Some(from), Some(to)) = (running.output(), running.input()) else {
+            return Err(Error::bug("a program has no pipes"));
+        };
         Ok(Channel { running, from, to })
     }
 
@@ -79,12 +100,32 @@ impl Host {
     /// kind does not tell: the master keeps that to itself.
     fn why_not(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
         let known = self.known(false)?;
-        let door = self.sockets.join(format!("{}.w{}", &known.digest[..6], std::process::id() % 10_000));
+        let door = self.sockets.join(format!(
+            "{}.w{}",
+            &known.digest[..6],
+            std::process::id() % 10_000
+        ));
         let _ = std::fs::remove_file(&door);
         let way = format!("{}:[{host}]:{port}", super::resolved::literal(&door)?);
         let mut command = self.ssh();
-        command.args(["-F", "/dev/null", "-S", &known.socket, "-T", "-N", "-o", "LogLevel=INFO", "-O", "proxy", "-L", &way, "--", &self.name]);
-        let running = Running::start(&mut command).map_err(|error| judge::not_started(&self.program, error))?;
+        command.args([
+            "-F",
+            "/dev/null",
+            "-S",
+            &known.socket,
+            "-T",
+            "-N",
+            "-o",
+            "LogLevel=INFO",
+            "-O",
+            "proxy",
+            "-L",
+            &way,
+            "--",
+            &self.name,
+        ]);
+        let running = Running::start(&mut command)
+            .map_err(|error| judge::not_started(&self.program, error))?;
         let deadline = Instant::now() + limit;
         let mut asked = None;
         while Instant::now() < deadline {
@@ -92,7 +133,10 @@ impl Host {
                 asked = UnixStream::connect(&door).ok();
             }
             let said = String::from_utf8_lossy(&running.said().so_far()).into_owned();
-            if let Some((_, why)) = said.lines().find_map(|line| line.split_once("open failed: ")) {
+            if let Some((_, why)) = said
+                .lines()
+                .find_map(|line| line.split_once("open failed: "))
+            {
                 let _ = std::fs::remove_file(&door);
                 return Ok(why.trim().to_owned());
             }
@@ -109,14 +153,25 @@ impl Host {
             let has = |wanted: &[u8]| words.split(|byte| *byte == 0).any(|word| word == wanted);
             has(b"-M") && has(known.socket.as_bytes())
         };
-        process::all().into_iter().filter(|(pid, facts)| !facts.zombie && is_one(pid)).map(|(pid, facts)| (pid, facts.started)).collect()
+        process::all()
+            .into_iter()
+            .filter(|(pid, facts)| !facts.zombie && is_one(pid))
+            .map(|(pid, facts)| (pid, facts.started))
+            .collect()
     }
 
     /// The end of the master, also of one that hangs, and of what it reached its host through.
     fn end_master(&self, known: &Known) {
         let mut all = Self::masters(known);
-        let below: Vec<i32> = all.iter().flat_map(|(pid, _)| process::descendants(*pid)).collect();
-        all.extend(below.into_iter().filter_map(|pid| process::facts(pid).map(|facts| (pid, facts.started))));
+        let below: Vec<i32> = all
+            .iter()
+            .flat_map(|(pid, _)| process::descendants(*pid))
+            .collect();
+        all.extend(
+            below
+                .into_iter()
+                .filter_map(|pid| process::facts(pid).map(|facts| (pid, facts.started))),
+        );
         let _ = self.control_within(known, "exit", AT_HAND);
         for (pid, started) in all {
             // A number may have become another's.
@@ -154,7 +209,9 @@ impl SshTransport {
 
     /// Whether anybody listens on the master's socket.
     pub(crate) fn has_master(&self) -> bool {
-        self.0.known(false).is_ok_and(|known| UnixStream::connect(self.0.sockets.join(&known.digest)).is_ok())
+        self.0
+            .known(false)
+            .is_ok_and(|known| UnixStream::connect(self.0.sockets.join(&known.digest)).is_ok())
     }
 
     /// Whether the host begins a command over the master that is there.

@@ -1,5 +1,5 @@
-//! Which version of OpenSSH's client is here. An option that a client does not know makes it refuse everything, so an old one is told
-//! less.
+//! Which version of OpenSSH's client is here. An option that a client does not know makes it refuse
+//! everything, so an old one is told less.
 
 use super::super::running::Running;
 use std::ffi::OsStr;
@@ -17,12 +17,21 @@ pub struct Client {
 
 impl Client {
     /// Whatever does not tell its version is taken for this.
-    pub const NEWEST: Self = Self { major: u32::MAX, minor: 0 };
+    pub const NEWEST: Self = Self {
+        major: u32::MAX,
+        minor: 0,
+    };
 
     /// From what `ssh -V` says: `OpenSSH_8.0p1, OpenSSL 1.1.1k`.
     pub fn of(said: &str) -> Self {
-        let version = said.split_once("OpenSSH_").map(|(_, rest)| rest.trim_start_matches("for_Windows_"));
-        let number = |text: &str| text.split(|sign: char| !sign.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
+        let version = said
+            .split_once("OpenSSH_")
+            .map(|(_, rest)| rest.trim_start_matches("for_Windows_"));
+        let number = |text: &str| {
+            text.split(|sign: char| !sign.is_ascii_digit())
+                .next()
+                .and_then(|digits| digits.parse().ok())
+        };
         let parts = version.and_then(|version| version.split_once('.'));
         match parts.map(|(major, minor)| (number(major), number(minor))) {
             Some((Some(major), Some(minor))) => Self { major, minor },
@@ -39,8 +48,15 @@ impl Client {
     pub(super) fn ask(program: &OsStr) -> Self {
         let mut command = Command::new(program);
         command.arg("-V").current_dir("/");
-        let ran = Running::start(&mut command).and_then(|mut running| running.finish(&[], Instant::now() + PATIENCE));
-        ran.ok().flatten().map_or(Self::NEWEST, |ran| Self::of(&format!("{}{}", String::from_utf8_lossy(&ran.err), String::from_utf8_lossy(&ran.out))))
+        let ran = Running::start(&mut command)
+            .and_then(|mut running| running.finish(&[], Instant::now() + PATIENCE));
+        ran.ok().flatten().map_or(Self::NEWEST, |ran| {
+            Self::of(&format!(
+                "{}{}",
+                String::from_utf8_lossy(&ran.err),
+                String::from_utf8_lossy(&ran.out)
+            ))
+        })
     }
 
     /// `StrictHostKeyChecking=accept-new`, since 7.6.
@@ -78,6 +94,8 @@ mod tests {
         for other in ["", "Sun_SSH_2.4", "OpenSSH_", "OpenSSH_x.y"] {
             assert_eq!(Client::of(other), Client::NEWEST, "{other}");
         }
-        assert!(!Client::of(cases[0].0).takes_new_hosts() && Client::of(cases[1].0).takes_new_hosts());
+        assert!(
+            !Client::of(cases[0].0).takes_new_hosts() && Client::of(cases[1].0).takes_new_hosts()
+        );
     }
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use towline_core::transport::Session;
 use towline_core::{Error, Result};
 
-// A home that is not there is an error here, before something lands elsewhere. Neither script has a sign in it that some shell of a login would change within single quotes.
+// A home that is not there is an error here, before something lands elsewhere. Neither script has a
+// sign in it that some shell of a login would change within single quotes.
 
 /// The bytes are followed by a token that nobody else knows. A connection that is cut leaves a file
 /// without it, which goes; the size need not be known before. `dd` takes the token off again, and
@@ -27,7 +28,8 @@ else echo "$e" >&2; fi;
 else echo "not all bytes arrived" >&2; fi; fi;
 rm -f "$t"; exit 1"#;
 
-/// Only what says that nothing is there means that: a folder that cannot be looked into is an error.
+/// Only what says that nothing is there means that: a folder that cannot be looked into is an
+/// error.
 const GET: &str = r#"case $1 in ./*) cd || exit 65;; esac;
 if [ -e "$1" ]; then :; else
 e=$(LC_ALL=C ls -dL "$1" 2>&1 >/dev/null) && e="it comes and goes";
@@ -43,12 +45,22 @@ const READ: Duration = Duration::from_secs(600);
 
 /// Below the home, and never taken for an option.
 fn plain(path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { format!("./{path}") }
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("./{path}")
+    }
 }
 
 impl Host {
     pub(super) fn put(self: &Arc<Self>, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
-        let (script, path, suffix, end, mode) = (PUT.replace('\n', " "), plain(path), token()?, token()?, format!("{:o}", mode & 0o7777));
+        let (script, path, suffix, end, mode) = (
+            PUT.replace('\n', " "),
+            plain(path),
+            token()?,
+            token()?,
+            format!("{:o}", mode & 0o7777),
+        );
         let words = ["/bin/sh", "-c", &script, "tow", &path, &suffix, &end, &mode];
         let started = self.start(&words, Stay::Short, Instant::now() + START)?;
         let mut call = started.ok_or_else(|| self.late(&["put", &path], START))?;
@@ -59,21 +71,36 @@ impl Host {
                 Ok(true) => drop(input.write_all(end.as_bytes())),
                 Err(error) => {
                     call.hang_up();
-                    return Err(Error::refused(format!("what goes to {path} on `{}` cannot be read", self.name)).source_error(error));
+                    return Err(Error::refused(format!(
+                        "what goes to {path} on `{}` cannot be read",
+                        self.name
+                    ))
+                    .source_error(error));
                 }
             }
         }
         let (code, said) = call.end()?;
-        if code == 0 { Ok(()) } else { Err(self.failed("written", &path, &said)) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(self.failed("written", &path, &said))
+        }
     }
 
     pub(super) fn get(self: &Arc<Self>, path: &str, range: &Range<u64>) -> Result<Option<Vec<u8>>> {
         let most = i64::MAX.unsigned_abs();
-        let (from, length) = (range.start.saturating_add(1).min(most).to_string(), range.end.saturating_sub(range.start).min(most).to_string());
+        let (from, length) = (
+            range.start.saturating_add(1).min(most).to_string(),
+            range.end.saturating_sub(range.start).min(most).to_string(),
+        );
         let (script, path) = (GET.replace('\n', " "), plain(path));
         let words = ["/bin/sh", "-c", &script, "tow", &path, &from, &length];
         let late = || self.late(&["get", &path], READ);
-        let ran = self.start(&words, Stay::Short, Instant::now() + READ)?.ok_or_else(late)?.finish(&[])?.ok_or_else(late)?;
+        let ran = self
+            .start(&words, Stay::Short, Instant::now() + READ)?
+            .ok_or_else(late)?
+            .finish(&[])?
+            .ok_or_else(late)?;
         match ran.code {
             0 => Ok(Some(ran.out)),
             MISSING => Ok(None),
@@ -83,7 +110,12 @@ impl Host {
 
     fn failed(&self, what: &str, path: &str, said: &[u8]) -> Error {
         let said = String::from_utf8_lossy(said);
-        Error::refused(format!("{} cannot be {what} on `{}`: {}", path.trim_start_matches("./"), self.name, super::judge::gist(&said)))
+        Error::refused(format!(
+            "{} cannot be {what} on `{}`: {}",
+            path.trim_start_matches("./"),
+            self.name,
+            super::judge::gist(&said)
+        ))
     }
 }
 

@@ -7,7 +7,8 @@ use towline_core::Result;
 /// How much a profile may print.
 const NOISE: usize = 1 << 20;
 
-/// Two words that nobody has by chance: in this order where the command begins, in the other after a 255 of its own.
+/// Two words that nobody has by chance: in this order where the command begins, in the other after
+/// a 255 of its own.
 #[derive(Debug)]
 pub(super) struct Marks {
     pub(super) first: String,
@@ -16,7 +17,10 @@ pub(super) struct Marks {
 
 impl Marks {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { first: token()?, second: token()? })
+        Ok(Self {
+            first: token()?,
+            second: token()?,
+        })
     }
     pub(super) fn begin(&self) -> Vec<u8> {
         format!("{}{}", self.first, self.second).into_bytes()
@@ -43,7 +47,10 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
 }
 
 /// The output that follows the mark; without one, what there was.
-pub(super) fn past<R: Read>(mut output: BufReader<R>, mark: &[u8]) -> Result<BufReader<R>, Vec<u8>> {
+pub(super) fn past<R: Read>(
+    mut output: BufReader<R>,
+    mark: &[u8],
+) -> Result<BufReader<R>, Vec<u8>> {
     let mut noise = Vec::new();
     loop {
         let (used, is_there) = match output.fill_buf() {
@@ -75,18 +82,37 @@ mod tests {
         for text in ["MARKout", "hello\nMARKout", "MAMARMARKout", "MARK"] {
             for size in 1..=text.len() {
                 let mut left = String::new();
-                past(BufReader::with_capacity(size, text.as_bytes()), b"MARK").expect("it is there").read_to_string(&mut left).expect("text");
-                assert_eq!(left, text.split_once("MARK").expect("it is there").1, "{text} by {size}");
+                past(BufReader::with_capacity(size, text.as_bytes()), b"MARK")
+                    .expect("it is there")
+                    .read_to_string(&mut left)
+                    .expect("text");
+                assert_eq!(
+                    left,
+                    text.split_once("MARK").expect("it is there").1,
+                    "{text} by {size}"
+                );
             }
         }
-        assert_eq!(past(BufReader::new(&b"only a MAR"[..]), b"MARK").expect_err("none"), b"only a MAR");
+        assert_eq!(
+            past(BufReader::new(&b"only a MAR"[..]), b"MARK").expect_err("none"),
+            b"only a MAR"
+        );
     }
 
     #[test]
     fn stderr_is_the_commands_alone() {
-        let marks = Marks { first: "A".into(), second: "B".into() };
+        let marks = Marks {
+            first: "A".into(),
+            second: "B".into(),
+        };
         assert_eq!(marks.own(b"bewareABerr".to_vec()), (b"err".to_vec(), false));
-        assert_eq!(marks.own(b"bewareABerrBA".to_vec()), (b"err".to_vec(), true));
-        assert_eq!(marks.own(b"cut short".to_vec()), (b"cut short".to_vec(), false));
+        assert_eq!(
+            marks.own(b"bewareABerrBA".to_vec()),
+            (b"err".to_vec(), true)
+        );
+        assert_eq!(
+            marks.own(b"cut short".to_vec()),
+            (b"cut short".to_vec(), false)
+        );
     }
 }

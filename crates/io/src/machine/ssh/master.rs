@@ -1,4 +1,5 @@
-//! The process that holds the connection to a host: whether it is there, and how others speak to it.
+//! The process that holds the connection to a host: whether it is there, and how others speak to
+//! it.
 
 use super::super::running::Running;
 use super::resolved::{Resolved, literal};
@@ -18,7 +19,8 @@ pub(super) const NO_MASTER: &str = "tow-no-master";
 const LOCAL: Duration = Duration::from_secs(30);
 /// How long another `tow` may take to sign in while we wait; it may be asking its user.
 const QUEUE: Duration = Duration::from_secs(90);
-/// Until a master whose network is gone has noticed: three signs of life, five seconds apart, and some more.
+/// Until a master whose network is gone has noticed: three signs of life, five seconds apart, and
+/// some more.
 const PROBE: Duration = Duration::from_secs(25);
 
 impl Host {
@@ -27,16 +29,27 @@ impl Host {
         if let (Some(known), false) = (&*self.known.lock().expect("no panic while held"), fresh) {
             return Ok(known.clone());
         }
-        let ran = ask(self.ssh().args(self.config_words()).args(["-T", "-G", "--", &self.name]))?;
+        let ran = ask(self
+            .ssh()
+            .args(self.config_words())
+            .args(["-T", "-G", "--", &self.name]))?;
         if !ran.is_good() {
-            return Err(self.case(&Resolved::default(), None, false).judge(&String::from_utf8_lossy(&ran.err)));
+            return Err(self
+                .case(&Resolved::default(), None, false)
+                .judge(&String::from_utf8_lossy(&ran.err)));
         }
         let resolved = Resolved::parse(&String::from_utf8_lossy(&ran.out));
         let digest = resolved.digest(&self.name, self.ssh_config.as_deref());
         let socket = literal(&self.sockets.join(&digest))?;
         let client = Client::ask(&self.program);
         let host_keys = resolved.host_key_options(&self.known_hosts, client)?;
-        let known = Arc::new(Known { resolved, client, digest, socket, host_keys });
+        let known = Arc::new(Known {
+            resolved,
+            client,
+            digest,
+            socket,
+            host_keys,
+        });
         *self.known.lock().expect("no panic while held") = Some(known.clone());
         Ok(known)
     }
@@ -52,9 +65,20 @@ impl Host {
     /// for the connection, and some of it (forwardings, commands) is not for us.
     pub(super) fn through(&self, known: &Known) -> Command {
         let mut command = self.ssh();
-        command.args(["-F", "/dev/null", "-S", &known.socket, "-T", "-o", "ControlMaster=no", "-o", "LogLevel=ERROR"]);
-        // Without a master, or when the master's server takes no more sessions, ssh would connect anew in silence.
-        // The inner shell keeps its stdout open: when that closes, ssh kills it, said or not.
+        command.args([
+            "-F",
+            "/dev/null",
+            "-S",
+            &known.socket,
+            "-T",
+            "-o",
+            "ControlMaster=no",
+            "-o",
+            "LogLevel=ERROR",
+        ]);
+        // Without a master, or when the master's server takes no more sessions, ssh would connect
+        // anew in silence. The inner shell keeps its stdout open: when that closes, ssh kills it,
+        // said or not.
         command.args(["-o", &format!("ProxyCommand=sh -c 'echo {NO_MASTER} >&2'")]);
         command
     }
@@ -63,8 +87,26 @@ impl Host {
         self.control_within(known, order, LOCAL)
     }
 
-    pub(super) fn control_within(&self, known: &Known, order: &str, limit: Duration) -> Result<Ran> {
-        ask_within(self.ssh().args(["-F", "/dev/null", "-S", &known.socket, "-T", "-O", order, "--", &self.name]), limit)
+    pub(super) fn control_within(
+        &self,
+        known: &Known,
+        order: &str,
+        limit: Duration,
+    ) -> Result<Ran> {
+        ask_within(
+            self.ssh().args([
+                "-F",
+                "/dev/null",
+                "-S",
+                &known.socket,
+                "-T",
+                "-O",
+                order,
+                "--",
+                &self.name,
+            ]),
+            limit,
+        )
     }
 
     /// Signs in where nobody has; if somebody has, makes sure that the host answers.
@@ -72,7 +114,8 @@ impl Host {
         if !self.ensure_master(may_ask)? {
             return Ok(());
         }
-        // After a sleep of this machine the master may not know yet that its connection is dead. It ends once it does.
+        // After a sleep of this machine the master may not know yet that its connection is dead. It
+        // ends once it does.
         if self.answers(Instant::now() + PROBE)? {
             return Ok(());
         }
@@ -81,11 +124,19 @@ impl Host {
 
     /// Whether a master was there already.
     pub(super) fn ensure_master(&self, may_ask: bool) -> Result<bool> {
-        let unusable = |error| Error::config(format!("{} cannot be used for the sockets of ssh", self.sockets.display())).source_error(error);
+        let unusable = |error| {
+            Error::config(format!(
+                "{} cannot be used for the sockets of ssh",
+                self.sockets.display()
+            ))
+            .source_error(error)
+        };
         filesystem::private_folder(&self.sockets).map_err(unusable)?;
         if let Some(folder) = self.known_hosts.parent() {
             // A host that cannot be written down would be a new one every time.
-            let unusable = |error| Error::config(format!("{} cannot be made", folder.display())).source_error(error);
+            let unusable = |error| {
+                Error::config(format!("{} cannot be made", folder.display())).source_error(error)
+            };
             std::fs::create_dir_all(folder).map_err(unusable)?;
         }
         let mut known = self.known(false)?;
@@ -98,7 +149,8 @@ impl Host {
             // The configuration may have changed since it was asked.
             let again = self.known(true)?;
             if again.digest == known.digest {
-                // One that was killed leaves its socket, which ssh would not put another in the place of.
+                // One that was killed leaves its socket, which ssh would not put another in the
+                // place of.
                 let _ = std::fs::remove_file(self.sockets.join(&again.digest));
                 return self.sign_in(&again, may_ask).map(|()| false);
             }
@@ -108,8 +160,14 @@ impl Host {
 
     fn queue(&self, known: &Known, may_ask: bool) -> Result<File> {
         let path = self.sockets.join(format!("{}.lock", known.digest));
-        let failed = |error| Error::config(format!("{} cannot be locked", path.display())).source_error(error);
-        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        let failed = |error| {
+            Error::config(format!("{} cannot be locked", path.display())).source_error(error)
+        };
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed)?;
         if may_ask {
             lock::lock_alone(&file).map_err(failed)?;
             return Ok(file);
@@ -117,9 +175,11 @@ impl Host {
         let begun = Instant::now();
         while !lock::try_lock(&file).map_err(failed)? {
             if begun.elapsed() > QUEUE {
-                return Err(
-                    Error::unreachable(format!("another tow is still signing in to `{}`", self.name)).hint("it may be asking for a password on its terminal")
-                );
+                return Err(Error::unreachable(format!(
+                    "another tow is still signing in to `{}`",
+                    self.name
+                ))
+                .hint("it may be asking for a password on its terminal"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -133,8 +193,11 @@ fn ask(command: &mut Command) -> Result<Ran> {
 }
 
 fn ask_within(command: &mut Command, limit: Duration) -> Result<Ran> {
-    let mut running = Running::start(command).map_err(|error| judge::not_started(command.get_program(), error))?;
-    let ran = running.finish(&[], Instant::now() + limit).map_err(unseen)?;
+    let mut running = Running::start(command)
+        .map_err(|error| judge::not_started(command.get_program(), error))?;
+    let ran = running
+        .finish(&[], Instant::now() + limit)
+        .map_err(unseen)?;
     ran.ok_or_else(|| Error::unreachable(format!("ssh did not answer within {limit:?}")))
 }
 

@@ -57,7 +57,8 @@ struct Host {
     /// How long a host may take to answer at all.
     patience: Duration,
     known: Mutex<Option<Arc<Known>>>,
-    /// When signing in last needed a person who was not there, by the digest of what was known, and what ssh said then.
+    /// When signing in last needed a person who was not there, by the digest of what was known, and
+    /// what ssh said then.
     unattended: Mutex<Option<(Instant, String, String)>>,
     slots: Arc<Slots>,
 }
@@ -78,13 +79,26 @@ impl SshTransport {
     /// `host` as the user would say it to `ssh`. `sockets` is a folder of ours for control sockets,
     /// of at most [`LONGEST_FOLDER`] bytes; it is made, for this user alone. Hosts that are met for
     /// the first time are written to `known_hosts`.
-    pub fn new(host: &str, ssh_config: Option<PathBuf>, sockets: impl Into<PathBuf>, known_hosts: impl Into<PathBuf>) -> Result<Self> {
+    pub fn new(
+        host: &str,
+        ssh_config: Option<PathBuf>,
+        sockets: impl Into<PathBuf>,
+        known_hosts: impl Into<PathBuf>,
+    ) -> Result<Self> {
         judge::check_host(host)?;
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let (name, ssh_config, sockets, known_hosts) = (host.to_owned(), ssh_config.map(absolute), absolute(sockets.into()), absolute(known_hosts.into()));
+        let (name, ssh_config, sockets, known_hosts) = (
+            host.to_owned(),
+            ssh_config.map(absolute),
+            absolute(sockets.into()),
+            absolute(known_hosts.into()),
+        );
         let length = sockets.as_os_str().len();
         if length > LONGEST_FOLDER {
-            let error = Error::config(format!("{} is too long for the sockets of ssh: {length} bytes, where {LONGEST_FOLDER} fit", sockets.display()));
+            let error = Error::config(format!(
+                "{} is too long for the sockets of ssh: {length} bytes, where {LONGEST_FOLDER} fit",
+                sockets.display()
+            ));
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
         resolved::literal(&sockets)?;
@@ -115,8 +129,19 @@ impl SshTransport {
     }
 
     fn with(&self, program: OsString, patience: Duration) -> Self {
-        let Host { name, ssh_config, sockets, known_hosts, .. } = &*self.0;
-        let (name, ssh_config, sockets, known_hosts) = (name.clone(), ssh_config.clone(), sockets.clone(), known_hosts.clone());
+        let Host {
+            name,
+            ssh_config,
+            sockets,
+            known_hosts,
+            ..
+        } = &*self.0;
+        let (name, ssh_config, sockets, known_hosts) = (
+            name.clone(),
+            ssh_config.clone(),
+            sockets.clone(),
+            known_hosts.clone(),
+        );
         Self(Arc::new(Host {
             name,
             ssh_config,
@@ -137,11 +162,27 @@ impl SshTransport {
         let known = self.0.known(false)?;
         let mut command = vec![self.0.program.clone()];
         command.extend(self.0.config_words());
-        command.extend(["-t", "-S", &known.socket, "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"].map(Into::into));
+        command.extend(
+            [
+                "-t",
+                "-S",
+                &known.socket,
+                "-o",
+                "ControlMaster=no",
+                "-o",
+                "ClearAllForwardings=yes",
+            ]
+            .map(Into::into),
+        );
         if known.client.knows_remote_command() {
             command.extend(["-o", "RemoteCommand=none"].map(Into::into));
         }
-        command.extend(known.host_keys.iter().flat_map(|option| ["-o".into(), option.into()]));
+        command.extend(
+            known
+                .host_keys
+                .iter()
+                .flat_map(|option| ["-o".into(), option.into()]),
+        );
         command.extend(["--", &self.0.name].map(Into::into));
         if !words.is_empty() {
             check(words)?;
@@ -160,8 +201,8 @@ pub struct WayIn {
 }
 
 impl SshTransport {
-    /// A command that becomes a plain connection to a port over there, on its stdin and stdout: what
-    /// a `ProxyCommand` is.
+    /// A command that becomes a plain connection to a port over there, on its stdin and stdout:
+    /// what a `ProxyCommand` is.
     pub fn through(&self, host: &str, port: u16) -> Result<Command> {
         judge::check_host(host)?;
         self.0.ensure_master(false)?;
@@ -172,28 +213,55 @@ impl SshTransport {
 
     pub fn way_in(&self) -> Result<WayIn> {
         let known = self.0.known(false)?;
-        Ok(WayIn { user: known.resolved.user().to_owned(), keys: known.resolved.keys.clone() })
+        Ok(WayIn {
+            user: known.resolved.user().to_owned(),
+            keys: known.resolved.keys.clone(),
+        })
     }
 }
 
 impl Host {
     fn config_words(&self) -> Vec<OsString> {
-        self.ssh_config.iter().flat_map(|path| ["-F".into(), path.into()]).collect()
+        self.ssh_config
+            .iter()
+            .flat_map(|path| ["-F".into(), path.into()])
+            .collect()
     }
 
-    fn case<'a>(&'a self, resolved: &'a Resolved, home: Option<&'a Path>, may_ask: bool) -> judge::Case<'a> {
+    fn case<'a>(
+        &'a self,
+        resolved: &'a Resolved,
+        home: Option<&'a Path>,
+        may_ask: bool,
+    ) -> judge::Case<'a> {
         let has_agent = std::env::var_os("SSH_AUTH_SOCK").is_some_and(|path| !path.is_empty());
-        judge::Case { host: &self.name, ssh_config: self.ssh_config.as_deref(), resolved, home, has_agent, may_ask }
+        judge::Case {
+            host: &self.name,
+            ssh_config: self.ssh_config.as_deref(),
+            resolved,
+            home,
+            has_agent,
+            may_ask,
+        }
     }
 
     /// The error for a connection that broke when a command may have begun.
     fn cut(&self, said: &[u8]) -> Error {
         let said = String::from_utf8_lossy(said);
-        Error::unreachable(format!("the connection to `{}` was cut: {}", self.name, judge::gist(&said))).hint("the next command connects again")
+        Error::unreachable(format!(
+            "the connection to `{}` was cut: {}",
+            self.name,
+            judge::gist(&said)
+        ))
+        .hint("the next command connects again")
     }
 
     fn late(&self, words: &[&str], limit: Duration) -> Error {
-        Error::unreachable(format!("`{}` on `{}` did not end within {limit:?}; it may still run there", shown(words), self.name))
+        Error::unreachable(format!(
+            "`{}` on `{}` did not end within {limit:?}; it may still run there",
+            shown(words),
+            self.name
+        ))
     }
 }
 
@@ -207,7 +275,10 @@ impl Transport for SshTransport {
     }
 
     fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
-        let mut call = self.0.start(words, Stay::Short, deadline(limit))?.ok_or_else(|| self.0.late(words, limit))?;
+        let mut call = self
+            .0
+            .start(words, Stay::Short, deadline(limit))?
+            .ok_or_else(|| self.0.late(words, limit))?;
         call.finish(input)?.ok_or_else(|| self.0.late(words, limit))
     }
 
@@ -225,7 +296,8 @@ impl Transport for SshTransport {
     }
 
     /// Every connection to the port is a channel of the master that is there when it comes, so a
-    /// master that was lost and made again needs no care; and nothing is left of it when we are killed.
+    /// master that was lost and made again needs no care; and nothing is left of it when we are
+    /// killed.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
         judge::check_host(host)?;
         self.0.ensure_master(false)?;

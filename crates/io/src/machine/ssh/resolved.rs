@@ -46,9 +46,20 @@ impl Resolved {
     /// What a shared connection is the same by: a name may come to mean another machine.
     pub(super) fn digest(&self, host: &str, ssh_config: Option<&Path>) -> String {
         let mut hasher = blake3::Hasher::new();
-        let config = ssh_config.map(|path| path.display().to_string()).unwrap_or_default();
-        for part in [host, &config, &self.host_name, &self.port, &self.user, &self.way] {
-            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        let config = ssh_config
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        for part in [
+            host,
+            &config,
+            &self.host_name,
+            &self.port,
+            &self.user,
+            &self.way,
+        ] {
+            hasher
+                .update(&(part.len() as u64).to_le_bytes())
+                .update(part.as_bytes());
         }
         hasher.finalize().to_hex()[..12].to_owned()
     }
@@ -63,7 +74,10 @@ impl Resolved {
         }
         if let Some(theirs) = &self.known_hosts {
             // New ones are written to the first.
-            options.push(format!("UserKnownHostsFile=\"{}\" {theirs}", literal(ours)?));
+            options.push(format!(
+                "UserKnownHostsFile=\"{}\" {theirs}",
+                literal(ours)?
+            ));
         }
         Ok(options)
     }
@@ -99,17 +113,27 @@ impl Resolved {
     }
 }
 
-/// The two files that count when nothing is set, quoted to be said again: the second is the first with a `2`.
+/// The two files that count when nothing is set, quoted to be said again: the second is the first
+/// with a `2`.
 fn usual(value: &str) -> Option<String> {
     let middle = value.len().checked_sub(2)? / 2;
     let first = value.get(..middle)?;
-    (value == format!("{first} {first}2") && first.ends_with("/.ssh/known_hosts")).then(|| format!("\"{first}\" \"{first}2\""))
+    (value == format!("{first} {first}2") && first.ends_with("/.ssh/known_hosts"))
+        .then(|| format!("\"{first}\" \"{first}2\""))
 }
 
 /// A path as ssh takes it in an option: it would expand some signs.
 pub(super) fn literal(path: &Path) -> Result<String> {
-    let refused = || Error::config(format!("ssh cannot use {}: it has a `\"`, `\\`, `$`, or is not text", path.display()));
-    let text = path.to_str().filter(|text| !text.contains(['"', '\\', '$', '\n', '\r'])).ok_or_else(refused)?;
+    let refused = || {
+        Error::config(format!(
+            "ssh cannot use {}: it has a `\"`, `\\`, `$`, or is not text",
+            path.display()
+        ))
+    };
+    let text = path
+        .to_str()
+        .filter(|text| !text.contains(['"', '\\', '$', '\n', '\r']))
+        .ok_or_else(refused)?;
     Ok(text.replace('%', "%%"))
 }
 
@@ -117,24 +141,42 @@ pub(super) fn literal(path: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    const PLAIN: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile ~/.ssh/id_rsa\nidentityfile /keys/a b\nstricthostkeychecking ask\n\
-                         userknownhostsfile /home/m e/.ssh/known_hosts /home/m e/.ssh/known_hosts2\n";
+    const PLAIN: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile \
+        ~/.ssh/id_rsa\nidentityfile /keys/a b\nstricthostkeychecking ask\n\
+                         userknownhostsfile /home/m e/.ssh/known_hosts /home/m \
+                             e/.ssh/known_hosts2\n";
 
     #[test]
     fn new_hosts_are_taken_and_ours_comes_first() {
-        let options = Resolved::parse(PLAIN).host_key_options(Path::new("/state/100%/known_hosts"), Client::NEWEST).expect("fine");
-        let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
+        let options = Resolved::parse(PLAIN)
+            .host_key_options(Path::new("/state/100%/known_hosts"), Client::NEWEST)
+            .expect("fine");
+        let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m \
+            e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
         assert_eq!(options, ["StrictHostKeyChecking=accept-new", files]);
-        assert!(Resolved::parse(PLAIN).host_key_options(Path::new("/a\"b"), Client::NEWEST).is_err());
+        assert!(
+            Resolved::parse(PLAIN)
+                .host_key_options(Path::new("/a\"b"), Client::NEWEST)
+                .is_err()
+        );
     }
 
     #[test]
     fn what_the_user_has_set_stays() {
-        let text = PLAIN.replace("checking ask", "checking true").replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
-        assert_eq!(Resolved::parse(&text).host_key_options(Path::new("/ours"), Client::NEWEST).expect("fine"), [""; 0]);
+        let text = PLAIN
+            .replace("checking ask", "checking true")
+            .replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
+        assert_eq!(
+            Resolved::parse(&text)
+                .host_key_options(Path::new("/ours"), Client::NEWEST)
+                .expect("fine"),
+            [""; 0]
+        );
         let text = PLAIN.replace("checking ask", "checking false");
         assert_eq!(
-            Resolved::parse(&text).host_key_options(Path::new("/ours"), Client::NEWEST).expect("fine")[0],
+            Resolved::parse(&text)
+                .host_key_options(Path::new("/ours"), Client::NEWEST)
+                .expect("fine")[0],
             "StrictHostKeyChecking=accept-new",
             "never `no`"
         );
@@ -144,17 +186,35 @@ mod tests {
     fn another_machine_is_another_connection() {
         let digest = |text: &str| Resolved::parse(text).digest("login", None);
         assert_eq!(digest(PLAIN), digest(&PLAIN.replace("id_rsa", "other")));
-        assert_ne!(digest(PLAIN), digest(&PLAIN.replace("10.0.0.1", "10.0.0.2")));
-        assert_ne!(digest(PLAIN), digest(&format!("{PLAIN}proxyjump bastion\n")));
+        assert_ne!(
+            digest(PLAIN),
+            digest(&PLAIN.replace("10.0.0.1", "10.0.0.2"))
+        );
+        assert_ne!(
+            digest(PLAIN),
+            digest(&format!("{PLAIN}proxyjump bastion\n"))
+        );
         assert_eq!(digest(PLAIN).len(), 12);
     }
 
     #[test]
     fn keys_have_the_names_that_ssh_gives_them() {
         assert_eq!(Resolved::parse(PLAIN).key_name(), "10.0.0.1");
-        assert_eq!(Resolved::parse(&PLAIN.replace("port 22", "port 2200")).key_name(), "[10.0.0.1]:2200");
-        assert_eq!(Resolved::parse(&format!("{PLAIN}hostkeyalias c\n")).key_name(), "c");
-        assert_eq!(Resolved::parse(PLAIN).keys_tried(None, true), ["those of your agent"]);
-        assert_eq!(Resolved::parse(&format!("{PLAIN}identityagent none\n")).keys_tried(None, true), [""; 0]);
+        assert_eq!(
+            Resolved::parse(&PLAIN.replace("port 22", "port 2200")).key_name(),
+            "[10.0.0.1]:2200"
+        );
+        assert_eq!(
+            Resolved::parse(&format!("{PLAIN}hostkeyalias c\n")).key_name(),
+            "c"
+        );
+        assert_eq!(
+            Resolved::parse(PLAIN).keys_tried(None, true),
+            ["those of your agent"]
+        );
+        assert_eq!(
+            Resolved::parse(&format!("{PLAIN}identityagent none\n")).keys_tried(None, true),
+            [""; 0]
+        );
     }
 }

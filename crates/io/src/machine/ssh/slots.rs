@@ -36,16 +36,23 @@ pub(super) struct Slot {
 impl Slots {
     /// `None` when none is free until the deadline.
     pub(super) fn take(self: &Arc<Self>, stay: Stay, deadline: Instant) -> Option<Slot> {
-        let is_full = |used: &mut Used| used.all >= ALL || (stay == Stay::Long && used.long >= LONG);
+        let is_full =
+            |used: &mut Used| used.all >= ALL || (stay == Stay::Long && used.long >= LONG);
         let used = self.used.lock().expect("no panic while held");
         let patience = deadline.saturating_duration_since(Instant::now());
-        let (mut used, waited) = self.freed.wait_timeout_while(used, patience, is_full).expect("no panic while held");
+        let (mut used, waited) = self
+            .freed
+            .wait_timeout_while(used, patience, is_full)
+            .expect("no panic while held");
         if waited.timed_out() {
             return None;
         }
         used.all += 1;
         used.long += usize::from(stay == Stay::Long);
-        Some(Slot { slots: self.clone(), stay })
+        Some(Slot {
+            slots: self.clone(),
+            stay,
+        })
     }
 
     /// Waits until one of ours ends, or for this long: others may have all that the server gives.
@@ -73,9 +80,13 @@ mod tests {
     fn long_sessions_leave_room() {
         let slots = Arc::<Slots>::default();
         let at_once = Instant::now();
-        let long: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Long, at_once)).take(ALL).collect();
+        let long: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Long, at_once))
+            .take(ALL)
+            .collect();
         assert_eq!(long.len(), LONG);
-        let short: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Short, at_once)).take(ALL).collect();
+        let short: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Short, at_once))
+            .take(ALL)
+            .collect();
         assert_eq!(short.len(), ALL - LONG);
         drop(long);
         assert!(slots.take(Stay::Long, at_once).is_some());

@@ -16,7 +16,8 @@ const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_
 const LIVELY: Duration = Duration::from_secs(15);
 /// How often the scheduler is asked at most, and at least.
 const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
-/// Unless the user waits for the answer, or something is to be settled: so much is between two questions at least.
+/// Unless the user waits for the answer, or something is to be settled: so much is between two
+/// questions at least.
 const AT_ONCE: Duration = Duration::from_millis(300);
 /// Pauses after a failure: from, and up to.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -102,7 +103,9 @@ impl Agenda {
     /// When the scheduler is to be asked again.
     pub(super) fn ask_in(&self) -> Duration {
         let usual = self.ask_every.saturating_sub(self.asked.elapsed());
-        self.ask_by.map_or(usual, |by| usual.min(by.saturating_duration_since(Instant::now())))
+        self.ask_by.map_or(usual, |by| {
+            usual.min(by.saturating_duration_since(Instant::now()))
+        })
     }
 
     pub(super) fn is_used(&mut self) {
@@ -112,7 +115,9 @@ impl Agenda {
     /// After a look, at the records alone or with a question to the scheduler.
     pub(super) fn has_looked(&mut self, asked: bool, observed: &Observed) {
         let now = Instant::now();
-        let settled = observed.settles_in.map(|millis| now + Duration::from_millis(millis).max(AT_ONCE));
+        let settled = observed
+            .settles_in
+            .map(|millis| now + Duration::from_millis(millis).max(AT_ONCE));
         self.looked = now;
         if asked {
             self.asked = now;
@@ -127,7 +132,9 @@ impl Agenda {
 
     /// Longer after each failure; none after a success.
     pub(super) fn pause_after(&mut self, failed: bool) {
-        let pause = self.pause.map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
+        let pause = self
+            .pause
+            .map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
         self.pause = failed.then(|| (Instant::now() + pause, pause));
     }
 
@@ -151,7 +158,10 @@ impl Agenda {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.watched.is_empty() && self.submissions.is_empty() && self.cancels.is_empty() && self.used.elapsed() > IDLE
+        self.watched.is_empty()
+            && self.submissions.is_empty()
+            && self.cancels.is_empty()
+            && self.used.elapsed() > IDLE
     }
 
     pub(super) fn wait(&self) -> Duration {
@@ -159,7 +169,9 @@ impl Agenda {
             return Duration::ZERO;
         }
         if let Some((until, _)) = self.pause {
-            return until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            return until
+                .saturating_duration_since(Instant::now())
+                .max(Duration::from_millis(1));
         }
         if self.watched.is_empty() {
             return IDLE;

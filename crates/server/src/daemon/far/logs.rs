@@ -13,7 +13,8 @@ const CHUNK: u64 = 4 << 20;
 /// So much is brought at a time: somebody may want something else of the cluster meanwhile.
 const AT_ONCE: u64 = 64 << 20;
 
-/// Appends what is new of every log of a run. Whether that is all there is: else the next call goes on.
+/// Appends what is new of every log of a run. Whether that is all there is: else the next call goes
+/// on.
 pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun) -> Result<bool> {
     let logs = backend.log_lengths(far)?;
     let run = &far.run;
@@ -21,23 +22,39 @@ pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun)
         return Ok(true);
     }
     let mut left = AT_ONCE;
-    let failed = |error| Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error);
+    let failed = |error| {
+        Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error)
+    };
     towline_host::filesystem::private_folder(&state.run(run)).map_err(failed)?;
     for log in logs {
         let path = state.log(run, log.attempt, log.source);
         let mut have = fs::metadata(&path).map_or(0, |meta| meta.len());
         // The job made it shorter: what is there now counts, as it does on this machine.
         if have > log.length {
-            OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(log.length)).map_err(failed)?;
+            OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_len(log.length))
+                .map_err(failed)?;
             have = log.length;
         }
         if have == log.length {
             if have == 0 && !path.exists() {
-                OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+                OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .mode(0o600)
+                    .open(&path)
+                    .map_err(failed)?;
             }
             continue;
         }
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
         while have < log.length {
             let (bytes, _) = backend.log_bytes(far, log.attempt, log.source, have, CHUNK)?;
             if bytes.is_empty() {

@@ -40,7 +40,11 @@ pub(super) struct FarClusters {
 
 impl FarClusters {
     pub(super) fn new(opener: Opener) -> Self {
-        Self { opener, known: HashMap::new(), threads: HashMap::new() }
+        Self {
+            opener,
+            known: HashMap::new(),
+            threads: HashMap::new(),
+        }
     }
 }
 
@@ -48,11 +52,20 @@ impl Daemon {
     /// Keeps what the configuration says of a cluster, for this daemon and the next.
     pub(super) fn keep_cluster(&mut self, named: &NamedCluster) -> Result<()> {
         let path = self.state.cluster(&named.name, "definition");
-        if self.far.known.insert(named.name.clone(), named.clone()).as_ref() == Some(named) {
+        if self
+            .far
+            .known
+            .insert(named.name.clone(), named.clone())
+            .as_ref()
+            == Some(named)
+        {
             return Ok(());
         }
-        let bytes = serde_json::to_vec(&named.lasting()).map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
-        let failed = |error| Error::refused("what is known of the cluster cannot be kept").source_error(error);
+        let bytes = serde_json::to_vec(&named.lasting())
+            .map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
+        let failed = |error| {
+            Error::refused("what is known of the cluster cannot be kept").source_error(error)
+        };
         if std::fs::read(&path).map_or(true, |known| known != bytes) {
             towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
             towline_host::once::replace(&path, &bytes).map_err(failed)?;
@@ -93,10 +106,17 @@ impl Daemon {
     fn start_thread(&self, name: &str) -> Result<Sender<Order>> {
         let named: NamedCluster = match self.far.known.get(name) {
             Some(named) => Some(named.clone()),
-            None => NamedCluster::read(&self.state.cluster(name, "definition"))
-                .map_err(|error| Error::refused(format!("what is known of cluster `{name}` cannot be read")).source_error(error))?,
+            None => {
+                NamedCluster::read(&self.state.cluster(name, "definition")).map_err(|error| {
+                    Error::refused(format!("what is known of cluster `{name}` cannot be read"))
+                        .source_error(error)
+                })?
+            }
         }
-        .ok_or_else(|| Error::not_found(format!("cluster `{name}` is not known here any more")).hint("name it in the configuration again"))?;
+        .ok_or_else(|| {
+            Error::not_found(format!("cluster `{name}` is not known here any more"))
+                .hint("name it in the configuration again")
+        })?;
         let backend: Arc<dyn FarCluster> = (self.far.opener)(&named)?.into();
         let asked = backend.clone();
         let (orders, received) = channel();
@@ -106,16 +126,21 @@ impl Daemon {
             state: self.state.clone(),
             orders: received,
             inbox: self.inbox.clone(),
-            status: status::Status::new(self.state.cluster(name, "status"), move || asked.trouble()),
+            status: status::Status::new(self.state.cluster(name, "status"), move || {
+                asked.trouble()
+            }),
         };
-        let started = std::thread::Builder::new().name(format!("cluster {name}")).spawn(move || worker.serve());
+        let started = std::thread::Builder::new()
+            .name(format!("cluster {name}"))
+            .spawn(move || worker.serve());
         started.map_err(|error| Error::bug("no thread").source_error(error))?;
         Ok(orders)
     }
 
     /// The runs that a daemon before this one left on far clusters.
     pub(super) fn take_up_all_far(&mut self) {
-        let mut clusters: Vec<String> = self.queue.all().filter_map(|run| run.far.clone()).collect();
+        let mut clusters: Vec<String> =
+            self.queue.all().filter_map(|run| run.far.clone()).collect();
         clusters.sort_unstable();
         clusters.dedup();
         for cluster in clusters {
@@ -124,11 +149,23 @@ impl Daemon {
     }
 
     fn take_up_far(&mut self, cluster: &str) {
-        let mine = || self.queue.all().filter(|run| run.far.as_deref() == Some(cluster));
+        let mine = || {
+            self.queue
+                .all()
+                .filter(|run| run.far.as_deref() == Some(cluster))
+        };
         // Any of them may be there: whoever carried it may have died before writing that down.
-        let all: Vec<FarRun> = mine().map(|run| FarRun::known(&run.id, &run.state)).collect();
-        let cancelled: Vec<FarRun> = mine().filter(|run| run.state.cancel_requested).map(|run| FarRun::known(&run.id, &run.state)).collect();
-        let mut to_submit: Vec<RunId> = mine().filter(|run| !is_there(run.state.phase)).map(|run| run.submission.clone()).collect();
+        let all: Vec<FarRun> = mine()
+            .map(|run| FarRun::known(&run.id, &run.state))
+            .collect();
+        let cancelled: Vec<FarRun> = mine()
+            .filter(|run| run.state.cancel_requested)
+            .map(|run| FarRun::known(&run.id, &run.state))
+            .collect();
+        let mut to_submit: Vec<RunId> = mine()
+            .filter(|run| !is_there(run.state.phase))
+            .map(|run| run.submission.clone())
+            .collect();
         to_submit.sort_unstable();
         to_submit.dedup();
         self.order(cluster, Order::Watch { runs: all });
@@ -144,12 +181,23 @@ impl Daemon {
     pub(super) fn submit_far(&mut self, cluster: &str, submission: &RunId, again: bool) {
         let plan = match self.plans.get(submission) {
             Some(plan) => Ok(Some(plan.clone())),
-            None => self.ledger.history().submission(submission).map(|found| found.map(|submission| Arc::new(submission.plan))),
+            None => self
+                .ledger
+                .history()
+                .submission(submission)
+                .map(|found| found.map(|submission| Arc::new(submission.plan))),
         };
         match plan.and_then(|plan| Ok(plan.zip(Some(self.secrets(submission)?)))) {
             Ok(Some((plan, secrets))) => {
                 let plan = self.with_runs(plan, submission);
-                self.order(cluster, Order::Submit { plan, secrets, again });
+                self.order(
+                    cluster,
+                    Order::Submit {
+                        plan,
+                        secrets,
+                        again,
+                    },
+                );
             }
             Ok(None) => log(&format!("{submission}: its plan is not in the history")),
             Err(error) => log(&format!("{submission}: {error}")),
@@ -157,7 +205,11 @@ impl Daemon {
     }
 
     /// A plan that was read from the history has its runs beside it.
-    fn with_runs(&self, plan: Arc<towline_core::plan::Plan>, submission: &RunId) -> Arc<towline_core::plan::Plan> {
+    fn with_runs(
+        &self,
+        plan: Arc<towline_core::plan::Plan>,
+        submission: &RunId,
+    ) -> Arc<towline_core::plan::Plan> {
         if !plan.runs.is_empty() {
             return plan;
         }
@@ -165,7 +217,16 @@ impl Daemon {
             .queue
             .all()
             .filter(|run| run.submission == *submission)
-            .map(|run| (run.key, towline_core::plan::PlannedRun { id: run.id.clone(), name: run.id.to_string(), parameters: run.parameters.clone() }))
+            .map(|run| {
+                (
+                    run.key,
+                    towline_core::plan::PlannedRun {
+                        id: run.id.clone(),
+                        name: run.id.to_string(),
+                        parameters: run.parameters.clone(),
+                    },
+                )
+            })
             .collect();
         runs.sort_by_key(|(key, _)| *key);
         let mut whole = (*plan).clone();
@@ -175,19 +236,33 @@ impl Daemon {
 
     pub(super) fn far_said(&mut self, cluster: &str, word: Word) {
         match word {
-            Word::Staged { submission } => self.for_each_of(&submission, |_| RunEvent::SubmitIntent),
-            Word::Submitted { submission, result: Ok(natives) } => {
+            Word::Staged { submission } => {
+                self.for_each_of(&submission, |_| RunEvent::SubmitIntent)
+            }
+            Word::Submitted {
+                submission,
+                result: Ok(natives),
+            } => {
                 crash::pass("daemon.far.submitted");
                 self.for_each_of(&submission, |run| {
-                    let native = natives.iter().find(|far| far.run == *run).and_then(|far| far.native.clone());
+                    let native = natives
+                        .iter()
+                        .find(|far| far.run == *run)
+                        .and_then(|far| far.native.clone());
                     RunEvent::Submitted { native }
                 });
                 // They are over there now.
                 self.once_written(Then::DropSecrets { submission });
             }
-            Word::Submitted { submission, result: Err(error) } => {
+            Word::Submitted {
+                submission,
+                result: Err(error),
+            } => {
                 let ending = Ending::rejected(&error);
-                self.for_each_of(&submission, |_| RunEvent::Ended { attempt: 0, ending: ending.clone() });
+                self.for_each_of(&submission, |_| RunEvent::Ended {
+                    attempt: 0,
+                    ending: ending.clone(),
+                });
             }
             Word::NotCancelled { runs } => {
                 for (run, why) in runs {
@@ -197,8 +272,18 @@ impl Daemon {
                 }
             }
             Word::Withdrawn { runs } => {
-                for key in runs.iter().filter_map(|run| self.queue.key(run)).collect::<Vec<_>>() {
-                    self.far_event(key, RunEvent::Ended { attempt: 0, ending: cancelled() });
+                for key in runs
+                    .iter()
+                    .filter_map(|run| self.queue.key(run))
+                    .collect::<Vec<_>>()
+                {
+                    self.far_event(
+                        key,
+                        RunEvent::Ended {
+                            attempt: 0,
+                            ending: cancelled(),
+                        },
+                    );
                 }
             }
             Word::Looked { replies } => self.ledger.read(move |_| {
@@ -211,14 +296,21 @@ impl Daemon {
     }
 
     fn for_each_of(&mut self, submission: &RunId, make: impl Fn(&RunId) -> RunEvent) {
-        let runs: Vec<(RunKey, RunId)> = self.queue.all().filter(|run| run.submission == *submission).map(|run| (run.key, run.id.clone())).collect();
+        let runs: Vec<(RunKey, RunId)> = self
+            .queue
+            .all()
+            .filter(|run| run.submission == *submission)
+            .map(|run| (run.key, run.id.clone()))
+            .collect();
         for (key, run) in runs {
             self.far_event(key, make(&run));
         }
     }
 
     fn far_report(&mut self, report: &RunReport) {
-        let Some(key) = self.queue.key(&report.run) else { return };
+        let Some(key) = self.queue.key(&report.run) else {
+            return;
+        };
         let policy = self.run_of(key).and_then(|run| run.retry.clone());
         // A record proves that the cluster took it, whatever became of the answer.
         if !report.attempts.is_empty() {
@@ -235,7 +327,9 @@ impl Daemon {
     }
 
     fn far_event_at(&mut self, key: RunKey, event: RunEvent, at: Moment) {
-        let Some(announced) = self.apply(key, event, at) else { return };
+        let Some(announced) = self.apply(key, event, at) else {
+            return;
+        };
         if announced.state.phase.is_ended()
             && let Some(run) = self.run_of(key)
             && let Some(cluster) = run.far.clone()
@@ -247,10 +341,17 @@ impl Daemon {
     }
 
     fn unwatch_ended(&mut self, cluster: &str) {
-        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended_far).into_iter().partition(|(name, _)| name == cluster);
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ended_far)
+            .into_iter()
+            .partition(|(name, _)| name == cluster);
         self.ended_far = kept;
         if !gone.is_empty() {
-            self.order(cluster, Order::Unwatch { runs: gone.into_iter().map(|(_, run)| run).collect() });
+            self.order(
+                cluster,
+                Order::Unwatch {
+                    runs: gone.into_iter().map(|(_, run)| run).collect(),
+                },
+            );
         }
     }
 
@@ -260,14 +361,25 @@ impl Daemon {
         // By submission: the runs of a sweep may be many.
         let mut clusters: HashMap<RunId, Option<String>> = HashMap::new();
         for run in runs {
-            let Ok(Some(submission)) = self.ledger.history().submission_id_of(run) else { continue };
+            let Ok(Some(submission)) = self.ledger.history().submission_id_of(run) else {
+                continue;
+            };
             let cluster = clusters.entry(submission).or_insert_with_key(|submission| {
-                let plan = self.ledger.history().submission(submission).ok().flatten()?.plan;
+                let plan = self
+                    .ledger
+                    .history()
+                    .submission(submission)
+                    .ok()
+                    .flatten()?
+                    .plan;
                 // What was adopted is another machine's, or another tool's.
                 (!plan.is_here() && plan.adopted.is_none()).then_some(plan.cluster)
             });
             if let Some(cluster) = cluster.clone() {
-                by_cluster.entry(cluster).or_default().push(self.far_run(run));
+                by_cluster
+                    .entry(cluster)
+                    .or_default()
+                    .push(self.far_run(run));
             }
         }
         for (cluster, runs) in by_cluster {
@@ -281,25 +393,48 @@ impl Daemon {
             return FarRun::known(run, &live.state);
         }
         let stored = self.ledger.history().run(run).ok().flatten();
-        stored.map_or_else(|| FarRun::of(run), |record| FarRun::known(run, &record.state))
+        stored.map_or_else(
+            || FarRun::of(run),
+            |record| FarRun::known(run, &record.state),
+        )
     }
 
     /// Asks the cluster of a run something, if it has one.
-    pub(super) fn ask_far(&mut self, run: &RunId, cluster: Option<String>, replies: Replies, make: impl FnOnce(Replies) -> Order) {
-        let cluster = cluster.or_else(|| self.queue.key(run).and_then(|key| self.run_of(key)).and_then(|run| run.far.clone()));
+    pub(super) fn ask_far(
+        &mut self,
+        run: &RunId,
+        cluster: Option<String>,
+        replies: Replies,
+        make: impl FnOnce(Replies) -> Order,
+    ) {
+        let cluster = cluster.or_else(|| {
+            self.queue
+                .key(run)
+                .and_then(|key| self.run_of(key))
+                .and_then(|run| run.far.clone())
+        });
         match cluster {
             Some(cluster) => self.order(&cluster, make(replies)),
-            None => super::clients::refuse(&replies, RefusalKind::NotFound, format!("{run} is on no far cluster")),
+            None => super::clients::refuse(
+                &replies,
+                RefusalKind::NotFound,
+                format!("{run} is on no far cluster"),
+            ),
         }
     }
 }
 
-/// Whether the cluster is known to have taken it. One that may have it is asked again, which is harmless.
+/// Whether the cluster is known to have taken it. One that may have it is asked again, which is
+/// harmless.
 const fn is_there(phase: Phase) -> bool {
     !matches!(phase, Phase::Drafted | Phase::Staging | Phase::Submitting)
 }
 
 fn refuse_order(order: Order, error: &Error) {
-    let (Order::Logs { replies, .. } | Order::Explain { replies, .. } | Order::Look { replies }) = order else { return };
+    let (Order::Logs { replies, .. } | Order::Explain { replies, .. } | Order::Look { replies }) =
+        order
+    else {
+        return;
+    };
     super::clients::refuse_with(&replies, error);
 }

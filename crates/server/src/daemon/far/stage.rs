@@ -9,8 +9,19 @@ use towline_snapshot::store::{Blob, BlobStore, FolderStore};
 use towline_wire::layout::StateFolder;
 
 pub(super) fn stage(backend: &dyn FarCluster, state: &StateFolder, plan: &Plan) -> Result<()> {
-    let Some(code) = plan.resolved.code.as_ref().filter(|_| plan.adopted.is_none()) else { return Ok(()) };
-    let id = code.snapshot.as_deref().and_then(Digest::parse).ok_or_else(|| Error::bug("the plan names no snapshot"))?;
+    let Some(code) = plan
+        .resolved
+        .code
+        .as_ref()
+        .filter(|_| plan.adopted.is_none())
+    else {
+        return Ok(());
+    };
+    let id = code
+        .snapshot
+        .as_deref()
+        .and_then(Digest::parse)
+        .ok_or_else(|| Error::bug("the plan names no snapshot"))?;
     bring_code(backend, state, id)
 }
 
@@ -26,8 +37,14 @@ pub fn bring_code(backend: &dyn FarCluster, state: &StateFolder, id: Digest) -> 
     blobs.push(Blob::Root(id));
     let names: Vec<String> = blobs.iter().map(Blob::path).collect();
     let missing = backend.missing(names)?;
-    let gone = || Error::not_found("a part of the code is gone from this machine").hint("submit again from the folder");
-    let mut todo = blobs.iter().filter(|blob| missing.contains(&blob.path())).peekable();
+    let gone = || {
+        Error::not_found("a part of the code is gone from this machine")
+            .hint("submit again from the folder")
+    };
+    let mut todo = blobs
+        .iter()
+        .filter(|blob| missing.contains(&blob.path()))
+        .peekable();
     if todo.peek().is_none() {
         return Ok(());
     }

@@ -31,10 +31,17 @@ struct Inner {
 impl Status {
     /// `trouble` tells what keeps the cluster from answering while it is asked again and again.
     pub(super) fn new(path: PathBuf, trouble: impl Fn() -> Option<Error> + Send + 'static) -> Self {
-        let inner = Arc::new(Mutex::new(Inner { path, written: None, waiting: None, passing: None }));
+        let inner = Arc::new(Mutex::new(Inner {
+            path,
+            written: None,
+            waiting: None,
+            passing: None,
+        }));
         let watched = Arc::downgrade(&inner);
         // Without it a line that hangs is noticed when it breaks.
-        let _ = std::thread::Builder::new().name("patience".into()).spawn(move || watch(&watched, &trouble));
+        let _ = std::thread::Builder::new()
+            .name("patience".into())
+            .spawn(move || watch(&watched, &trouble));
         Self(inner)
     }
 
@@ -51,16 +58,30 @@ impl Status {
         inner.waiting = None;
         if inner.passing.take().is_some() {
             let seen = inner.last_seen();
-            inner.write(&ClusterStatus { seen, ..ClusterStatus::default() }, false);
+            inner.write(
+                &ClusterStatus {
+                    seen,
+                    ..ClusterStatus::default()
+                },
+                false,
+            );
         }
     }
 
     pub(super) fn seen(&self) {
         let mut inner = self.inner();
         (inner.waiting, inner.passing) = (None, None);
-        let fresh = inner.written.is_some_and(|(at, good)| good && at.elapsed() < EVERY);
+        let fresh = inner
+            .written
+            .is_some_and(|(at, good)| good && at.elapsed() < EVERY);
         if !fresh {
-            inner.write(&ClusterStatus { seen: Some(towline_host::clock::now()), ..ClusterStatus::default() }, true);
+            inner.write(
+                &ClusterStatus {
+                    seen: Some(towline_host::clock::now()),
+                    ..ClusterStatus::default()
+                },
+                true,
+            );
         }
     }
 
@@ -73,26 +94,42 @@ impl Status {
 
 impl Inner {
     fn last_seen(&self) -> Option<Moment> {
-        ClusterStatus::read(&self.path).ok().flatten().and_then(|status| status.seen)
+        ClusterStatus::read(&self.path)
+            .ok()
+            .flatten()
+            .and_then(|status| status.seen)
     }
 
     fn trouble(&mut self, why: &str, hints: &[String]) {
-        let status = ClusterStatus { seen: self.last_seen(), trouble: Some(why.to_owned()), hints: hints.to_vec(), at: Some(towline_host::clock::now()) };
+        let status = ClusterStatus {
+            seen: self.last_seen(),
+            trouble: Some(why.to_owned()),
+            hints: hints.to_vec(),
+            at: Some(towline_host::clock::now()),
+        };
         self.write(&status, false);
     }
 
-    /// Tells what is known of an answer that does not come: at once, and now and then that it is still so.
+    /// Tells what is known of an answer that does not come: at once, and now and then that it is
+    /// still so.
     fn passing(&mut self, why: &str, hints: &[String]) {
-        if self.passing.as_deref() != Some(why) || self.written.is_none_or(|(at, _)| at.elapsed() >= EVERY) {
+        if self.passing.as_deref() != Some(why)
+            || self.written.is_none_or(|(at, _)| at.elapsed() >= EVERY)
+        {
             self.passing = Some(why.to_owned());
             self.trouble(why, hints);
         }
     }
 
     fn write(&mut self, status: &ClusterStatus, good: bool) {
-        let written = serde_json::to_vec(status).map_err(std::io::Error::from).and_then(|bytes| towline_host::once::replace(&self.path, &bytes));
+        let written = serde_json::to_vec(status)
+            .map_err(std::io::Error::from)
+            .and_then(|bytes| towline_host::once::replace(&self.path, &bytes));
         if let Err(error) = written {
-            log(&format!("{} cannot be written: {error}", self.path.display()));
+            log(&format!(
+                "{} cannot be written: {error}",
+                self.path.display()
+            ));
         }
         self.written = Some((Instant::now(), good));
     }
@@ -102,12 +139,16 @@ impl Inner {
 fn watch(status: &Weak<Mutex<Inner>>, trouble: &dyn Fn() -> Option<Error>) {
     loop {
         std::thread::park_timeout(LOOK);
-        let Some(inner) = status.upgrade() else { return };
+        let Some(inner) = status.upgrade() else {
+            return;
+        };
         let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(since) = inner.waiting else { continue };
         match trouble() {
             Some(error) => inner.passing(&error.to_string(), error.hints()),
-            None if since.elapsed() > PATIENCE && inner.passing.is_none() => inner.passing("the cluster does not answer", &[]),
+            None if since.elapsed() > PATIENCE && inner.passing.is_none() => {
+                inner.passing("the cluster does not answer", &[])
+            }
             None => {}
         }
     }

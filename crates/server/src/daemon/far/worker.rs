@@ -50,18 +50,32 @@ impl Worker {
     }
 
     fn tell(&self, word: Word) {
-        let _ = self.inbox.send(Message::Far { cluster: self.cluster.clone(), word });
+        let _ = self.inbox.send(Message::Far {
+            cluster: self.cluster.clone(),
+            word,
+        });
     }
 
     fn take(&self, order: Order, agenda: &mut Agenda) {
         agenda.is_used();
         match order {
-            Order::Submit { plan, secrets, again } => {
+            Order::Submit {
+                plan,
+                secrets,
+                again,
+            } => {
                 // Whoever submits is there and may have signed in by now.
                 agenda.pause = None;
-                agenda.submissions.push_back(Submission { plan, secrets, again, absent: None });
+                agenda.submissions.push_back(Submission {
+                    plan,
+                    secrets,
+                    again,
+                    absent: None,
+                });
             }
-            Order::Watch { runs } => agenda.watched.extend(runs.into_iter().map(|far| (far.run.clone(), far))),
+            Order::Watch { runs } => agenda
+                .watched
+                .extend(runs.into_iter().map(|far| (far.run.clone(), far))),
             Order::Unwatch { runs } => runs.iter().for_each(|run| agenda.forget(run)),
             Order::Cancel { runs } => {
                 agenda.pause = None;
@@ -83,7 +97,9 @@ impl Worker {
                 self.note_news(&looked, heard);
                 match looked {
                     Ok(()) => self.tell(Word::Looked { replies }),
-                    Err(error) => drop(replies.send(Reply::Refused(towline_wire::daemon::Refusal::from(&error)))),
+                    Err(error) => drop(
+                        replies.send(Reply::Refused(towline_wire::daemon::Refusal::from(&error))),
+                    ),
                 }
             }
             Order::Explain { run, replies } => {
@@ -104,7 +120,9 @@ impl Worker {
 
     /// Some more of the logs that somebody waits for.
     fn fetch(&self, agenda: &mut Agenda) {
-        let Some((run, replies)) = agenda.fetches.pop_front() else { return };
+        let Some((run, replies)) = agenda.fetches.pop_front() else {
+            return;
+        };
         self.status.waits();
         let brought = logs::bring(self.backend.as_ref(), &self.state, &run);
         self.note(brought.as_ref().err());
@@ -120,14 +138,17 @@ impl Worker {
     /// What has not been carried over yet never will be; the rest is asked for over there.
     fn withdraw(&self, runs: Vec<FarRun>, agenda: &mut Agenda) {
         for far in runs {
-            let held = agenda
-                .submissions
-                .iter()
-                .position(|held| held.plan.id == far.submission && held.plan.runs.len() == 1 && !agenda.watched.contains_key(&far.run));
+            let held = agenda.submissions.iter().position(|held| {
+                held.plan.id == far.submission
+                    && held.plan.runs.len() == 1
+                    && !agenda.watched.contains_key(&far.run)
+            });
             match held {
                 Some(place) => {
                     agenda.submissions.remove(place);
-                    self.tell(Word::Withdrawn { runs: vec![far.run] });
+                    self.tell(Word::Withdrawn {
+                        runs: vec![far.run],
+                    });
                 }
                 None => agenda.cancels.push(far),
             }
@@ -161,7 +182,9 @@ impl Worker {
     /// An answer to another question is no news of the runs; none at all is trouble.
     fn note(&self, error: Option<&Error>) {
         match error {
-            Some(error) if error.kind() == ErrorKind::Unreachable => self.status.trouble(&error.to_string(), error.hints()),
+            Some(error) if error.kind() == ErrorKind::Unreachable => {
+                self.status.trouble(&error.to_string(), error.hints())
+            }
             _ => self.status.waits_no_more(),
         }
     }
@@ -171,8 +194,17 @@ impl Worker {
         while let Some(mut next) = agenda.submissions.pop_front() {
             let plan = next.plan.clone();
             // From here on it may be there, whatever becomes of us.
-            let mut runs: Vec<FarRun> = plan.runs.iter().map(|run| FarRun { native: plan.native_of(&run.id), ..FarRun::of(&run.id) }).collect();
-            agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
+            let mut runs: Vec<FarRun> = plan
+                .runs
+                .iter()
+                .map(|run| FarRun {
+                    native: plan.native_of(&run.id),
+                    ..FarRun::of(&run.id)
+                })
+                .collect();
+            agenda
+                .watched
+                .extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
             let result = self.submit(&mut next, &runs);
             crash::pass("daemon.far.answered");
             match result {
@@ -183,8 +215,12 @@ impl Worker {
                 }
                 result => {
                     let result = result.map(|natives| {
-                        runs.iter_mut().zip(natives).for_each(|(far, native)| far.native = Some(native));
-                        agenda.watched.extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
+                        runs.iter_mut()
+                            .zip(natives)
+                            .for_each(|(far, native)| far.native = Some(native));
+                        agenda
+                            .watched
+                            .extend(runs.iter().map(|far| (far.run.clone(), far.clone())));
                         runs
                     });
                     agenda.ask_soon();
@@ -192,7 +228,10 @@ impl Worker {
                     // Whoever hears of it may ask at once how fresh that is.
                     self.status.seen();
                     self.status.waits();
-                    self.tell(Word::Submitted { submission: plan.id.clone(), result });
+                    self.tell(Word::Submitted {
+                        submission: plan.id.clone(),
+                        result,
+                    });
                 }
             }
         }
@@ -203,7 +242,9 @@ impl Worker {
     fn submit(&self, next: &mut Submission, runs: &[FarRun]) -> Result<Vec<String>> {
         let plan = &next.plan;
         let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
-            self.tell(Word::Staged { submission: plan.id.clone() });
+            self.tell(Word::Staged {
+                submission: plan.id.clone(),
+            });
             crash::pass("daemon.far.staged");
             self.backend.submit_plan(plan, &next.secrets)
         });
@@ -214,15 +255,27 @@ impl Worker {
                 {
                     return Ok(natives);
                 }
-                self.backend.give_up(&next.plan).map_err(|failed| failed.as_unknown()).and(Err(error))
+                self.backend
+                    .give_up(&next.plan)
+                    .map_err(|failed| failed.as_unknown())
+                    .and(Err(error))
             }
             other => other,
         }
     }
 
-    /// What the cluster calls them, where an earlier try was taken and only its answer was lost; `None` where that is ruled out.
-    fn taken_before(&self, next: &mut Submission, runs: &[FarRun], refused: &Error) -> Result<Option<Vec<String>>> {
-        let observed = self.backend.observe_runs(runs, true).map_err(|_| refused.as_unknown())?;
+    /// What the cluster calls them, where an earlier try was taken and only its answer was lost;
+    /// `None` where that is ruled out.
+    fn taken_before(
+        &self,
+        next: &mut Submission,
+        runs: &[FarRun],
+        refused: &Error,
+    ) -> Result<Option<Vec<String>>> {
+        let observed = self
+            .backend
+            .observe_runs(runs, true)
+            .map_err(|_| refused.as_unknown())?;
         if observed.unasked.is_some() || observed.runs.len() < runs.len() {
             return Err(refused.as_unknown());
         }
@@ -231,7 +284,8 @@ impl Worker {
             return Ok(Some(found));
         }
         let since = *next.absent.get_or_insert_with(Instant::now);
-        // Of a sweep that is refused those that were taken are ended again. Others that are there, or may not be seen yet, leave it open.
+        // Of a sweep that is refused those that were taken are ended again. Others that are there,
+        // or may not be seen yet, leave it open.
         let is_alive = |report: &RunReport| name_there(report).is_some() && !report.cancelled;
         if observed.runs.iter().any(is_alive) || since.elapsed() < self.backend.unseen() {
             return Err(refused.as_unknown());
@@ -241,9 +295,18 @@ impl Worker {
 
     /// A run may have come to its end before the scheduler was asked about it.
     fn add_page(&self, report: &mut RunReport, agenda: &Agenda) {
-        let Some(name) = agenda.watched.get(&report.run).and_then(|far| far.native.clone()) else { return };
+        let Some(name) = agenda
+            .watched
+            .get(&report.run)
+            .and_then(|far| far.native.clone())
+        else {
+            return;
+        };
         if let Some(page) = self.backend.page(&name) {
-            let native = report.native.get_or_insert_with(|| Native { id: name, ..Native::default() });
+            let native = report.native.get_or_insert_with(|| Native {
+                id: name,
+                ..Native::default()
+            });
             native.url.get_or_insert(page);
         }
     }
@@ -256,8 +319,18 @@ impl Worker {
         crash::pass("daemon.far.cancelled");
         agenda.cancels.clear();
         if !refused.is_empty() {
-            let told = |error: &Error| error.hints().iter().fold(error.to_string(), |text, hint| format!("{text}; {hint}"));
-            self.tell(Word::NotCancelled { runs: refused.iter().map(|(run, error)| (run.clone(), told(error))).collect() });
+            let told = |error: &Error| {
+                error
+                    .hints()
+                    .iter()
+                    .fold(error.to_string(), |text, hint| format!("{text}; {hint}"))
+            };
+            self.tell(Word::NotCancelled {
+                runs: refused
+                    .iter()
+                    .map(|(run, error)| (run.clone(), told(error)))
+                    .collect(),
+            });
         }
         agenda.ask_soon();
         // Whoever cancelled waits for the answer.
@@ -291,16 +364,23 @@ impl Worker {
         if !changed.is_empty() {
             agenda.ask_soon();
         }
-        // Whoever follows has all of the logs before hearing of the end. What was not told for want of them is told at the next look.
+        // Whoever follows has all of the logs before hearing of the end. What was not told for want
+        // of them is told at the next look.
         let mut behind = HashSet::new();
         for (id, run) in &agenda.followed {
             if !logs::bring(self.backend.as_ref(), &self.state, run)? {
                 behind.insert(id.clone());
             }
         }
-        changed.retain(|report| !behind.contains(&report.run) || report.attempts.iter().all(|of| of.end.is_none()));
+        changed.retain(|report| {
+            !behind.contains(&report.run) || report.attempts.iter().all(|of| of.end.is_none())
+        });
         agenda.took(begun.elapsed(), behind.is_empty());
-        agenda.last.extend(changed.iter().map(|report| (report.run.clone(), report.clone())));
+        agenda.last.extend(
+            changed
+                .iter()
+                .map(|report| (report.run.clone(), report.clone())),
+        );
         if !changed.is_empty() {
             self.tell(Word::Observed { reports: changed });
         }
@@ -311,19 +391,40 @@ impl Worker {
     }
 }
 
-/// What the cluster calls a run, where there is a sign that it took it. That it was refused there, too, may be on record.
+/// What the cluster calls a run, where there is a sign that it took it. That it was refused there,
+/// too, may be on record.
 fn name_there(report: &RunReport) -> Option<String> {
-    let claimed = report.attempts.iter().rev().find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
-    report.native.as_ref().map(|native| native.id.clone()).or(claimed).filter(|_| !report.is_unknown)
+    let claimed = report
+        .attempts
+        .iter()
+        .rev()
+        .find_map(|of| of.claim.as_ref().map(|claim| claim.by.job.clone()));
+    report
+        .native
+        .as_ref()
+        .map(|native| native.id.clone())
+        .or(claimed)
+        .filter(|_| !report.is_unknown)
 }
 
 /// The cluster's words of before, with the hosts that the records tell.
 fn placed(report: &RunReport, last: Option<&RunReport>) -> Option<Native> {
-    let claim = report.attempts.last().filter(|of| of.end.is_none()).and_then(|of| of.claim.as_ref());
+    let claim = report
+        .attempts
+        .last()
+        .filter(|of| of.end.is_none())
+        .and_then(|of| of.claim.as_ref());
     let known = last.and_then(|last| last.native.clone());
     match (known, claim) {
-        (Some(native), Some(claim)) => Some(Native { hosts: claim.hosts.clone(), ..native }),
-        (None, Some(claim)) => Some(Native { id: claim.by.job.clone(), hosts: claim.hosts.clone(), ..Native::default() }),
+        (Some(native), Some(claim)) => Some(Native {
+            hosts: claim.hosts.clone(),
+            ..native
+        }),
+        (None, Some(claim)) => Some(Native {
+            id: claim.by.job.clone(),
+            hosts: claim.hosts.clone(),
+            ..Native::default()
+        }),
         (known, None) => known,
     }
 }

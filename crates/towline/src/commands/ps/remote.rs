@@ -15,10 +15,21 @@ fn is_wanted(job: &KnownJob, args: &Args) -> bool {
     let is = |word: &str| match word {
         "active" => !job.ended,
         "ended" => job.ended,
-        _ => [&job.state, &job.word].into_iter().flatten().any(|known| known.eq_ignore_ascii_case(word)),
+        _ => [&job.state, &job.word]
+            .into_iter()
+            .flatten()
+            .any(|known| known.eq_ignore_ascii_case(word)),
     };
-    let in_state = if args.state.is_empty() { args.all || !job.ended } else { args.state.iter().any(|word| is(word)) };
-    in_state && args.user.as_ref().is_none_or(|user| job.user.to_lowercase().contains(&user.to_lowercase()))
+    let in_state = if args.state.is_empty() {
+        args.all || !job.ended
+    } else {
+        args.state.iter().any(|word| is(word))
+    };
+    in_state
+        && args
+            .user
+            .as_ref()
+            .is_none_or(|user| job.user.to_lowercase().contains(&user.to_lowercase()))
 }
 
 /// Our word, with the cluster's own where it says more.
@@ -26,13 +37,20 @@ fn remote_state(job: &KnownJob) -> (String, Paint) {
     let own = job.word.as_deref().map(str::to_lowercase);
     let reason = job.reason.as_deref().filter(|reason| *reason != "None");
     let word = match (&job.state, &own) {
-        (Some(state), Some(own)) if state != own && reason.is_none() && !job.ended => format!("{state} ({own})"),
+        (Some(state), Some(own)) if state != own && reason.is_none() && !job.ended => {
+            format!("{state} ({own})")
+        }
         (Some(state), _) => state.clone(),
         (None, Some(own)) => own.clone(),
         (None, None) => if job.ended { "ended" } else { "gone" }.to_owned(),
     };
     let paint = state_paint(job.state.as_deref().unwrap_or_default());
-    (word + &reason.map(|reason| format!(" ({reason})")).unwrap_or_default(), paint)
+    (
+        word + &reason
+            .map(|reason| format!(" ({reason})"))
+            .unwrap_or_default(),
+        paint,
+    )
 }
 
 /// What a far cluster itself knows, whoever submitted it.
@@ -43,28 +61,51 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
     };
     let cluster = context.cluster(&name)?;
     let Some((backend, _)) = cluster.far() else {
-        return Err(Error::refused(format!("cluster `{name}` is this machine: `tow ps` has all of it")).hint("name another with `-c`"));
+        return Err(Error::refused(format!(
+            "cluster `{name}` is this machine: `tow ps` has all of it"
+        ))
+        .hint("name another with `-c`"));
     };
     crate::machines::connect(backend)?;
     let all = backend.known_jobs()?;
     let known = all.len();
-    let is_own = |word: &str| all.iter().filter_map(|job| job.word.as_deref()).any(|own| own.eq_ignore_ascii_case(word));
+    let is_own = |word: &str| {
+        all.iter()
+            .filter_map(|job| job.word.as_deref())
+            .any(|own| own.eq_ignore_ascii_case(word))
+    };
     for word in args.state.iter().filter(|word| !is_own(word)) {
         parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
     }
     let users: BTreeSet<String> = all.iter().map(|job| job.user.clone()).collect();
-    let jobs: Vec<KnownJob> = all.into_iter().filter(|job| is_wanted(job, args)).take(args.limit.map_or(usize::MAX, |limit| limit as usize)).collect();
+    let jobs: Vec<KnownJob> = all
+        .into_iter()
+        .filter(|job| is_wanted(job, args))
+        .take(args.limit.map_or(usize::MAX, |limit| limit as usize))
+        .collect();
     if jobs.is_empty() {
         return Ok(nothing(args, known, &users));
     }
     let history = context.maybe_history()?;
-    let is_here = |job: &KnownJob| job.run.as_ref().is_some_and(|run| history.as_ref().is_some_and(|history| history.knows(run).unwrap_or(false)));
+    let is_here = |job: &KnownJob| {
+        job.run.as_ref().is_some_and(|run| {
+            history
+                .as_ref()
+                .is_some_and(|history| history.knows(run).unwrap_or(false))
+        })
+    };
     let report = Report::new(table(&jobs, is_here), &serde_json::json!({ "jobs": jobs }));
     if jobs.iter().all(is_here) {
         return Ok(report);
     }
-    let what = if matches!(cluster, AnyCluster::Azure(_)) { "JOB" } else { "RUN" };
-    Ok(report.hint(format!("take one into the history here: tow adopt {what} -c {name}")))
+    let what = if matches!(cluster, AnyCluster::Azure(_)) {
+        "JOB"
+    } else {
+        "RUN"
+    };
+    Ok(report.hint(format!(
+        "take one into the history here: tow adopt {what} -c {name}"
+    )))
 }
 
 fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
@@ -73,15 +114,28 @@ fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
     for job in jobs {
         let plain = |text: String| (text, Paint::Plain);
         // Where a job has its run's own name, what the user calls it says more.
-        let run = job.run.as_ref().filter(|run| job.job.as_deref() != Some(run.as_str())).map_or_else(|| job.name.clone(), ToString::to_string);
+        let run = job
+            .run
+            .as_ref()
+            .filter(|run| job.job.as_deref() != Some(run.as_str()))
+            .map_or_else(|| job.name.clone(), ToString::to_string);
         table.row(vec![
             (job.job.clone().unwrap_or_default(), Paint::Bold),
             plain(run),
             plain(job.user.clone()),
             remote_state(job),
             plain(job.nodes.to_string()),
-            (job.created.map(|created| human_millis(now.since(created))).unwrap_or_default(), Paint::Quiet),
-            plain(if is_here(job) { "yes".into() } else { String::new() }),
+            (
+                job.created
+                    .map(|created| human_millis(now.since(created)))
+                    .unwrap_or_default(),
+                Paint::Quiet,
+            ),
+            plain(if is_here(job) {
+                "yes".into()
+            } else {
+                String::new()
+            }),
         ]);
     }
     table.render()
@@ -92,8 +146,13 @@ fn nothing(args: &Args, known: usize, users: &BTreeSet<String>) -> Report {
     let some: Vec<&str> = users.iter().take(8).map(String::as_str).collect();
     Report::new("", &serde_json::json!({ "jobs": [] })).hint(match known {
         0 => "it knows no job".to_owned(),
-        _ if args.user.is_some() => format!("none of the {known} jobs it knows fits; they are of {}", some.join(", ")),
-        _ if args.all || !args.state.is_empty() => format!("none of the {known} jobs it knows fits"),
+        _ if args.user.is_some() => format!(
+            "none of the {known} jobs it knows fits; they are of {}",
+            some.join(", ")
+        ),
+        _ if args.all || !args.state.is_empty() => {
+            format!("none of the {known} jobs it knows fits")
+        }
         _ => format!("none of the {known} jobs it knows is active; `--all` lists ended ones too"),
     })
 }

@@ -29,17 +29,33 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let name = &known.name;
     if args.off {
         let was_on = scratch::stop_auto(context, name)?;
-        let text = if was_on { format!("workspace `{name}` is not backed up by itself any more\n") } else { format!("it was not on for `{name}`\n") };
-        return Ok(Report::new(text, &serde_json::json!({ "workspace": name, "auto": false })));
+        let text = if was_on {
+            format!("workspace `{name}` is not backed up by itself any more\n")
+        } else {
+            format!("it was not on for `{name}`\n")
+        };
+        return Ok(Report::new(
+            text,
+            &serde_json::json!({ "workspace": name, "auto": false }),
+        ));
     }
     if let Some(every) = args.every.filter(|every| *every < LEAST) {
-        return Err(Error::usage(format!("every {every} is too often; {LEAST} is the least")));
+        return Err(Error::usage(format!(
+            "every {every} is too often; {LEAST} is the least"
+        )));
     }
     let auto = scratch::set_auto(context, &known, args.every)?;
     let keep = known.workspace.keep.unwrap_or_default();
-    let text = format!("workspace `{name}` is backed up every {}; kept: {keep}\n", auto.every);
-    let json = serde_json::json!({ "workspace": name, "auto": true, "every": auto.every, "keep": keep });
+    let text = format!(
+        "workspace `{name}` is backed up every {}; kept: {keep}\n",
+        auto.every
+    );
+    let json =
+        serde_json::json!({ "workspace": name, "auto": true, "every": auto.every, "keep": keep });
     Ok(Report::new(text, &json)
-        .hint("the daemon sees to it, also after sleep; a failure shows in `tow ps` and `tow scratch ls`")
+        .hint(
+            "the daemon sees to it, also after sleep; a failure shows in `tow ps` and `tow \
+            scratch ls`",
+        )
         .hint(format!("`tow scratch auto {name} --off` ends it")))
 }

@@ -25,10 +25,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
-    let Made { text, json, hints, is_doubtful, .. } = back_up(context, &known, args.anyway)?;
-    let report = hints.into_iter().fold(Report::new(text, &json), Report::hint);
-    Ok(if is_doubtful { report.code(ErrorKind::Refused.exit_code()) } else { report })
+    let known = moved(
+        scratch::choose(context, args.name.as_deref())?,
+        args.on.as_deref(),
+    );
+    let Made {
+        text,
+        json,
+        hints,
+        is_doubtful,
+        ..
+    } = back_up(context, &known, args.anyway)?;
+    let report = hints
+        .into_iter()
+        .fold(Report::new(text, &json), Report::hint);
+    Ok(if is_doubtful {
+        report.code(ErrorKind::Refused.exit_code())
+    } else {
+        report
+    })
 }
 
 /// A backup, told.
@@ -43,7 +58,12 @@ pub(super) struct Made {
 }
 
 pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<Made> {
-    let task = scratch::task(context, &known.name, &known.workspace, Act::BackUp { keep: None, anyway })?;
+    let task = scratch::task(
+        context,
+        &known.name,
+        &known.workspace,
+        Act::BackUp { keep: None, anyway },
+    )?;
     match scratch::back_up(context, &task)? {
         Outcome::BackedUp(made) => Ok(told(&known.name, &made)),
         other => super::unexpected(&known.name, &other),
@@ -52,22 +72,47 @@ pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<
 
 fn told(name: &str, made: &BackedUp) -> Made {
     let mut text = if made.unchanged {
-        format!("nothing changed since backup {} at {}\n", made.backup.id, made.place)
+        format!(
+            "nothing changed since backup {} at {}\n",
+            made.backup.id, made.place
+        )
     } else {
-        format!("backup {}, {} new, at {}\n", described(&made.backup), size(made.backup.stored), made.place)
+        format!(
+            "backup {}, {} new, at {}\n",
+            described(&made.backup),
+            size(made.backup.stored),
+            made.place
+        )
     };
     let (mut hints, mut advice) = (Vec::new(), Vec::new());
     if !made.unreadable.is_empty() {
-        text += &format!("NOT backed up, for it may not be read: {}\n", few(&made.unreadable));
-        hints.push(format!("give yourself the right to read it, or leave it out: `ignore` of workspace `{name}`"));
+        text += &format!(
+            "NOT backed up, for it may not be read: {}\n",
+            few(&made.unreadable)
+        );
+        hints.push(format!(
+            "give yourself the right to read it, or leave it out: `ignore` of workspace `{name}`"
+        ));
     }
     if !made.unsteady.is_empty() {
         text += &format!("kept changing while it was read: {}\n", few(&made.unsteady));
     }
     if made.same_disk {
-        advice.push("workspace and backups are on one disk: `to` could name a folder on another, or a datastore".to_owned());
+        advice.push(
+            "workspace and backups are on one disk: `to` could name a folder on another, \
+            or a datastore"
+                .to_owned(),
+        );
     }
-    advice.push(format!("`tow scratch ls {name}` lists them, `tow scratch restore {name}` brings one back"));
+    advice.push(format!(
+        "`tow scratch ls {name}` lists them, `tow scratch restore {name}` brings one back"
+    ));
     let json = serde_json::to_value(json::Made::from(made)).unwrap_or_default();
-    Made { text, json, hints, advice, is_doubtful: !made.unreadable.is_empty() }
+    Made {
+        text,
+        json,
+        hints,
+        advice,
+        is_doubtful: !made.unreadable.is_empty(),
+    }
 }

@@ -28,8 +28,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
-    let task = scratch::task(context, &known.name, &known.workspace, Act::Check { backup: args.backup.clone(), repair: args.repair })?;
+    let known = moved(
+        scratch::choose(context, args.name.as_deref())?,
+        args.on.as_deref(),
+    );
+    let task = scratch::task(
+        context,
+        &known.name,
+        &known.workspace,
+        Act::Check {
+            backup: args.backup.clone(),
+            repair: args.repair,
+        },
+    )?;
     match scratch::perform_from_here(context, task)? {
         Outcome::Checked(checked) => Ok(told(&known.name, &checked, args.repair)),
         other => super::unexpected(&known.name, &other),
@@ -37,12 +48,25 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
-    let mut text = format!("{}, {}, {} read\n", counted(checked.backups as u64, "backup"), counted(checked.packs as u64, "pack"), size(checked.bytes));
+    let mut text = format!(
+        "{}, {}, {} read\n",
+        counted(checked.backups as u64, "backup"),
+        counted(checked.packs as u64, "pack"),
+        size(checked.bytes)
+    );
     for damage in &checked.damage {
-        let known = if damage.is_set_aside { "set aside before, the newest backup does not need it" } else { "damaged" };
+        let known = if damage.is_set_aside {
+            "set aside before, the newest backup does not need it"
+        } else {
+            "damaged"
+        };
         text += &format!("{known}: {}: {}\n", damage.what, damage.how);
         for (backup, files) in &damage.touches {
-            let files = if files.is_empty() { "all of it".to_owned() } else { few(files) };
+            let files = if files.is_empty() {
+                "all of it".to_owned()
+            } else {
+                few(files)
+            };
             text += &format!("  touches backup {backup}: {files}\n");
         }
     }
@@ -50,8 +74,17 @@ fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
     let is_known = checked.damage.iter().all(|damage| damage.is_set_aside);
     match (is_known, repaired) {
         (true, _) if checked.damage.is_empty() => report.hint("all is as it was stored"),
-        (true, _) => report.hint("nothing new is damaged; what is set aside goes with the backups that need it: `tow scratch prune`"),
-        (false, false) => report.code(ErrorKind::Refused.exit_code()).hint("--repair has the next backup store what is damaged anew"),
-        (false, true) => report.hint(format!("`tow scratch backup {name}` now stores what is damaged anew")),
+        (true, _) => report.hint(
+            "nothing new is damaged; what is set aside goes with the backups \
+            that need it: `tow scratch prune`",
+        ),
+        (false, false) => report.code(ErrorKind::Refused.exit_code()).hint(
+            "--repair has the next \
+            backup store what is damaged anew",
+        ),
+        (false, true) => report.hint(format!(
+            "`tow scratch backup {name}` now stores what is \
+            damaged anew"
+        )),
     }
 }

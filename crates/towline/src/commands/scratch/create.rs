@@ -59,14 +59,28 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         setup: args.setup.clone(),
     };
     scratch::check(&format!("workspace `{}`", args.name), &workspace)?;
-    let task = scratch::task(context, &args.name, &workspace, Act::Create { setup: args.setup.clone() })?;
+    let task = scratch::task(
+        context,
+        &args.name,
+        &workspace,
+        Act::Create {
+            setup: args.setup.clone(),
+        },
+    )?;
     let (path, has_files) = match scratch::perform(context, &task)? {
         Outcome::Created { path, has_files } => (path, has_files),
         other => return super::unexpected(&args.name, &other),
     };
     scratch::save(context, &args.name, &workspace)?;
-    let known = Known { name: args.name.clone(), workspace, file: None };
-    let place = args.on.as_deref().map_or_else(String::new, |on| format!(" on {on}"));
+    let known = Known {
+        name: args.name.clone(),
+        workspace,
+        file: None,
+    };
+    let place = args
+        .on
+        .as_deref()
+        .map_or_else(String::new, |on| format!(" on {on}"));
     let mut text = format!("workspace `{}`: {path}{place}\n", args.name);
     let mut json = serde_json::json!({ "workspace": args.name, "path": path, "on": args.on });
     let mut report_hints = Vec::new();
@@ -76,13 +90,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         json["backup"] = first.json;
         report_hints.extend(first.hints.into_iter().chain(first.advice));
     } else {
-        report_hints.push(format!("it is empty: `tow scratch backup {}` once there is something in it", args.name));
+        report_hints.push(format!(
+            "it is empty: `tow scratch backup {}` once there is something in it",
+            args.name
+        ));
     }
     if args.auto {
         let auto = scratch::set_auto(context, &known, args.every)?;
         text += &format!("backed up every {} from now on\n", auto.every);
     } else {
-        report_hints.push(format!("`tow scratch auto {}` backs it up every 30 minutes", args.name));
+        report_hints.push(format!(
+            "`tow scratch auto {}` backs it up every 30 minutes",
+            args.name
+        ));
     }
-    Ok(report_hints.into_iter().fold(Report::new(text, &json), Report::hint))
+    Ok(report_hints
+        .into_iter()
+        .fold(Report::new(text, &json), Report::hint))
 }

@@ -19,9 +19,30 @@ pub(super) struct Backup<'a> {
 
 impl<'a> From<&'a BackupRow> for Backup<'a> {
     fn from(row: &'a BackupRow) -> Self {
-        let BackupRow { id, taken, host, folder, files, bytes, stored, doubtful, readable } = row;
-        let (files, bytes, stored, doubtful, readable) = (*files, *bytes, *stored, *doubtful, *readable);
-        Self { id, taken: taken.to_string(), host, folder, files, bytes, stored, doubtful, readable }
+        let BackupRow {
+            id,
+            taken,
+            host,
+            folder,
+            files,
+            bytes,
+            stored,
+            doubtful,
+            readable,
+        } = row;
+        let (files, bytes, stored, doubtful, readable) =
+            (*files, *bytes, *stored, *doubtful, *readable);
+        Self {
+            id,
+            taken: taken.to_string(),
+            host,
+            folder,
+            files,
+            bytes,
+            stored,
+            doubtful,
+            readable,
+        }
     }
 }
 
@@ -50,10 +71,27 @@ struct Failure<'a> {
 impl<'a> From<&'a BackupStatus> for Status<'a> {
     fn from(status: &'a BackupStatus) -> Self {
         let text = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
-        let failing =
-            |Failing { since, last, times, why, hints }: &'a Failing| Failure { since: since.to_string(), last: last.to_string(), times: *times, why, hints };
+        let failing = |Failing {
+                           since,
+                           last,
+                           times,
+                           why,
+                           hints,
+                       }: &'a Failing| Failure {
+            since: since.to_string(),
+            last: last.to_string(),
+            times: *times,
+            why,
+            hints,
+        };
         let backup = status.backup.as_ref().map(Backup::from);
-        Self { began: text(status.began), good: text(status.good), stored: text(status.stored), backup, failing: status.failing.as_ref().map(failing) }
+        Self {
+            began: text(status.began),
+            good: text(status.good),
+            stored: text(status.stored),
+            backup,
+            failing: status.failing.as_ref().map(failing),
+        }
     }
 }
 
@@ -71,8 +109,27 @@ pub(super) struct Made<'a> {
 
 impl<'a> From<&'a BackedUp> for Made<'a> {
     fn from(made: &'a BackedUp) -> Self {
-        let BackedUp { backup, unchanged, read, left_out, unreadable, unsteady, place, same_disk, .. } = made;
-        Self { backup: backup.into(), unchanged: *unchanged, read: *read, left_out, unreadable, unsteady, place, same_disk: *same_disk }
+        let BackedUp {
+            backup,
+            unchanged,
+            read,
+            left_out,
+            unreadable,
+            unsteady,
+            place,
+            same_disk,
+            ..
+        } = made;
+        Self {
+            backup: backup.into(),
+            unchanged: *unchanged,
+            read: *read,
+            left_out,
+            unreadable,
+            unsteady,
+            place,
+            same_disk: *same_disk,
+        }
     }
 }
 
@@ -109,8 +166,21 @@ impl<'a> From<&'a Checked> for Found<'a> {
             touches: damage.touches.iter().map(touched).collect(),
             set_aside: damage.is_set_aside,
         });
-        let Checked { backups, packs, bytes, dropped, .. } = *checked;
-        Self { ok: checked.damage.iter().all(|damage| damage.is_set_aside), backups, packs, bytes, damage: damage.collect(), dropped }
+        let Checked {
+            backups,
+            packs,
+            bytes,
+            dropped,
+            ..
+        } = *checked;
+        Self {
+            ok: checked.damage.iter().all(|damage| damage.is_set_aside),
+            backups,
+            packs,
+            bytes,
+            damage: damage.collect(),
+            dropped,
+        }
     }
 }
 
@@ -126,7 +196,21 @@ pub(super) struct Dropped<'a> {
 
 impl<'a> From<&'a Pruned> for Dropped<'a> {
     fn from(pruned: &'a Pruned) -> Self {
-        let Pruned { kept, packs, marked, bytes, done, .. } = *pruned;
-        Self { kept, dropped: backups(&pruned.dropped), packs, marked, bytes, done }
+        let Pruned {
+            kept,
+            packs,
+            marked,
+            bytes,
+            done,
+            ..
+        } = *pruned;
+        Self {
+            kept,
+            dropped: backups(&pruned.dropped),
+            packs,
+            marked,
+            bytes,
+            done,
+        }
     }
 }

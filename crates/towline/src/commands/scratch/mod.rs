@@ -61,8 +61,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// An answer to another question.
 fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
     match outcome {
-        Outcome::Busy => Err(Error::refused(format!("workspace `{name}` is being backed up or restored right now")).hint("wait for it, then try again")),
-        _ => Err(Error::bug("the machine of the workspace gave an answer to another question")),
+        Outcome::Busy => Err(Error::refused(format!(
+            "workspace `{name}` is being backed up or restored right now"
+        ))
+        .hint("wait for it, then try again")),
+        _ => Err(Error::bug(
+            "the machine of the workspace gave an answer to another question",
+        )),
     }
 }
 
@@ -83,11 +88,21 @@ fn counted(many: u64, one: &str) -> String {
 
 /// `12 bytes`, `480M`
 fn size(bytes: u64) -> String {
-    if bytes < 1024 { counted(bytes, "byte") } else { Memory(bytes).to_string() }
+    if bytes < 1024 {
+        counted(bytes, "byte")
+    } else {
+        Memory(bytes).to_string()
+    }
 }
 
 fn described(backup: &BackupRow) -> String {
-    format!("{} of {}: {}, {}", backup.id, backup.taken, counted(backup.files, "file"), size(backup.bytes))
+    format!(
+        "{} of {}: {}, {}",
+        backup.id,
+        backup.taken,
+        counted(backup.files, "file"),
+        size(backup.bytes)
+    )
 }
 
 /// The first few of a list.

@@ -40,7 +40,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
+    let known = moved(
+        scratch::choose(context, args.name.as_deref())?,
+        args.on.as_deref(),
+    );
     let usual = known.workspace.keep.unwrap_or_default();
     let keep = Keep {
         last: args.keep_last.unwrap_or(usual.last),
@@ -48,7 +51,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         daily: args.keep_daily.unwrap_or(usual.daily),
         weekly: args.keep_weekly.unwrap_or(usual.weekly),
     };
-    let task = scratch::task(context, &known.name, &known.workspace, Act::Prune { keep, dry_run: !args.yes })?;
+    let task = scratch::task(
+        context,
+        &known.name,
+        &known.workspace,
+        Act::Prune {
+            keep,
+            dry_run: !args.yes,
+        },
+    )?;
     match scratch::perform_from_here(context, task)? {
         Outcome::Pruned(pruned) => Ok(told(&pruned, &keep)),
         other => super::unexpected(&known.name, &other),
@@ -58,7 +69,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 fn told(pruned: &Pruned, keep: &Keep) -> Report {
     let json = json::Dropped::from(pruned);
     if pruned.dropped.is_empty() && pruned.packs == 0 && pruned.marked == 0 {
-        return Report::new("", &json).hint(format!("nothing to drop; {} kept: {keep}", pruned.kept));
+        return Report::new("", &json)
+            .hint(format!("nothing to drop; {} kept: {keep}", pruned.kept));
     }
     let verb = if pruned.done { "dropped" } else { "would drop" };
     let mut text = format!(
@@ -72,8 +84,15 @@ fn told(pruned: &Pruned, keep: &Keep) -> Report {
         text += &format!("  {}\n", described(backup));
     }
     if pruned.marked > 0 {
-        text += &format!("{} marked: a prune a day from now deletes what nothing has come to need\n", counted(pruned.marked as u64, "pack"));
+        text += &format!(
+            "{} marked: a prune a day from now deletes what nothing has come to need\n",
+            counted(pruned.marked as u64, "pack")
+        );
     }
     let report = Report::new(text, &json);
-    if pruned.done { report } else { report.hint("--yes carries it out") }
+    if pruned.done {
+        report
+    } else {
+        report.hint("--yes carries it out")
+    }
 }

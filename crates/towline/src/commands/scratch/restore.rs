@@ -36,39 +36,84 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let known = moved(scratch::choose(context, args.name.as_deref())?, args.on.as_deref());
-    let path = args.path.clone().unwrap_or_else(|| known.workspace.path.clone());
-    let setup = if args.setup { known.workspace.setup.clone() } else { Vec::new() };
-    let target = Workspace { path, ..known.workspace.clone() };
-    let task = scratch::task(context, &known.name, &target, Act::Restore { backup: args.backup.clone(), only: args.only.clone(), setup })?;
+    let known = moved(
+        scratch::choose(context, args.name.as_deref())?,
+        args.on.as_deref(),
+    );
+    let path = args
+        .path
+        .clone()
+        .unwrap_or_else(|| known.workspace.path.clone());
+    let setup = if args.setup {
+        known.workspace.setup.clone()
+    } else {
+        Vec::new()
+    };
+    let target = Workspace {
+        path,
+        ..known.workspace.clone()
+    };
+    let task = scratch::task(
+        context,
+        &known.name,
+        &target,
+        Act::Restore {
+            backup: args.backup.clone(),
+            only: args.only.clone(),
+            setup,
+        },
+    )?;
     let (path, backup, newest) = match scratch::perform(context, &task)? {
-        Outcome::Restored { path, backup, newest } => (path, backup, newest),
+        Outcome::Restored {
+            path,
+            backup,
+            newest,
+        } => (path, backup, newest),
         // A node that has the workspace still: who only wants to work there has what they want.
-        Outcome::NotEmpty { newer: None, .. } if args.path.is_none() && args.backup.is_none() => return Ok(kept(&known, &target)),
-        Outcome::NotEmpty { path, newer } => return Err(not_empty(&path, newer.filter(|_| args.path.is_none()).as_ref())),
+        Outcome::NotEmpty { newer: None, .. } if args.path.is_none() && args.backup.is_none() => {
+            return Ok(kept(&known, &target));
+        }
+        Outcome::NotEmpty { path, newer } => {
+            return Err(not_empty(
+                &path,
+                newer.filter(|_| args.path.is_none()).as_ref(),
+            ));
+        }
         other => return super::unexpected(&known.name, &other),
     };
     let mut hints = Vec::new();
     if let Some(newest) = newest.filter(|_| args.path.is_none()) {
         hints.push(format!(
-            "backup {} of {} is newer: what you change here becomes the newest with `tow scratch backup {} --anyway`",
+            "backup {} of {} is newer: what you change here becomes the newest with `tow scratch \
+                backup {} --anyway`",
             newest.id, newest.taken, known.name
         ));
     }
     if args.on.is_some() && args.path.is_none() {
         hints.extend(settle(context, &known)?);
     }
-    let place = known.workspace.on.as_deref().map_or_else(String::new, |on| format!(" on {on}"));
+    let place = known
+        .workspace
+        .on
+        .as_deref()
+        .map_or_else(String::new, |on| format!(" on {on}"));
     let text = format!("restored to {path}{place}: backup {}\n", described(&backup));
     let json = serde_json::json!({ "workspace": known.name, "path": path, "on": known.workspace.on, "backup": json::Backup::from(&backup) });
-    Ok(hints.into_iter().fold(Report::new(text, &json), Report::hint))
+    Ok(hints
+        .into_iter()
+        .fold(Report::new(text, &json), Report::hint))
 }
 
 /// Nothing is brought over what is there.
 fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
     let error = Error::refused(match newer {
-        Some(BackupRow { id, taken, host, .. }) => {
-            format!("{path} is not empty, and older than the newest backup {id}, which was made on {host} at {taken}; nothing was changed")
+        Some(BackupRow {
+            id, taken, host, ..
+        }) => {
+            format!(
+                "{path} is not empty, and older than the newest backup {id}, which was made on \
+                    {host} at {taken}; nothing was changed"
+            )
         }
         None => format!("{path} is not empty; nothing was changed"),
     });
@@ -76,9 +121,19 @@ fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
 }
 
 fn kept(known: &Known, target: &Workspace) -> Report {
-    let on = known.workspace.on.as_deref().map_or_else(String::new, |on| format!(" on {on}"));
+    let on = known
+        .workspace
+        .on
+        .as_deref()
+        .map_or_else(String::new, |on| format!(" on {on}"));
     let json = serde_json::json!({ "workspace": known.name, "path": target.path, "on": known.workspace.on, "backup": null });
-    let report = Report::new(format!("`{}` is still there: {}{on}; nothing was changed\n", known.name, target.path), &json);
+    let report = Report::new(
+        format!(
+            "`{}` is still there: {}{on}; nothing was changed\n",
+            known.name, target.path
+        ),
+        &json,
+    );
     report.hint("go on working there; a backup beside it: `tow scratch restore --path FOLDER`")
 }
 
@@ -86,7 +141,9 @@ fn kept(known: &Known, target: &Workspace) -> Report {
 fn settle(context: &Context, known: &Known) -> Result<Vec<String>> {
     if known.file.is_none() {
         let on = known.workspace.on.as_deref().unwrap_or("this machine");
-        return Ok(vec![format!("your configuration has the workspace elsewhere: write `on: {on}` there")]);
+        return Ok(vec![format!(
+            "your configuration has the workspace elsewhere: write `on: {on}` there"
+        )]);
     }
     scratch::save(context, &known.name, &known.workspace)?;
     if scratch::auto(context.state()?, &known.name).is_some() {

@@ -43,10 +43,19 @@ struct Touched {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let progress = Progress::default();
     let work = |store: &dyn BlobStore| {
-        let chosen = args.snapshots.iter().map(|text| find(store, text).map(Blob::Root)).collect::<Result<Vec<Blob>>>()?;
+        let chosen = args
+            .snapshots
+            .iter()
+            .map(|text| find(store, text).map(Blob::Root))
+            .collect::<Result<Vec<Blob>>>()?;
         let only = (!chosen.is_empty()).then_some(chosen.as_slice());
-        let checked = Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?;
-        let dropped = if args.repair { repair(store, &checked, towline_host::clock::now().0)? } else { Vec::new() };
+        let checked =
+            Bar::new("check").watch(|| progress.read(), || check(store, only, &progress))?;
+        let dropped = if args.repair {
+            repair(store, &checked, towline_host::clock::now().0)?
+        } else {
+            Vec::new()
+        };
         Ok((checked, dropped))
     };
     let (checked, dropped) = match &args.store {
@@ -57,36 +66,74 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let report = report(checked);
     Ok(match (is_whole, args.repair) {
         (true, _) => report,
-        (false, false) => report.hint("--repair drops what is damaged; the next submission stores it anew"),
-        (false, true) => report.code(0).hint(format!("{} snapshots dropped; the next submission from their folders stores them anew", dropped.len())),
+        (false, false) => {
+            report.hint("--repair drops what is damaged; the next submission stores it anew")
+        }
+        (false, true) => report.code(0).hint(format!(
+            "{} snapshots dropped; the next submission from their folders stores them anew",
+            dropped.len()
+        )),
     })
 }
 
 fn report(checked: Checked) -> Report {
-    let Checked { snapshots, packs, bytes, damage, .. } = checked;
+    let Checked {
+        snapshots,
+        packs,
+        bytes,
+        damage,
+        ..
+    } = checked;
     let rows: Vec<Row> = damage
         .into_iter()
         .map(|damage| Row {
             what: damage.what,
             how: damage.how,
-            touches: damage.touches.into_iter().map(|(root, files)| Touched { snapshot: root.digest().to_string(), files }).collect(),
+            touches: damage
+                .touches
+                .into_iter()
+                .map(|(root, files)| Touched {
+                    snapshot: root.digest().to_string(),
+                    files,
+                })
+                .collect(),
         })
         .collect();
-    let mut text = format!("{snapshots} snapshots, {packs} packs, {} read\n", Memory(bytes));
+    let mut text = format!(
+        "{snapshots} snapshots, {packs} packs, {} read\n",
+        Memory(bytes)
+    );
     for row in &rows {
         text += &format!("damaged: {}: {}\n", row.what, row.how);
         for touched in &row.touches {
-            let files = if touched.files.is_empty() { "all of it".to_owned() } else { shown(&touched.files) };
+            let files = if touched.files.is_empty() {
+                "all of it".to_owned()
+            } else {
+                shown(&touched.files)
+            };
             text += &format!("  touches {} {files}\n", &touched.snapshot[..12]);
         }
     }
     let ok = rows.is_empty();
     let json = serde_json::json!({ "ok": ok, "snapshots": snapshots, "packs": packs, "bytes": bytes, "damage": rows });
     let report = Report::new(text, &json);
-    if ok { report.hint("all is as it was stored") } else { report.code(ErrorKind::Refused.exit_code()) }
+    if ok {
+        report.hint("all is as it was stored")
+    } else {
+        report.code(ErrorKind::Refused.exit_code())
+    }
 }
 
 fn shown(files: &[String]) -> String {
-    let first = files.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
-    if files.len() > 10 { format!("{first} and {} more", files.len() - 10) } else { first }
+    let first = files
+        .iter()
+        .take(10)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if files.len() > 10 {
+        format!("{first} and {} more", files.len() - 10)
+    } else {
+        first
+    }
 }

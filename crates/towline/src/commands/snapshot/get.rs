@@ -30,15 +30,22 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let target = context.folder()?.join(&args.folder);
     if target.symlink_metadata().is_ok() {
-        return Err(Error::refused(format!("{} is there already", target.display())).hint("name a folder that is not"));
+        return Err(
+            Error::refused(format!("{} is there already", target.display()))
+                .hint("name a folder that is not"),
+        );
     }
     let progress = Progress::default();
     let (id, files, bytes) = with_store(context, args.store.as_deref(), |store| {
         let id = find(store, &args.snapshot)?;
         let root = read_root(store, &id)?;
-        Bar::new("layout").watch(|| progress.read(), || lay_out(&root, store, &target, &progress, &AtomicBool::new(false)))?;
+        Bar::new("layout").watch(
+            || progress.read(),
+            || lay_out(&root, store, &target, &progress, &AtomicBool::new(false)),
+        )?;
         Ok((id, root.manifest.files(), root.manifest.bytes()))
     })?;
     let json = serde_json::json!({ "id": id.to_string(), "folder": target.display().to_string(), "files": files, "bytes": bytes });
-    Ok(Report::new(format!("{}\n", target.display()), &json).hint(format!("{files} files, {}", Memory(bytes))))
+    Ok(Report::new(format!("{}\n", target.display()), &json)
+        .hint(format!("{files} files, {}", Memory(bytes))))
 }

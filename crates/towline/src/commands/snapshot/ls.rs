@@ -36,11 +36,17 @@ struct Row {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let runs: HashMap<String, usize> = context.maybe_history()?.map(|history| history.runs_by_snapshot()).transpose()?.unwrap_or_default();
+    let runs: HashMap<String, usize> = context
+        .maybe_history()?
+        .map(|history| history.runs_by_snapshot())
+        .transpose()?
+        .unwrap_or_default();
     let mut rows = with_store(context, args.store.as_deref(), |store| {
         let mut rows = Vec::new();
         for stored in store.list(BlobKind::Root)? {
-            let Blob::Root(id) = stored.blob else { continue };
+            let Blob::Root(id) = stored.blob else {
+                continue;
+            };
             let runs = runs.get(&id.to_string()).copied().unwrap_or(0);
             rows.push(match read_root(store, &id) {
                 Ok(root) => Row {
@@ -52,9 +58,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     runs,
                     damage: None,
                 },
-                Err(problem) => {
-                    Row { id: id.to_string(), name: String::new(), taken: String::new(), files: 0, bytes: 0, runs, damage: Some(problem.to_string()) }
-                }
+                Err(problem) => Row {
+                    id: id.to_string(),
+                    name: String::new(),
+                    taken: String::new(),
+                    files: 0,
+                    bytes: 0,
+                    runs,
+                    damage: Some(problem.to_string()),
+                },
             });
         }
         Ok(rows)
@@ -63,7 +75,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut table = Table::new(&["SNAPSHOT", "OF", "TAKEN", "FILES", "SIZE", "RUNS"]);
     for row in &rows {
         let name = row.damage.clone().unwrap_or_else(|| row.name.clone());
-        let paint = if row.damage.is_some() { Paint::Bad } else { Paint::Plain };
+        let paint = if row.damage.is_some() {
+            Paint::Bad
+        } else {
+            Paint::Plain
+        };
         table.row(vec![
             (row.id[..12].to_owned(), Paint::Bold),
             (name, paint),
@@ -73,7 +89,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             (row.runs.to_string(), Paint::Plain),
         ]);
     }
-    let text = if rows.is_empty() { String::new() } else { table.render() };
+    let text = if rows.is_empty() {
+        String::new()
+    } else {
+        table.render()
+    };
     let report = Report::new(text, &serde_json::json!({ "snapshots": rows }));
-    Ok(if rows.is_empty() { report.hint("none is kept yet: `tow init` or any submission takes one") } else { report })
+    Ok(if rows.is_empty() {
+        report.hint("none is kept yet: `tow init` or any submission takes one")
+    } else {
+        report
+    })
 }

@@ -46,14 +46,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 /// Runs `work` on the store of that name, or on this machine's own.
-fn with_store<T>(context: &Context, name: Option<&str>, work: impl FnOnce(&dyn BlobStore) -> Result<T>) -> Result<T> {
+fn with_store<T>(
+    context: &Context,
+    name: Option<&str>,
+    work: impl FnOnce(&dyn BlobStore) -> Result<T>,
+) -> Result<T> {
     match name {
         None => work(&code::local_store(context.state()?)?.store),
         Some(name) => work(&remote_store(&Stores::new(context), name)?),
     }
 }
 
-/// This machine's store, held alone: whoever takes a snapshot or is about to name one is waited for.
+/// This machine's store, held alone: whoever takes a snapshot or is about to name one is waited
+/// for.
 struct Alone {
     store: FolderStore,
     _lock: File,
@@ -62,8 +67,12 @@ struct Alone {
 fn alone(context: &Context) -> Result<Alone> {
     let state = context.state()?;
     let lock = code::open_lock(state)?;
-    lock::lock_alone(&lock).map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
-    Ok(Alone { store: FolderStore::new(state.snapshots()), _lock: lock })
+    lock::lock_alone(&lock)
+        .map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
+    Ok(Alone {
+        store: FolderStore::new(state.snapshots()),
+        _lock: lock,
+    })
 }
 
 /// The one snapshot whose id begins so.
@@ -71,16 +80,37 @@ fn find(store: &dyn BlobStore, text: &str) -> Result<Digest> {
     if let Some(id) = Digest::parse(text) {
         return Ok(id);
     }
-    let wrong = || Error::not_found(format!("there is no snapshot `{text}`")).hint("`tow snapshot ls` lists them");
+    let wrong = || {
+        Error::not_found(format!("there is no snapshot `{text}`"))
+            .hint("`tow snapshot ls` lists them")
+    };
     if text.len() < 4 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(wrong());
     }
-    let ids = store.list(BlobKind::Root)?.into_iter().filter_map(|stored| if let Blob::Root(id) = stored.blob { Some(id) } else { None });
+    let ids = store
+        .list(BlobKind::Root)?
+        .into_iter()
+        .filter_map(|stored| {
+            if let Blob::Root(id) = stored.blob {
+                Some(id)
+            } else {
+                None
+            }
+        });
     let found: Vec<Digest> = ids.filter(|id| id.to_string().starts_with(text)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
         [] => Err(wrong()),
-        several => Err(Error::new(towline_core::ErrorKind::Ambiguous, format!("`{text}` fits {} snapshots", several.len()))
-            .hint(several.iter().map(Digest::short).collect::<Vec<_>>().join(", "))),
+        several => Err(Error::new(
+            towline_core::ErrorKind::Ambiguous,
+            format!("`{text}` fits {} snapshots", several.len()),
+        )
+        .hint(
+            several
+                .iter()
+                .map(Digest::short)
+                .collect::<Vec<_>>()
+                .join(", "),
+        )),
     }
 }

@@ -17,7 +17,8 @@ const GRACE: i64 = 24 * 3_600_000;
 /// What a run in the history needs stays: `tow prune` removes old runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow snapshot prune                      what would go: taken more than 7 days ago, needed by no run
+  tow snapshot prune                      what would go: taken more than 7 days ago, needed by no \
+      run
   tow snapshot prune --older-than 1d --yes
   tow snapshot prune --in research --older-than 90d")]
 pub(crate) struct Args {
@@ -44,16 +45,34 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
             prune(context, args, &alone.store, None)
         }
-        Some(name) => with_store(context, Some(name), |store| prune(context, args, store, Some(GRACE))),
+        Some(name) => with_store(context, Some(name), |store| {
+            prune(context, args, store, Some(GRACE))
+        }),
     }
 }
 
-fn prune(context: &Context, args: &Args, store: &dyn BlobStore, grace: Option<i64>) -> Result<Report> {
-    let needed: HashMap<String, usize> = context.maybe_history()?.map(|history| history.runs_by_snapshot()).transpose()?.unwrap_or_default();
+fn prune(
+    context: &Context,
+    args: &Args,
+    store: &dyn BlobStore,
+    grace: Option<i64>,
+) -> Result<Report> {
+    let needed: HashMap<String, usize> = context
+        .maybe_history()?
+        .map(|history| history.runs_by_snapshot())
+        .transpose()?
+        .unwrap_or_default();
     let now = towline_host::clock::now().0;
     let before = now - i64::try_from(args.older_than.0 * 1000).unwrap_or(i64::MAX);
-    let keep = |root: &Blob, stored: Option<i64>| needed.contains_key(&root.digest().to_string()) || stored.is_none_or(|stored| stored >= before);
-    let policy = Policy { keep: &keep, grace, now };
+    let keep = |root: &Blob, stored: Option<i64>| {
+        needed.contains_key(&root.digest().to_string())
+            || stored.is_none_or(|stored| stored >= before)
+    };
+    let policy = Policy {
+        keep: &keep,
+        grace,
+        now,
+    };
     let plan = plan(store, &policy)?;
     if args.yes {
         carry_out(store, &plan, &policy)?;
@@ -62,8 +81,16 @@ fn prune(context: &Context, args: &Args, store: &dyn BlobStore, grace: Option<i6
 }
 
 fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
-    let names = |rows: &[(Digest, u64)]| rows.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>();
-    let roots: Vec<String> = plan.snapshots.iter().map(|(root, _)| root.digest().to_string()).collect();
+    let names = |rows: &[(Digest, u64)]| {
+        rows.iter()
+            .map(|(id, _)| id.to_string())
+            .collect::<Vec<_>>()
+    };
+    let roots: Vec<String> = plan
+        .snapshots
+        .iter()
+        .map(|(root, _)| root.digest().to_string())
+        .collect();
     let json = serde_json::json!({
         "snapshots": roots, "packs": names(&plan.packs), "doomed": names(&plan.newly_listed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
     });
@@ -71,14 +98,31 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
         return Report::new("", &json).hint(format!("nothing to drop; {} kept", plan.kept));
     }
     let verb = if done { "dropped" } else { "would drop" };
-    let mut text = format!("{verb} {} snapshots and {} packs, {}; {} kept\n", plan.snapshots.len(), plan.packs.len(), Memory(plan.frees()), plan.kept);
-    plan.snapshots.iter().take(20).for_each(|(root, _)| text += &format!("  {}\n", root.digest().short()));
+    let mut text = format!(
+        "{verb} {} snapshots and {} packs, {}; {} kept\n",
+        plan.snapshots.len(),
+        plan.packs.len(),
+        Memory(plan.frees()),
+        plan.kept
+    );
+    plan.snapshots
+        .iter()
+        .take(20)
+        .for_each(|(root, _)| text += &format!("  {}\n", root.digest().short()));
     if plan.snapshots.len() > 20 {
         text += &format!("  … and {} more\n", plan.snapshots.len() - 20);
     }
     if shared && !plan.newly_listed.is_empty() {
-        text += &format!("{} packs are marked; a prune a day from now deletes them if nobody has come to need them\n", plan.newly_listed.len());
+        text += &format!(
+            "{} packs are marked; a prune a day from now deletes them if nobody has come to need \
+                them\n",
+            plan.newly_listed.len()
+        );
     }
     let report = Report::new(text, &json);
-    if done { report } else { report.hint("nothing was changed; --yes carries it out") }
+    if done {
+        report
+    } else {
+        report.hint("nothing was changed; --yes carries it out")
+    }
 }

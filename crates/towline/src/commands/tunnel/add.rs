@@ -65,7 +65,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let name = args.name.clone().or_else(|| args.sandbox.as_ref().map(|number| format!("gcr{number}"))).unwrap_or_default();
+    let name = args
+        .name
+        .clone()
+        .or_else(|| args.sandbox.as_ref().map(|number| format!("gcr{number}")))
+        .unwrap_or_default();
     let mut tunnel = match &args.sandbox {
         Some(number) => to_sandbox(context, number, args)?,
         None => tunnel(args)?,
@@ -80,16 +84,32 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     tunnel.port = Some(port);
     let definition = Definition::new(&name, &tunnel, port)?;
-    if let Some(taken) = tunnels::all(context)?.values().find(|named| named.tunnel.port == Some(port)) {
-        return Err(Error::refused(format!("port {port} is that of tunnel `{}` ({})", taken.name, taken.origin)).hint("another --port, or none"));
+    if let Some(taken) = tunnels::all(context)?
+        .values()
+        .find(|named| named.tunnel.port == Some(port))
+    {
+        return Err(Error::refused(format!(
+            "port {port} is that of tunnel `{}` ({})",
+            taken.name, taken.origin
+        ))
+        .hint("another --port, or none"));
     }
     let file = tunnels::add(context, &name, &tunnel)?;
     let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_way(), "file": file });
     if args.open {
-        let named = Named { name, tunnel, origin: file.display().to_string(), file: Some(file) };
+        let named = Named {
+            name,
+            tunnel,
+            origin: file.display().to_string(),
+            file: Some(file),
+        };
         return open::open_all(context, &[named], true);
     }
-    let report = Report::new(format!("{name}  127.0.0.1:{port} to {}\n", definition.to), &json).hint(format!("tow tunnel open {name}"));
+    let report = Report::new(
+        format!("{name}  127.0.0.1:{port} to {}\n", definition.to),
+        &json,
+    )
+    .hint(format!("tow tunnel open {name}"));
     next_steps(context, report, &name, &definition)
 }
 
@@ -115,9 +135,12 @@ fn ssh_config(args: &Args) -> Result<Option<String>> {
 
 fn tunnel(args: &Args) -> Result<Tunnel> {
     let azure = match (&args.az_bastion, &args.resource_group, &args.target) {
-        (Some(name), Some(group), Some(target)) => {
-            Some(AzureBastion { name: name.clone(), resource_group: group.clone(), target: target.clone(), subscription: args.subscription.clone() })
-        }
+        (Some(name), Some(group), Some(target)) => Some(AzureBastion {
+            name: name.clone(),
+            resource_group: group.clone(),
+            target: target.clone(),
+            subscription: args.subscription.clone(),
+        }),
         _ => None,
     };
     let to = match (&args.to, &azure) {
@@ -146,9 +169,15 @@ fn tunnel(args: &Args) -> Result<Tunnel> {
 
 /// A tunnel is opened from other folders too.
 fn absolute(file: &str) -> Result<String> {
-    let path = std::path::absolute(file).map_err(|error| Error::usage(format!("`{file}` is no file")).source_error(error))?;
+    let path = std::path::absolute(file)
+        .map_err(|error| Error::usage(format!("`{file}` is no file")).source_error(error))?;
     if !path.is_file() {
-        return Err(Error::config(format!("there is no file {}", path.display())));
+        return Err(Error::config(format!(
+            "there is no file {}",
+            path.display()
+        )));
     }
-    path.into_os_string().into_string().map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))
 }

@@ -29,7 +29,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let state = context.state()?;
-    let open: Vec<String> = tunnels::wanted(state)?.into_iter().map(|(name, _)| name).collect();
+    let open: Vec<String> = tunnels::wanted(state)?
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     let mut known: Vec<String> = open.clone();
     if !args.all {
         known.extend(tunnels::all(context)?.into_keys());
@@ -39,20 +42,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for name in &names {
         let was_open = open.contains(name);
         close(context, name)?;
-        text += &if was_open { format!("closed {name}\n") } else { format!("{name} was closed already\n") };
+        text += &if was_open {
+            format!("closed {name}\n")
+        } else {
+            format!("{name} was closed already\n")
+        };
     }
     let report = Report::new(text, &serde_json::json!({ "closed": names }));
-    Ok(if names.is_empty() { report.hint("none is open") } else { report })
+    Ok(if names.is_empty() {
+        report.hint("none is open")
+    } else {
+        report
+    })
 }
 
-/// Not wanted any more, and its supervisor gone with all below it; in this order, so that nobody starts another.
+/// Not wanted any more, and its supervisor gone with all below it; in this order, so that nobody
+/// starts another.
 pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     let state = context.state()?;
     let folder = state.tunnel(name);
     let wanted = Wanted::read(&folder.join("wanted"));
     match std::fs::remove_file(folder.join("wanted")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::refused(format!("tunnel `{name}` cannot be closed")).source_error(error));
+            return Err(
+                Error::refused(format!("tunnel `{name}` cannot be closed")).source_error(error)
+            );
         }
         _ => {}
     }
@@ -67,7 +81,10 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
             while matches!(line.read(&mut piece), Ok(1..)) {}
         }
         if begun.elapsed() > LIMIT {
-            return Err(Error::unreachable(format!("the supervisor of tunnel `{name}` does not end")).hint("`tow tunnel ls --json` tells its process"));
+            return Err(Error::unreachable(format!(
+                "the supervisor of tunnel `{name}` does not end"
+            ))
+            .hint("`tow tunnel ls --json` tells its process"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -81,11 +98,19 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The connection to the last hop goes too, unless a cluster, a datastore or another tunnel has the same.
+/// The connection to the last hop goes too, unless a cluster, a datastore or another tunnel has the
+/// same.
 fn let_go(context: &Context, name: &str, definition: &Definition) {
-    let Way::Hops(hops) = &definition.way else { return };
-    let (Some(last), Ok(state), Ok(layers)) = (hops.last(), context.state(), context.layers()) else { return };
-    let is_same = |host: &Option<String>, config: &Option<String>| host.as_ref() == Some(last) && *config == definition.ssh_config;
+    let Way::Hops(hops) = &definition.way else {
+        return;
+    };
+    let (Some(last), Ok(state), Ok(layers)) = (hops.last(), context.state(), context.layers())
+    else {
+        return;
+    };
+    let is_same = |host: &Option<String>, config: &Option<String>| {
+        host.as_ref() == Some(last) && *config == definition.ssh_config
+    };
     let of_others = layers.config.clusters.values().any(|cluster| is_same(&cluster.host, &cluster.ssh_config))
         || layers.config.datastores.values().any(|store| is_same(&store.host, &store.ssh_config))
         // Where that is not known it may be.

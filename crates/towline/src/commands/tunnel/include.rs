@@ -26,22 +26,40 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let home = machines::home()?;
     let ours = aliases::file(context)?;
     let (path, line) = (ssh_include::config(&home), ssh_include::line(&ours)?);
-    let shown = format!("{} {} {}", line.trim_end(), if args.remove { "out of" } else { "at the top of" }, path.display());
+    let shown = format!(
+        "{} {} {}",
+        line.trim_end(),
+        if args.remove {
+            "out of"
+        } else {
+            "at the top of"
+        },
+        path.display()
+    );
     if !args.yes {
         if !output::can_ask() {
-            return Err(Error::refused(format!("this changes {}", path.display())).hint("--yes carries it out"));
+            return Err(Error::refused(format!("this changes {}", path.display()))
+                .hint("--yes carries it out"));
         }
-        if !output::ask(&format!("{} {shown}?", if args.remove { "take" } else { "write" })) {
+        if !output::ask(&format!(
+            "{} {shown}?",
+            if args.remove { "take" } else { "write" }
+        )) {
             return Err(Error::refused("nothing was changed"));
         }
     }
     let note = context.state()?.ssh().join("made_config");
-    towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(|error| Error::refused("the state folder cannot be used").source_error(error))?;
+    towline_host::filesystem::private_folder(&context.state()?.ssh())
+        .map_err(|error| Error::refused("the state folder cannot be used").source_error(error))?;
     if !args.remove {
         // ssh says nothing of a file that is not there, and knows no alias either.
         let _ = aliases::write(context);
     }
-    let done = if args.remove { ssh_include::remove(&home, &ours, &note)? } else { ssh_include::add(&home, &ours, &note)? };
+    let done = if args.remove {
+        ssh_include::remove(&home, &ours, &note)?
+    } else {
+        ssh_include::add(&home, &ours, &note)?
+    };
     let text = match &done {
         Done::Added => format!("written: {shown}\n"),
         Done::Removed => format!("taken: {shown}\n"),
@@ -49,5 +67,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Done::WasNotThere => format!("{} does not include it\n", path.display()),
     };
     let is_changed = matches!(done, Done::Added | Done::Removed);
-    Ok(Report::new(text, &serde_json::json!({ "file": path, "line": line.trim_end(), "changed": is_changed })))
+    Ok(Report::new(
+        text,
+        &serde_json::json!({ "file": path, "line": line.trim_end(), "changed": is_changed }),
+    ))
 }

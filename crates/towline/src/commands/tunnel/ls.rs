@@ -43,19 +43,26 @@ struct Row {
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let state = context.state()?;
     let wanted: BTreeMap<String, Wanted> = tunnels::wanted(state)?.into_iter().collect();
-    if wanted.keys().any(|name| !tunnels::is_supervised(state, name)) {
+    if wanted
+        .keys()
+        .any(|name| !tunnels::is_supervised(state, name))
+    {
         // After a restart of the machine nobody else may have needed it yet.
         client::nudge(state);
     }
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for (name, named) in tunnels::all(context)? {
-        let definition = Definition::new(&name, &named.tunnel, named.tunnel.port.unwrap_or(u16::MAX));
+        let definition =
+            Definition::new(&name, &named.tunnel, named.tunnel.port.unwrap_or(u16::MAX));
         let reason = definition.as_ref().err().map(ToString::to_string);
         let shown = definition.as_ref().ok();
         let row = Row {
             state: if reason.is_some() { "wrong" } else { "closed" },
             port: named.tunnel.port,
-            to: shown.map_or_else(|| named.tunnel.to.clone(), |definition| definition.to.to_string()),
+            to: shown.map_or_else(
+                || named.tunnel.to.clone(),
+                |definition| definition.to.to_string(),
+            ),
             via: shown.map(Definition::shown_way).unwrap_or_default(),
             since: None,
             reconnects: 0,
@@ -75,9 +82,16 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     }
     let rows: Vec<Row> = rows.into_values().collect();
     let report = Report::new(table(&rows), &serde_json::json!({ "tunnels": rows }));
-    let hints: Vec<String> = rows.iter().flat_map(|row| row.hints.iter().map(|hint| format!("{}: {hint}", row.name))).collect();
+    let hints: Vec<String> = rows
+        .iter()
+        .flat_map(|row| row.hints.iter().map(|hint| format!("{}: {hint}", row.name)))
+        .collect();
     let report = hints.into_iter().fold(report, Report::hint);
-    Ok(if rows.is_empty() { report.hint("none is defined yet: tow tunnel add NAME --to HOST --via BASTION") } else { report })
+    Ok(if rows.is_empty() {
+        report.hint("none is defined yet: tow tunnel add NAME --to HOST --via BASTION")
+    } else {
+        report
+    })
 }
 
 /// One that is to be open.
@@ -87,7 +101,10 @@ fn row(context: &Context, name: &str, wanted: &Wanted, origin: Option<String>) -
     let trouble = status.as_ref().and_then(|status| status.trouble.clone());
     Ok(Row {
         name: name.to_owned(),
-        state: status.as_ref().map_or(TunnelState::Connecting, |status| status.state).word(),
+        state: status
+            .as_ref()
+            .map_or(TunnelState::Connecting, |status| status.state)
+            .word(),
         port: Some(wanted.definition.port),
         to: wanted.definition.to.to_string(),
         via: wanted.definition.shown_way(),
@@ -106,7 +123,16 @@ fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["NAME", "STATE", "FOR", "PORT", "TO", "VIA", "RECONNECTS", "WHY"]);
+    let mut table = Table::new(&[
+        "NAME",
+        "STATE",
+        "FOR",
+        "PORT",
+        "TO",
+        "VIA",
+        "RECONNECTS",
+        "WHY",
+    ]);
     for row in rows {
         let paint = match row.state {
             "open" => Paint::Good,
@@ -114,12 +140,19 @@ fn table(rows: &[Row]) -> String {
             "connecting" => Paint::Waiting,
             _ => Paint::Quiet,
         };
-        let reconnects = if row.since.is_some() { row.reconnects.to_string() } else { String::new() };
+        let reconnects = if row.since.is_some() {
+            row.reconnects.to_string()
+        } else {
+            String::new()
+        };
         table.row(vec![
             (row.name.clone(), Paint::Bold),
             (row.state.to_owned(), paint),
             (row.for_how_long.clone(), Paint::Plain),
-            (row.port.map(|port| port.to_string()).unwrap_or_default(), Paint::Plain),
+            (
+                row.port.map(|port| port.to_string()).unwrap_or_default(),
+                Paint::Plain,
+            ),
             (row.to.clone(), Paint::Plain),
             (row.via.clone(), Paint::Plain),
             (reconnects, Paint::Plain),

@@ -66,16 +66,29 @@ fn alias(name: &str, definition: &Definition) -> Option<String> {
 }
 
 /// What can be done with a tunnel that is open.
-fn next_steps(context: &Context, report: Report, name: &str, definition: &Definition) -> Result<Report> {
+fn next_steps(
+    context: &Context,
+    report: Report,
+    name: &str,
+    definition: &Definition,
+) -> Result<Report> {
     let Some(alias) = alias(name, definition) else {
-        return Ok(report.hint(format!("127.0.0.1:{} leads to {}", definition.port, definition.to)));
+        return Ok(report.hint(format!(
+            "127.0.0.1:{} leads to {}",
+            definition.port, definition.to
+        )));
     };
     if is_included(context) {
         return Ok(report.hint(format!("ssh {alias}")));
     }
     let file = aliases::file(context)?;
-    let report = report.hint(format!("ssh -F {} {alias}", towline_io::machine::quote::word(&file.display().to_string())));
-    Ok(report.hint(format!("for `ssh {alias}`, and for editors: tow tunnel include")))
+    let report = report.hint(format!(
+        "ssh -F {} {alias}",
+        towline_io::machine::quote::word(&file.display().to_string())
+    ));
+    Ok(report.hint(format!(
+        "for `ssh {alias}`, and for editors: tow tunnel include"
+    )))
 }
 
 /// The names that are meant: those given, or all that `known` has.

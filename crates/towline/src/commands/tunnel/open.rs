@@ -43,13 +43,19 @@ struct Opened {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let known = tunnels::all(context)?;
-    let names = chosen(&args.names, args.all, known.keys().cloned().collect()).map_err(|error| match args.names.as_slice() {
-        [name] => tunnels::find(context, name).err().unwrap_or(error),
-        _ => error,
-    })?;
-    let named: Vec<Named> = names.iter().filter_map(|name| known.get(name).cloned()).collect();
+    let names = chosen(&args.names, args.all, known.keys().cloned().collect()).map_err(
+        |error| match args.names.as_slice() {
+            [name] => tunnels::find(context, name).err().unwrap_or(error),
+            _ => error,
+        },
+    )?;
+    let named: Vec<Named> = names
+        .iter()
+        .filter_map(|name| known.get(name).cloned())
+        .collect();
     if named.is_empty() {
-        return Err(Error::not_found("no tunnel is defined yet").hint("tow tunnel add NAME --to HOST --via BASTION"));
+        return Err(Error::not_found("no tunnel is defined yet")
+            .hint("tow tunnel add NAME --to HOST --via BASTION"));
     }
     open_all(context, &named, !args.no_wait)
 }
@@ -63,7 +69,13 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
         match open(context, named, wait) {
             Ok((definition, state)) => {
                 let alias = alias(&named.name, &definition);
-                opened.push(Opened { name: named.name.clone(), state: state.word(), port: definition.port, to: definition.to.to_string(), alias });
+                opened.push(Opened {
+                    name: named.name.clone(),
+                    state: state.word(),
+                    port: definition.port,
+                    to: definition.to.to_string(),
+                    alias,
+                });
                 last = Some((named.name.clone(), definition));
             }
             Err(error) => {
@@ -74,7 +86,10 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
             }
         }
     }
-    let lines: Vec<String> = opened.iter().map(|row| format!("{}  127.0.0.1:{}\n", row.name, row.port)).collect();
+    let lines: Vec<String> = opened
+        .iter()
+        .map(|row| format!("{}  127.0.0.1:{}\n", row.name, row.port))
+        .collect();
     let text = lines.concat();
     if let Some(error) = failed {
         if !opened.is_empty() && !context.json {
@@ -87,7 +102,9 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
         report = report.hint("whether they work: tow tunnel ls");
     }
     match last {
-        Some((name, definition)) if opened.len() == 1 => next_steps(context, report, &name, &definition),
+        Some((name, definition)) if opened.len() == 1 => {
+            next_steps(context, report, &name, &definition)
+        }
         _ => Ok(report),
     }
 }
@@ -98,17 +115,26 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
     let before = Wanted::read(&folder.join("wanted"));
     let definition = match (&before, named.tunnel.port) {
         // Its port is its own while it is open.
-        (Some(before), None) => Definition::new(&named.name, &named.tunnel, before.definition.port)?,
+        (Some(before), None) => {
+            Definition::new(&named.name, &named.tunnel, before.definition.port)?
+        }
         _ => tunnels::definition(context, named)?,
     };
     if let Some(before) = &before
         && before.definition != definition
     {
-        return Err(Error::refused("it is open with another definition").hint(format!("tow tunnel close {0} && tow tunnel open {0}", named.name)));
+        return Err(
+            Error::refused("it is open with another definition").hint(format!(
+                "tow tunnel close {0} && tow tunnel open {0}",
+                named.name
+            )),
+        );
     }
     towline_host::filesystem::private_folder(&state.tunnels())
         .and_then(|()| towline_host::filesystem::private_folder(&folder))
-        .map_err(|error| Error::refused(format!("{} cannot be used", folder.display())).source_error(error))?;
+        .map_err(|error| {
+            Error::refused(format!("{} cannot be used", folder.display())).source_error(error)
+        })?;
     // The port first: a supervisor has its lock before it has the port.
     if let Err(error) = towline_io::tunnel::try_port(definition.port)
         && !tunnels::is_supervised(state, &named.name)
@@ -116,11 +142,23 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
         return Err(error);
     }
     let trouble = sign_in(context, &named.name, &definition)?;
-    let wanted = Wanted { at: before.as_ref().map_or_else(towline_host::clock::now, |before| before.at), ..wanted(context, &definition)? };
-    let bytes = serde_json::to_vec(&wanted).map_err(|error| Error::bug("a tunnel cannot be written").source_error(error))?;
-    towline_host::once::replace(&folder.join("wanted"), &bytes).map_err(|error| Error::refused("the tunnel cannot be kept").source_error(error))?;
+    let wanted = Wanted {
+        at: before
+            .as_ref()
+            .map_or_else(towline_host::clock::now, |before| before.at),
+        ..wanted(context, &definition)?
+    };
+    let bytes = serde_json::to_vec(&wanted)
+        .map_err(|error| Error::bug("a tunnel cannot be written").source_error(error))?;
+    towline_host::once::replace(&folder.join("wanted"), &bytes)
+        .map_err(|error| Error::refused("the tunnel cannot be kept").source_error(error))?;
     let _ = aliases::write(context);
-    let outcome = follow(context, &named.name, if wait { trouble } else { None }, wait);
+    let outcome = follow(
+        context,
+        &named.name,
+        if wait { trouble } else { None },
+        wait,
+    );
     match outcome {
         Ok(state) => Ok((definition, state)),
         Err(error) if is_lasting(&error) && before.is_none() => {
@@ -128,7 +166,11 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
             close::close(context, &named.name)?;
             Err(error)
         }
-        Err(error) => Err(error.hint(format!("it is tried again and again; how it goes: tow tunnel ls; not any more: tow tunnel close {}", named.name))),
+        Err(error) => Err(error.hint(format!(
+            "it is tried again and again; how it goes: tow tunnel \
+            ls; not any more: tow tunnel close {}",
+            named.name
+        ))),
     }
 }
 
@@ -136,13 +178,16 @@ fn is_lasting(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout)
 }
 
-/// With the terminal, where there is one: the supervisor can ask nobody. What may pass is given back.
+/// With the terminal, where there is one: the supervisor can ask nobody. What may pass is given
+/// back.
 fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Option<Error>> {
     if let Way::Command(words) = &definition.way {
         towline_io::tunnel::check_program(words.first().map_or("", String::as_str))?;
         return Ok(None);
     }
-    let Some(way) = tunnels::transport(context.state()?, name, definition)? else { return Ok(None) };
+    let Some(way) = tunnels::transport(context.state()?, name, definition)? else {
+        return Ok(None);
+    };
     match way.connect(output::can_ask()) {
         Ok(()) => Ok(None),
         Err(error) if is_lasting(&error) => Err(error),
@@ -152,32 +197,69 @@ fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Opt
 
 fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
     // It is kept on disk, where a password of a proxy has no place.
-    let is_way = |name: &str, value: &str| network::VARIABLES.contains(&name) && !network::holds_password(value);
-    let is_wanted = |(name, value): &&(String, String)| Wanted::VARIABLES.contains(&name.as_str()) || is_way(name, value);
-    let environment = context.environment().iter().filter(is_wanted).cloned().collect();
+    let is_way = |name: &str, value: &str| {
+        network::VARIABLES.contains(&name) && !network::holds_password(value)
+    };
+    let is_wanted = |(name, value): &&(String, String)| {
+        Wanted::VARIABLES.contains(&name.as_str()) || is_way(name, value)
+    };
+    let environment = context
+        .environment()
+        .iter()
+        .filter(is_wanted)
+        .cloned()
+        .collect();
     let way = if definition.is_for_ssh() {
-        machines::ssh_to(&definition.to.host, definition.ssh_config.as_deref(), context.state()?).and_then(|far| far.way_in()).ok()
+        machines::ssh_to(
+            &definition.to.host,
+            definition.ssh_config.as_deref(),
+            context.state()?,
+        )
+        .and_then(|far| far.way_in())
+        .ok()
     } else {
         None
     };
-    let user = definition.user.clone().or_else(|| way.as_ref().map(|way| way.user.clone()));
+    let user = definition
+        .user
+        .clone()
+        .or_else(|| way.as_ref().map(|way| way.user.clone()));
     let keys = way.map(|way| way.keys).unwrap_or_default();
-    Ok(Wanted { definition: definition.clone(), at: towline_host::clock::now(), environment, user, keys })
+    Ok(Wanted {
+        definition: definition.clone(),
+        at: towline_host::clock::now(),
+        environment,
+        user,
+        keys,
+    })
 }
 
 /// Has it supervised, and waits until it is open or cannot be.
-fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool) -> Result<TunnelState> {
+fn follow(
+    context: &Context,
+    name: &str,
+    mut trouble: Option<Error>,
+    wait: bool,
+) -> Result<TunnelState> {
     let begun = Instant::now();
-    let limit = if trouble.is_some() { Duration::ZERO } else { LIMIT };
+    let limit = if trouble.is_some() {
+        Duration::ZERO
+    } else {
+        LIMIT
+    };
     loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Tunnel { name: name.to_owned() })?;
+        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Tunnel {
+            name: name.to_owned(),
+        })?;
         let status = state_of(first)?;
         if status.state == TunnelState::Open || !wait {
             return Ok(status.state);
         }
         // What was wrong before it was asked for again does not count.
         loop {
-            let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+            let left = limit
+                .saturating_sub(begun.elapsed())
+                .max(Duration::from_millis(1));
             match conversation.hear(Some(Instant::now() + left))? {
                 Heard::Reply(reply) => {
                     let status = state_of(*reply)?;
@@ -196,7 +278,12 @@ fn follow(context: &Context, name: &str, mut trouble: Option<Error>, wait: bool)
             }
         }
         if begun.elapsed() >= limit || trouble.as_ref().is_some_and(is_lasting) {
-            let late = || Error::new(ErrorKind::Unreachable, format!("it is not open after {} s", limit.as_secs()));
+            let late = || {
+                Error::new(
+                    ErrorKind::Unreachable,
+                    format!("it is not open after {} s", limit.as_secs()),
+                )
+            };
             return Err(trouble.unwrap_or_else(late));
         }
     }

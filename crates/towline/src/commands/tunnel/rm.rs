@@ -21,17 +21,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for name in &args.names {
         let named = tunnels::find(context, name)?;
         let Some(file) = named.file else {
-            return Err(Error::refused(format!("tunnel `{name}` stands in {}, which is yours", named.origin)).hint("take it out there"));
+            return Err(Error::refused(format!(
+                "tunnel `{name}` stands in {}, which is yours",
+                named.origin
+            ))
+            .hint("take it out there"));
         };
         if state.tunnel(name).join("wanted").exists() || tunnels::is_supervised(state, name) {
-            return Err(Error::refused(format!("tunnel `{name}` is open")).hint(format!("first: tow tunnel close {name}")));
+            return Err(Error::refused(format!("tunnel `{name}` is open"))
+                .hint(format!("first: tow tunnel close {name}")));
         }
         files.push((name, file));
     }
     for (name, file) in files {
-        std::fs::remove_file(&file).map_err(|error| Error::refused(format!("{} cannot be removed", file.display())).source_error(error))?;
+        std::fs::remove_file(&file).map_err(|error| {
+            Error::refused(format!("{} cannot be removed", file.display())).source_error(error)
+        })?;
         let _ = towline_host::filesystem::remove_tree(&state.tunnel(name));
     }
-    let lines: Vec<String> = args.names.iter().map(|name| format!("removed {name}\n")).collect();
-    Ok(Report::new(lines.concat(), &serde_json::json!({ "removed": args.names })))
+    let lines: Vec<String> = args
+        .names
+        .iter()
+        .map(|name| format!("removed {name}\n"))
+        .collect();
+    Ok(Report::new(
+        lines.concat(),
+        &serde_json::json!({ "removed": args.names }),
+    ))
 }

@@ -31,13 +31,36 @@ const NAMED: usize = 3;
 
 pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     let failures = failures(runs);
-    let next_step = failures.first().map(|failure| format!("tow why {}    those that failed once more: tow resubmit {}", failure.runs[0].short(), id.short()));
-    let why = WhySweep { id, summary: format!("{} runs: {}", runs.len(), counted(&runs.iter().collect::<Vec<_>>())), failures, next_step };
+    let next_step = failures.first().map(|failure| {
+        format!(
+            "tow why {}    those that failed once more: tow resubmit {}",
+            failure.runs[0].short(),
+            id.short()
+        )
+    });
+    let why = WhySweep {
+        id,
+        summary: format!(
+            "{} runs: {}",
+            runs.len(),
+            counted(&runs.iter().collect::<Vec<_>>())
+        ),
+        failures,
+        next_step,
+    };
     let mut text = format!("{id}: {}\n", why.summary);
     for Failure { detail, runs, .. } in &why.failures {
         let named: Vec<&str> = runs.iter().take(NAMED).map(|run| run.short()).collect();
-        let more = if runs.len() > NAMED { format!(" and {} more", runs.len() - NAMED) } else { String::new() };
-        text += &format!("  {} failed: {detail} ({}{more})\n", runs.len(), named.join(", "));
+        let more = if runs.len() > NAMED {
+            format!(" and {} more", runs.len() - NAMED)
+        } else {
+            String::new()
+        };
+        text += &format!(
+            "  {} failed: {detail} ({}{more})\n",
+            runs.len(),
+            named.join(", ")
+        );
     }
     if let Some(step) = &why.next_step {
         text += &format!("next: {step}\n");
@@ -48,11 +71,22 @@ pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
 /// The largest group first.
 fn failures(runs: &[RunRecord]) -> Vec<Failure<'_>> {
     let mut groups: BTreeMap<String, Failure<'_>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.state.phase == Phase::Ended(Outcome::Failed)) {
+    for run in runs
+        .iter()
+        .filter(|run| run.state.phase == Phase::Ended(Outcome::Failed))
+    {
         let ending = run.state.ending.clone().unwrap_or_default();
         let detail = ending.to_string();
         let reason = ending.cause.map(towline_core::reason::Cause::word);
-        groups.entry(detail.clone()).or_insert_with(|| Failure { reason, detail, runs: Vec::new() }).runs.push(&run.id);
+        groups
+            .entry(detail.clone())
+            .or_insert_with(|| Failure {
+                reason,
+                detail,
+                runs: Vec::new(),
+            })
+            .runs
+            .push(&run.id);
     }
     let mut groups: Vec<Failure<'_>> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.runs.len()));
