@@ -22,7 +22,9 @@ fuzz_target!(|body: &[u8]| {
     bytes.extend(zstd::bulk::compress(body, 1).expect("compresses"));
     let seal = blake3::hash(&bytes);
     bytes.extend(seal.as_bytes());
-    let Ok(root) = Root::decode_any(&bytes, "fuzz") else { return };
+    let Ok(root) = Root::decode_any(&bytes, "fuzz") else {
+        return;
+    };
     if root.manifest.bytes() > 1 << 20 || root.manifest.entries.len() > 100 {
         return;
     }
@@ -30,8 +32,21 @@ fuzz_target!(|body: &[u8]| {
     let work = place.path().join("work");
     fs::create_dir(&work).expect("made");
     let store = FolderStore::new(place.path().join("store"));
-    let outcome = lay_out(&root, &store, &work.join("out"), &Progress::default(), &AtomicBool::new(false));
+    let outcome = lay_out(
+        &root,
+        &store,
+        &work.join("out"),
+        &Progress::default(),
+        &AtomicBool::new(false),
+    );
     let left = fs::read_dir(&work).expect("read").count();
-    assert_eq!(left, usize::from(outcome.is_ok()), "something is left, or nothing is there");
-    assert!(fs::read_dir(place.path()).expect("read").count() <= 2, "something lies outside");
+    assert_eq!(
+        left,
+        usize::from(outcome.is_ok()),
+        "something is left, or nothing is there"
+    );
+    assert!(
+        fs::read_dir(place.path()).expect("read").count() <= 2,
+        "something lies outside"
+    );
 });
