@@ -112,12 +112,13 @@ impl Object {
 
 /// Something in a listing that cannot be an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Oddity {
+pub struct UnsupportedEntry {
     /// Safe to show.
     pub name: String,
     pub why: String,
     /// Whether leaving it out is a failure, and not only worth a word.
-    pub grave: bool,
+    #[serde(rename = "grave")]
+    pub is_failure: bool,
 }
 
 /// A name in a store that holds no bytes and says "here is a folder": a blob that a mount by
@@ -136,7 +137,8 @@ pub struct Page {
     pub objects: Vec<Object>,
     /// Names of folders one level below, where the listing was not asked to go deeper.
     pub folders: Vec<String>,
-    pub oddities: Vec<Oddity>,
+    #[serde(rename = "oddities")]
+    pub unsupported: Vec<UnsupportedEntry>,
     /// Folders that have a name of their own in the store, at or below what was asked for.
     #[serde(default)]
     pub marks: Vec<FolderMark>,
@@ -205,7 +207,7 @@ impl Shape {
 
 /// What a store asks of those who use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Habits {
+pub struct StoreLimits {
     /// The most blocks of one object.
     pub blocks: u32,
     /// Bytes of a block: a power of two of at least 1 KiB. It grows for an object of too many.
@@ -225,7 +227,7 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// For messages: `research (azure_blob acct/data)`. Never a secret.
     fn place(&self) -> String;
 
-    fn habits(&self) -> Habits;
+    fn limits(&self) -> StoreLimits;
 
     /// How often the service has asked us to slow down.
     fn throttled(&self) -> u64 {

@@ -13,7 +13,7 @@ pub mod listed;
 pub mod machine;
 pub mod network;
 pub mod open;
-pub mod patience;
+pub mod retry;
 pub mod s3;
 mod sparse;
 pub mod transfer;

@@ -1,6 +1,6 @@
 //! A store of which only some objects count: those that somebody chose.
 
-use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::any::Any;
@@ -30,8 +30,8 @@ impl Data for Listed {
     fn place(&self) -> String {
         self.store.place()
     }
-    fn habits(&self) -> Habits {
-        self.store.habits()
+    fn limits(&self) -> StoreLimits {
+        self.store.limits()
     }
     fn throttled(&self) -> u64 {
         self.store.throttled()

@@ -5,7 +5,9 @@
 
 use crate::azure::listing::{decode_hex, decode_modified, encode_modified};
 use crate::credential::S3Credential;
-use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Oddity, Page, Shape, Sums};
+use crate::data::{
+    Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums, UnsupportedEntry,
+};
 use crate::transfer::BLOCK;
 use crate::web::{AskError, Connector, NoAnswer, Web};
 use async_trait::async_trait;
@@ -253,13 +255,17 @@ impl S3 {
         )))
     }
 
-    fn object(&self, meta: ObjectMeta, attributes: Option<&Attributes>) -> Result<Object, Oddity> {
+    fn object(
+        &self,
+        meta: ObjectMeta,
+        attributes: Option<&Attributes>,
+    ) -> Result<Object, UnsupportedEntry> {
         let raw = meta.location.to_string();
         let below = raw.strip_prefix(&self.root).unwrap_or(&raw);
-        let key = Key::new(below).map_err(|why| Oddity {
+        let key = Key::new(below).map_err(|why| UnsupportedEntry {
             name: crate::data::shown(below),
             why,
-            grave: true,
+            is_failure: true,
         })?;
         let text = |name: &'static str| {
             attributes?
@@ -318,8 +324,8 @@ impl Data for S3 {
         self.place.clone()
     }
     /// No part but the last may be smaller than 5 MiB.
-    fn habits(&self) -> Habits {
-        Habits {
+    fn limits(&self) -> StoreLimits {
+        StoreLimits {
             blocks: 10_000,
             block: 2 * BLOCK,
             near: false,
@@ -380,7 +386,7 @@ impl Data for S3 {
         {
             match self.object(meta, None) {
                 Ok(object) => page.objects.push(object),
-                Err(odd) => page.oddities.push(odd),
+                Err(odd) => page.unsupported.push(odd),
             }
         }
         page.marks = self.marks_among(&mut page.objects).await?;

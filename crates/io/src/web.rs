@@ -3,7 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::network::Network;
-use crate::patience::{Patience, Tried};
+use crate::retry::{RequestRetry, Tried};
 use crate::trust;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -212,11 +212,11 @@ impl Web {
     where
         F: Fn() -> Result<Request<Bytes>, E>,
     {
-        self.ask_with(Patience::default(), make).await
+        self.ask_with(RequestRetry::default(), make).await
     }
 
     /// The same, with another patience.
-    pub async fn ask_with<F, E>(&self, patience: Patience, make: F) -> Result<Answer, AskError<E>>
+    pub async fn ask_with<F, E>(&self, retry: RequestRetry, make: F) -> Result<Answer, AskError<E>>
     where
         F: Fn() -> Result<Request<Bytes>, E>,
     {
@@ -238,7 +238,7 @@ impl Web {
                 });
             let outcome = self.once(request).await;
             let problem = match outcome {
-                Ok(answer) if patience.takes(&answer) => {
+                Ok(answer) if retry.takes(&answer) => {
                     self.state.has_answered.store(true, Ordering::Relaxed);
                     *self.state.last_answer.lock().expect("no panic while held") = Instant::now();
                     self.note(&host, None);
@@ -261,10 +261,10 @@ impl Web {
             };
             let progress =
                 (*self.state.last_answer.lock().expect("no panic while held")).max(begun);
-            let since = if patience.is_shared { progress } else { begun };
+            let since = if retry.is_shared { progress } else { begun };
             let pause = problem.after.unwrap_or_else(|| pause(tries, random()));
             let is_known = self.state.has_answered.load(Ordering::Relaxed);
-            if patience.is_over(
+            if retry.is_over(
                 &problem,
                 &Tried {
                     times: tries,
@@ -282,10 +282,10 @@ impl Web {
                 &problem,
                 tries,
                 begun.elapsed(),
-                pause.min(patience.throttling),
+                pause.min(retry.throttling),
             );
             self.note(&host, Some(&problem));
-            tokio::time::sleep(pause.min(patience.throttling)).await;
+            tokio::time::sleep(pause.min(retry.throttling)).await;
         }
     }
 

@@ -18,7 +18,7 @@ use towline_wire::runner::{
 
 /// Where things of a run lie on the machine that carries it.
 #[derive(Debug, Clone)]
-pub struct Grounds {
+pub struct AttemptFolders {
     /// The run's own folder: logs, code, io.
     pub run: PathBuf,
     /// Content of frozen code.
@@ -39,7 +39,7 @@ pub struct Wanted<'a> {
     pub parameters: &'a Parameters,
     pub resolved: &'a Resolved,
     pub secrets: &'a SecretSet,
-    pub grounds: &'a Grounds,
+    pub folders: &'a AttemptFolders,
     /// By node; none where the cluster itself says which.
     pub gpus: Vec<Vec<u32>>,
     pub gpu_make: GpuMake,
@@ -200,13 +200,13 @@ fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
     let Some(code) = &wanted.resolved.code else {
         return Ok((None, wanted.resolved.workdir.clone()));
     };
-    let target = wanted.grounds.run.join("code");
+    let target = wanted.folders.run.join("code");
     let order = CodeOrder {
         snapshot: code
             .snapshot
             .clone()
             .ok_or_else(|| Error::bug("the plan names no snapshot"))?,
-        store: text(wanted.grounds.snapshots.clone())?,
+        store: text(wanted.folders.snapshots.clone())?,
         target: text(target.clone())?,
         root: code.root.clone(),
         links: code.links.clone(),
@@ -250,9 +250,9 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     }
     let folder = |mode: IoMode| {
         if mode == IoMode::Mount {
-            wanted.grounds.mounts.clone()
+            wanted.folders.mounts.clone()
         } else {
-            wanted.grounds.run.join("io")
+            wanted.folders.run.join("io")
         }
     };
     let order = |io: &IoPlan| {
@@ -265,7 +265,7 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
         let name = serde_json::to_vec(&(&copy.store, &copy.path)).unwrap_or_default();
         Ok::<_, Error>(CopyOrder {
             copy: copy.clone(),
-            place: text(wanted.grounds.copies.join(Digest::of(&name).short()))?,
+            place: text(wanted.folders.copies.join(Digest::of(&name).short()))?,
         })
     });
     let stores = wanted.secrets.0.iter().filter_map(|(name, value)| {
@@ -278,7 +278,7 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
         io: io.into_iter().map(order).collect::<Result<_>>()?,
         copy: copy.transpose()?,
         secrets: Variables(stores.collect()),
-        journals: text(wanted.grounds.transfers.clone())?,
+        journals: text(wanted.folders.transfers.clone())?,
         collect_every: wanted.collect_every,
         only_collect: false,
     }))
@@ -290,7 +290,7 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
     let Some(container) = &resolved.container else {
         return Ok(None);
     };
-    let own = text(wanted.grounds.run.clone())?;
+    let own = text(wanted.folders.run.clone())?;
     let code = resolved
         .code
         .as_ref()

@@ -2,7 +2,7 @@
 //! takes the attempt from stdin, and leaves its ending in the run's folder.
 
 use crate::attempt::{Attempt, Change};
-use crate::word::{Giver, Word};
+use crate::end_signal::{EndSignal, Giver};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
 
 /// The attempt to its end; SIGTERM ends it early, with its grace.
 fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
-    let mut word = Word::new()?;
+    let mut word = EndSignal::new()?;
     let signals_reach_all = assignment.signals_reach_all;
     let mut attempt = Attempt::new(assignment, folder, "inner");
     let mut change = attempt.begin();

@@ -13,6 +13,7 @@ mod container;
 mod control;
 pub mod crew;
 mod data;
+mod end_signal;
 pub mod far;
 mod guard;
 mod inner;
@@ -21,7 +22,6 @@ mod launch;
 mod memory;
 mod program;
 pub mod spawn;
-mod word;
 
 pub use carry::runner_main;
 pub use data::DATA_VERB;

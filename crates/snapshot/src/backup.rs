@@ -149,22 +149,22 @@ fn top(root: &Path) -> Result<Top> {
 }
 
 /// Names of a file that has another name before them: by their places, the file's place.
-fn twins(found: &[Found]) -> HashMap<usize, usize> {
+fn hard_links(found: &[Found]) -> HashMap<usize, usize> {
     let mut first: HashMap<(u64, u64), usize> = HashMap::new();
-    let mut twins = HashMap::new();
+    let mut hard_links = HashMap::new();
     for (number, found) in found
         .iter()
         .enumerate()
-        .filter(|(_, found)| found.has_twins)
+        .filter(|(_, found)| found.has_hard_links)
     {
         let file = *first
             .entry((found.stamp.device, found.stamp.inode))
             .or_insert(number);
         if file != number {
-            twins.insert(number, file);
+            hard_links.insert(number, file);
         }
     }
-    twins
+    hard_links
 }
 
 struct Backing<'a> {
@@ -183,19 +183,19 @@ impl Backing<'_> {
             mut left_out,
             ..
         } = walked;
-        let twins = twins(&found);
+        let hard_links = hard_links(&found);
         let recalled = stat_cache::recall(stat_cache::load(&self.options.stat_cache), &found);
         let newest = newest_stored(self.store)?;
         let last = newest.as_ref().map(|stored| when(&stored.blob));
         let is_known = |number: usize| {
             found[number].kind != FoundKind::File
                 || recalled[number].is_some()
-                || twins.contains_key(&number)
+                || hard_links.contains_key(&number)
         };
         if let Some((at, digest)) = last
             && (0..found.len()).all(is_known)
         {
-            let manifest = self.manifest(top, &found, recalled.clone(), &twins)?;
+            let manifest = self.manifest(top, &found, recalled.clone(), &hard_links)?;
             if manifest.id() == digest && self.is_built_on(at, digest)? {
                 return Ok(Some(self.unchanged(
                     &manifest,
@@ -215,7 +215,7 @@ impl Backing<'_> {
             self.options,
             self.progress,
         )
-        .of_workspace(&twins);
+        .of_workspace(&hard_links);
         let Read {
             pieces,
             stamps,
@@ -226,7 +226,7 @@ impl Backing<'_> {
             gone,
             unreadable,
         } = reading.run()?;
-        if may_retry && twins.values().any(|file| gone.contains(file)) {
+        if may_retry && hard_links.values().any(|file| gone.contains(file)) {
             return Ok(None);
         }
         left_out.extend(unreadable.iter().map(|number| LeftOut {
@@ -234,18 +234,18 @@ impl Backing<'_> {
             is_folder: false,
             why: Why::Unreadable,
         }));
-        let same: HashMap<Box<[u8]>, Box<[u8]>> = twins
+        let same: HashMap<Box<[u8]>, Box<[u8]>> = hard_links
             .iter()
-            .map(|(twin, file)| (found[*twin].path.clone(), found[*file].path.clone()))
+            .map(|(hard_link, file)| (found[*hard_link].path.clone(), found[*file].path.clone()))
             .collect();
         let gone: HashSet<usize> = gone
             .iter()
             .copied()
             .chain(
-                twins
+                hard_links
                     .iter()
                     .filter(|(_, file)| gone.contains(file))
-                    .map(|(twin, _)| *twin),
+                    .map(|(hard_link, _)| *hard_link),
             )
             .collect();
         let (found, pieces, stamps) = without(&gone, found, pieces, stamps);
@@ -257,8 +257,8 @@ impl Backing<'_> {
             &unsteady,
             self.options.now,
         )?;
-        let twins = self::twins_by_path(&found, &same);
-        let manifest = self.manifest(top, &found, pieces, &twins)?;
+        let hard_links = self::hard_links_by_path(&found, &same);
+        let manifest = self.manifest(top, &found, pieces, &hard_links)?;
         let id = manifest.id();
         if let Some((at, digest)) = last.filter(|(_, digest)| *digest == id)
             && self.is_built_on(at, digest)?
@@ -354,17 +354,17 @@ impl Backing<'_> {
         top: Top,
         found: &[Found],
         mut pieces: Vec<Option<Vec<Piece>>>,
-        twins: &HashMap<usize, usize>,
+        hard_links: &HashMap<usize, usize>,
     ) -> Result<Manifest> {
-        for twin in twins.keys() {
-            pieces[*twin] = Some(Vec::new());
+        for hard_link in hard_links.keys() {
+            pieces[*hard_link] = Some(Vec::new());
         }
         let mut manifest = make_manifest(self.root, found, pieces)?;
         (manifest.flavor, manifest.top) = (Flavor::Workspace, top);
-        if !twins.is_empty() {
-            let same: HashMap<&[u8], &[u8]> = twins
+        if !hard_links.is_empty() {
+            let same: HashMap<&[u8], &[u8]> = hard_links
                 .iter()
-                .map(|(twin, file)| (&*found[*twin].path, &*found[*file].path))
+                .map(|(hard_link, file)| (&*found[*hard_link].path, &*found[*file].path))
                 .collect();
             for entry in &mut manifest.entries {
                 if let Some(file) = same.get(&*entry.path) {
@@ -404,7 +404,10 @@ impl Backing<'_> {
     }
 }
 
-fn twins_by_path(found: &[Found], same: &HashMap<Box<[u8]>, Box<[u8]>>) -> HashMap<usize, usize> {
+fn hard_links_by_path(
+    found: &[Found],
+    same: &HashMap<Box<[u8]>, Box<[u8]>>,
+) -> HashMap<usize, usize> {
     if same.is_empty() {
         return HashMap::new();
     }
@@ -414,6 +417,6 @@ fn twins_by_path(found: &[Found], same: &HashMap<Box<[u8]>, Box<[u8]>>) -> HashM
         .map(|(number, found)| (&*found.path, number))
         .collect();
     same.iter()
-        .filter_map(|(twin, file)| Some((*places.get(&**twin)?, *places.get(&**file)?)))
+        .filter_map(|(hard_link, file)| Some((*places.get(&**hard_link)?, *places.get(&**file)?)))
         .collect()
 }

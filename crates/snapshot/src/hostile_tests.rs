@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::layout::lay_out;
 use crate::manifest::{Entry, Flavor, Kind, Manifest, Piece};
-use crate::pack::{Frame, Packer, Squeeze};
+use crate::pack::{Compression, Frame, Packer};
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::root::{Place, Root, Summary, read_root};
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 /// A good snapshot of one file `f`, to be spoiled.
 fn good(store: &FolderStore, content: &[u8]) -> Root {
-    let mut packer = Packer::new(Squeeze::QUICK).expect("a packer");
+    let mut packer = Packer::new(Compression::QUICK).expect("a packer");
     let digest = Digest::of(content);
     assert!(packer.add(digest, content).expect("packed").is_none());
     let pack = packer.finish().expect("packed").expect("a pack");

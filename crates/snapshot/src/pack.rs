@@ -6,7 +6,7 @@ use crate::problem::{Problem, Result};
 
 /// How chunks are gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Squeeze {
+pub struct Compression {
     /// Of zstd.
     pub level: i32,
     /// A frame is closed once it holds this much: larger ones shrink better, smaller ones are
@@ -14,7 +14,7 @@ pub struct Squeeze {
     pub frame: usize,
 }
 
-impl Squeeze {
+impl Compression {
     /// For code that is laid out soon and often.
     pub const QUICK: Self = Self {
         level: 1,
@@ -127,17 +127,17 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    pub(crate) fn new(squeeze: Squeeze) -> Result<Self> {
+    pub(crate) fn new(compression: Compression) -> Result<Self> {
         let (plain, dense) = (
-            Open::new(squeeze.level)?,
-            Open::new(squeeze.level.min(DENSE_LEVEL))?,
+            Open::new(compression.level)?,
+            Open::new(compression.level.min(DENSE_LEVEL))?,
         );
         Ok(Self {
             plain,
             dense,
             bytes: Vec::new(),
             frames: Vec::new(),
-            frame: squeeze.frame,
+            frame: compression.frame,
         })
     }
 
@@ -198,13 +198,13 @@ fn close(open: &mut Open, bytes: &mut Vec<u8>, frames: &mut Vec<(Frame, Vec<Part
     let offset = bytes.len();
     let room = zstd::zstd_safe::compress_bound(open.raw.len());
     bytes.resize(offset + room, 0);
-    let squeezed = open
+    let compressed = open
         .squeezer
         .compress_to_buffer(&open.raw, &mut bytes[offset..]);
-    let squeezed =
-        squeezed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-    let packed = squeezed < open.raw.len();
-    bytes.truncate(offset + squeezed);
+    let compressed =
+        compressed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
+    let packed = compressed < open.raw.len();
+    bytes.truncate(offset + compressed);
     if !packed {
         bytes.truncate(offset);
         bytes.extend_from_slice(&open.raw);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_is_dense_and_what_is_not_come_back_from_one_pack() {
-        let mut packer = Packer::new(Squeeze::SMALL).expect("made");
+        let mut packer = Packer::new(Compression::SMALL).expect("made");
         let chunks: Vec<Vec<u8>> = (1..6)
             .map(|number| {
                 if number % 2 == 0 {

@@ -108,8 +108,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Of a workspace: other names of a file are not read, and what may not be read is left out.
-    pub(crate) fn of_workspace(mut self, twins: &HashMap<usize, usize>) -> Self {
-        self.todo.retain(|number| !twins.contains_key(number));
+    pub(crate) fn of_workspace(mut self, hard_links: &HashMap<usize, usize>) -> Self {
+        self.todo.retain(|number| !hard_links.contains_key(number));
         self.is_tolerant = true;
         self
     }
@@ -218,7 +218,7 @@ impl<'a> Reading<'a> {
     )]
     fn work(&self, send: SyncSender<Pack>) -> Vec<FileRead> {
         let mut files = Vec::new();
-        let outcome = Packer::new(self.options.squeeze).and_then(|mut packer| {
+        let outcome = Packer::new(self.options.compression).and_then(|mut packer| {
             let mut buffer = Vec::new();
             while !self.is_over() {
                 let first = self.next.fetch_add(BATCH, Ordering::Relaxed);

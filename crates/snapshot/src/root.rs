@@ -94,14 +94,14 @@ impl Root {
             last = i64::from(place.frame);
             put_number(&mut body, u64::from(place.offset));
         }
-        let squeezed = zstd::bulk::compress(&body, 1)
+        let compressed = zstd::bulk::compress(&body, 1)
             .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
         let mut out = match &self.summary {
             None => MAGIC.to_vec(),
             Some(summary) => [BACKUP_MAGIC, &summary.encode()?].concat(),
         };
         put_number(&mut out, body.len() as u64);
-        out.extend_from_slice(&squeezed);
+        out.extend_from_slice(&compressed);
         let seal = Digest::of(&out);
         out.extend_from_slice(&seal.0);
         Ok(out)

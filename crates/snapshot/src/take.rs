@@ -4,7 +4,7 @@
 use crate::digest::Digest;
 use crate::index::Index;
 use crate::manifest::{Entry, Kind, Manifest, Piece};
-use crate::pack::Squeeze;
+use crate::pack::Compression;
 use crate::pending_deletion;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Options {
     pub limits: Limits,
-    pub squeeze: Squeeze,
+    pub compression: Compression,
     /// What the snapshot is of, for people.
     pub name: String,
     /// Nanoseconds since 1970.

@@ -23,7 +23,7 @@ pub struct Found {
     /// Bytes on disk are fewer than its size says.
     pub sparse: bool,
     /// A file that has other names too.
-    pub has_twins: bool,
+    pub has_hard_links: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -430,14 +430,14 @@ fn make(path: &[u8], kind: FileType, stat: &Stat, flavor: Flavor) -> Found {
         .unwrap_or(0)
         .saturating_mul(512);
     let mode = stat.st_mode & flavor.mode_bits(kind == FoundKind::Folder);
-    let has_twins = kind == FoundKind::File && stat.st_nlink > 1;
+    let has_hard_links = kind == FoundKind::File && stat.st_nlink > 1;
     Found {
         path: path.into(),
         kind,
         mode,
         sparse: on_disk + 4096 < stamp.size,
         stamp,
-        has_twins,
+        has_hard_links,
     }
 }
 

@@ -62,7 +62,7 @@ fn options(point: &Path) -> Options {
         .expect("this century");
     Options {
         limits: Limits::none(),
-        squeeze: towline_snapshot::pack::Squeeze::QUICK,
+        compression: towline_snapshot::pack::Compression::QUICK,
         name: "tree".into(),
         now,
         stat_cache: point.join("stat"),

@@ -11,7 +11,7 @@ use towline_io::transfer::progress::{Glance, Progress};
 const TICK: Duration = Duration::from_millis(100);
 
 /// Draws while `act` runs, where somebody looks.
-pub(crate) async fn beside<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
+pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
     if !std::io::stderr().is_terminal() {
         return act.await;
     }

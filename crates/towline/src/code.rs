@@ -271,7 +271,7 @@ pub(crate) fn take(
         .into_owned();
     let options = Options {
         limits: Limits::none(),
-        squeeze: towline_snapshot::pack::Squeeze::QUICK,
+        compression: towline_snapshot::pack::Compression::QUICK,
         name,
         now: towline_host::clock::now().0.saturating_mul(1_000_000),
         stat_cache: state.stat_cache(&survey.tree_name()),

@@ -68,7 +68,7 @@ fn task(words: &[OsString]) -> io::Result<CrewTask> {
         order: needed("--order")?.into(),
         run: RunId::try_from(needed("--run")?.to_owned()).map_err(io::Error::other)?,
         folder: needed("--folder")?.into(),
-        news: needed("--news")?.into(),
+        status: needed("--news")?.into(),
         store: of("--store").map(Into::into),
         at: at.collect::<io::Result<_>>()?,
         local: local_disk(),

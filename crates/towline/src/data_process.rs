@@ -23,7 +23,7 @@ use towline_io::credential::Lookup;
 use towline_io::data::Data;
 use towline_io::transfer::engine::copy;
 use towline_io::transfer::progress::Progress;
-use towline_io::transfer::{Options, Side};
+use towline_io::transfer::{Options, StorePath};
 use towline_wire::runner::{CopyOrder, DataOrder, DataWord, IoOrder};
 
 pub(crate) fn main() -> ExitCode {
@@ -115,7 +115,7 @@ impl Carrier {
     }
 
     async fn bring(&self, io: &IoOrder) -> Result<()> {
-        let source = Side {
+        let source = StorePath {
             store: self.open(&io.io.store)?,
             path: io.io.path.clone(),
         };
@@ -190,13 +190,13 @@ impl Carrier {
             let target = if subdir.is_empty() {
                 here(place)?
             } else {
-                Side {
+                StorePath {
                     store: folder(place)?,
                     path: subdir.clone(),
                 }
             };
             self.move_to(
-                Side {
+                StorePath {
                     store: store.clone(),
                     path,
                 },
@@ -248,7 +248,7 @@ impl Carrier {
                     io.io.name, io.place
                 ))
             };
-            let target = Side {
+            let target = StorePath {
                 store: self.open(&io.io.store).map_err(doing)?,
                 path: io.io.path.clone(),
             };
@@ -259,7 +259,7 @@ impl Carrier {
         Ok(())
     }
 
-    async fn move_to(&self, source: Side, target: Side, name: &str) -> Result<()> {
+    async fn move_to(&self, source: StorePath, target: StorePath, name: &str) -> Result<()> {
         let options = Options {
             journals: Some(PathBuf::from(&self.order.journals)),
             ..Options::default()
@@ -329,7 +329,7 @@ impl Carrier {
 
 /// A path of this machine: its folder is the store, its name the key, so that it may become a file
 /// or a folder.
-fn here(place: &Path) -> Result<Side> {
+fn here(place: &Path) -> Result<StorePath> {
     let (Some(parent), Some(name)) = (
         place.parent(),
         place.file_name().and_then(|name| name.to_str()),
@@ -339,7 +339,7 @@ fn here(place: &Path) -> Result<Side> {
             place.display()
         )));
     };
-    Ok(Side {
+    Ok(StorePath {
         store: folder(parent)?,
         path: name.to_owned(),
     })

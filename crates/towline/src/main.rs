@@ -58,24 +58,30 @@ fn main() -> ExitCode {
         (Some(towline_runner::DATA_VERB), None) => return data_process::main(),
         (Some("--version" | "-V"), None) => return version(),
         (Some(towline_runner::GUARD_VERB), Some(name)) => {
-            return plainly(towline_runner::guard_main(name));
+            return exit_code(towline_runner::guard_main(name));
         }
         (Some(towline_runner::INNER_VERB), Some(folder)) => {
-            return plainly(towline_runner::inner_main(folder.as_ref()));
+            return exit_code(towline_runner::inner_main(folder.as_ref()));
         }
         (Some(towline_runner::RUNNER_VERB), Some(name)) => {
-            return plainly(towline_runner::runner_main(name));
+            return exit_code(towline_runner::runner_main(name));
         }
-        (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => return beside(head(stage, &words)),
-        (Some(towline_runner::far::NODE_VERB), Some(stage)) => return beside(node(stage, &words)),
-        (Some(towline_wire::crew::CREW_VERB), Some(_)) => return beside(crew::main(&words[2..])),
+        (Some(towline_wire::stage::HEAD_VERB), Some(stage)) => {
+            return job_exit_code(head(stage, &words));
+        }
+        (Some(towline_runner::far::NODE_VERB), Some(stage)) => {
+            return job_exit_code(node(stage, &words));
+        }
+        (Some(towline_wire::crew::CREW_VERB), Some(_)) => {
+            return job_exit_code(crew::main(&words[2..]));
+        }
         (Some(towline_wire::site::SITE_VERB), Some(stage)) => {
-            return plainly(site(stage, words.get(3).and_then(|folder| folder.to_str())));
+            return exit_code(site(stage, words.get(3).and_then(|folder| folder.to_str())));
         }
         (Some(towline_io::far_folder::FOLDER_VERB), Some(name)) => {
-            return plainly(folder(name, &words));
+            return exit_code(folder(name, &words));
         }
-        (Some(towline_wire::workspace::SCRATCH_VERB), None) => return plainly(scratch::serve()),
+        (Some(towline_wire::workspace::SCRATCH_VERB), None) => return exit_code(scratch::serve()),
         (Some(towline_wire::workspace::BACKUP_VERB), Some(state)) => {
             return scratch::auto_main(
                 state,
@@ -86,7 +92,7 @@ fn main() -> ExitCode {
             );
         }
         (Some(towline_wire::tunnel::TUNNEL_VERB), Some(state)) => {
-            return plainly(tunnels::supervisor_main(
+            return exit_code(tunnels::supervisor_main(
                 state,
                 words
                     .get(3)
@@ -95,12 +101,12 @@ fn main() -> ExitCode {
             ));
         }
         (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => {
-            return beside(towline_io::tunnel::command_main(&words[2..]));
+            return job_exit_code(towline_io::tunnel::command_main(&words[2..]));
         }
         (Some(commands::ssh::ENTER_VERB), Some(_)) => {
-            return becoming(commands::ssh::enter(&words[2..]));
+            return exec_failed(commands::ssh::enter(&words[2..]));
         }
-        (Some(aliases::CONNECT_VERB), Some(state)) => return becoming(connect(state, &words)),
+        (Some(aliases::CONNECT_VERB), Some(state)) => return exec_failed(connect(state, &words)),
         _ => {}
     }
     commands::main(words)
@@ -121,7 +127,7 @@ fn written(result: Result<()>) -> ExitCode {
     }
 }
 
-fn plainly(result: std::io::Result<()>) -> ExitCode {
+fn exit_code(result: std::io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -132,7 +138,7 @@ fn plainly(result: std::io::Result<()>) -> ExitCode {
 }
 
 /// A process of a far cluster's job leaves with the job's own code.
-fn beside(result: std::io::Result<i32>) -> ExitCode {
+fn job_exit_code(result: std::io::Result<i32>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Err(error) => {
@@ -143,7 +149,7 @@ fn beside(result: std::io::Result<i32>) -> ExitCode {
 }
 
 /// What becomes another program comes back only when it cannot.
-fn becoming(result: Result<std::convert::Infallible>) -> ExitCode {
+fn exec_failed(result: Result<std::convert::Infallible>) -> ExitCode {
     let Err(error) = result;
     ExitCode::from(diagnose::report(&error, false))
 }

@@ -14,7 +14,7 @@ use towline_core::{Error, Result};
 use towline_engine::surroundings;
 use towline_io::credential::Lookup;
 use towline_io::data::Data;
-use towline_io::transfer::Side;
+use towline_io::transfer::StorePath;
 
 /// The one runtime, made when first asked for.
 pub(crate) fn runtime() -> Result<&'static Runtime> {
@@ -52,8 +52,8 @@ pub(crate) fn ask(question: &str) -> Result<Option<bool>> {
 
 /// A path in a store, and what belongs to it here.
 #[derive(Debug, Clone)]
-pub(crate) struct Spot {
-    pub(crate) side: Side,
+pub(crate) struct Location {
+    pub(crate) side: StorePath,
     pub(crate) local: PathBuf,
     /// As it is shown: what was typed, or its place in the store.
     pub(crate) shown: String,
@@ -104,7 +104,7 @@ impl<'c> Stores<'c> {
     }
 
     /// `STORE:PATH`, where a store is called so.
-    pub(crate) fn explicit(&self, text: &str) -> Result<Option<Side>> {
+    pub(crate) fn explicit(&self, text: &str) -> Result<Option<StorePath>> {
         let Some((name, path)) = text
             .split_once(':')
             .filter(|(name, _)| !name.contains('/') && !name.is_empty())
@@ -121,17 +121,17 @@ impl<'c> Stores<'c> {
                 Err(no_store(config, name))
             };
         }
-        Ok(Some(Side {
+        Ok(Some(StorePath {
             store: self.open(name)?,
             path: clean(path)?,
         }))
     }
 
     /// The place of a path: by its folder's mapping on that cluster, or `STORE:PATH`.
-    pub(crate) fn spot(&self, cluster: Option<&str>, text: &str) -> Result<Spot> {
+    pub(crate) fn location(&self, cluster: Option<&str>, text: &str) -> Result<Location> {
         let root = surroundings::code_root(self.context.folder()?);
         if let Some(side) = self.explicit(text)? {
-            return Ok(Spot {
+            return Ok(Location {
                 local: root.join(&side.path),
                 side,
                 shown: text.to_owned(),
@@ -146,8 +146,8 @@ impl<'c> Stores<'c> {
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
             .join("/");
-        Ok(Spot {
-            side: Side {
+        Ok(Location {
+            side: StorePath {
                 store: self.open(&store)?,
                 path,
             },

@@ -17,7 +17,7 @@ use towline_io::folder::Folder;
 use towline_io::transfer::engine::copy;
 use towline_io::transfer::progress::Progress;
 use towline_io::transfer::remove::remove;
-use towline_io::transfer::{Options, Outcome, Side};
+use towline_io::transfer::{Options, Outcome, StorePath};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choices {
@@ -64,21 +64,21 @@ impl Way {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) shown: String,
-    pub(crate) from: Side,
-    pub(crate) to: Side,
+    pub(crate) from: StorePath,
+    pub(crate) to: StorePath,
     pub(crate) way: Way,
     /// Names that are never removed at the target, whatever the source lists.
     pub(crate) kept: Vec<String>,
 }
 
 /// Files and folders here, as a side of a copy. The path given may be a link.
-pub(crate) fn local(path: &Path) -> Result<Side> {
+pub(crate) fn local(path: &Path) -> Result<StorePath> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => missing(path),
         _ => Error::refused(format!("{} cannot be read", path.display())).source_error(error),
     })?;
     if metadata.is_dir() {
-        return Ok(Side {
+        return Ok(StorePath {
             store: Arc::new(Folder::local(path)),
             path: String::new(),
         });
@@ -90,22 +90,22 @@ pub(crate) fn local(path: &Path) -> Result<Side> {
         .file_name()
         .and_then(|name| name.to_str())
         .ok_or_else(|| Error::refused(format!("the name of {} is not UTF-8", path.display())))?;
-    Ok(Side {
+    Ok(StorePath {
         store: Arc::new(Folder::local(real.parent().unwrap_or(Path::new("/")))),
         path: name.to_owned(),
     })
 }
 
 /// Where a file or folder is to come to be here.
-pub(crate) fn local_target(path: &Path) -> Result<Side> {
+pub(crate) fn local_target(path: &Path) -> Result<StorePath> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(Side {
+        return Ok(StorePath {
             store: Arc::new(Folder::local(path)),
             path: String::new(),
         });
     };
     if path.is_dir() {
-        return Ok(Side {
+        return Ok(StorePath {
             store: Arc::new(Folder::local(path)),
             path: String::new(),
         });
@@ -113,7 +113,7 @@ pub(crate) fn local_target(path: &Path) -> Result<Side> {
     let name = name
         .to_str()
         .ok_or_else(|| Error::usage(format!("{} is not UTF-8", path.display())))?;
-    Ok(Side {
+    Ok(StorePath {
         store: Arc::new(Folder::local(parent)),
         path: name.to_owned(),
     })
@@ -157,7 +157,7 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
         let (source, target) = (job.from.clone(), job.to.clone());
-        let work = bar::beside(progress.clone(), copy(job.from, job.to, options, progress));
+        let work = bar::with_bar(progress.clone(), copy(job.from, job.to, options, progress));
         let Some(mut outcome) = stores::drive(work)? else {
             return Ok(interrupted());
         };
@@ -197,7 +197,7 @@ pub(crate) fn interrupted() -> Report {
 }
 
 /// Removes what only the target has, after a look and a question. `None` when interrupted.
-fn extras(target: &Side, outcome: &Outcome, choices: &Choices) -> Result<Option<usize>> {
+fn extras(target: &StorePath, outcome: &Outcome, choices: &Choices) -> Result<Option<usize>> {
     if outcome.extra.is_empty() || choices.dry_run {
         return Ok(Some(0));
     }

@@ -283,7 +283,7 @@ pub(crate) fn supervisor_main(state: &str, name: &str) -> io::Result<()> {
         Box::new(move || {
             let way = transport(&folder, &name, &definition)?
                 .ok_or_else(|| Error::bug("there is no hop"))?;
-            Ok(way.with_patience(PATIENCE))
+            Ok(way.with_timeout(PATIENCE))
         })
     })
 }

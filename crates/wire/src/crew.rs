@@ -8,7 +8,7 @@
 //! | `bin/tow-DIGEST` | the program |
 //! | `snapshots/…` | code, as everywhere |
 //! | `submissions/ID.json` | a [`CrewOrder`] |
-//! | `news/RUN.json` | a [`News`], written anew by the leader whenever something changes |
+//! | `news/RUN.json` | a [`StatusDocument`], written anew by the leader whenever something changes |
 //! | `runs/RUN/news.draft` | the same, written just before: one of the two is whole, whenever the leader is killed |
 //! | `runs/RUN/news.json` | the same, when it is the last |
 //! | `runs/RUN/cancel` | the run is to end; looked for when a signal comes |
@@ -33,7 +33,7 @@ pub const PART: u64 = 1 << 20;
 
 pub const CREW_VERSION: u32 = 1;
 
-/// What a submission is, for the nodes that carry it. Holds no secret.
+/// What a submission is, for the nodes that carry it. The user's secrets are not in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrewOrder {
     pub version: u32,
@@ -42,10 +42,29 @@ pub struct CrewOrder {
     /// Seconds between collections of what a run writes.
     pub collect_every: u64,
     /// By this its nodes know each other.
-    pub word: String,
+    #[serde(rename = "word")]
+    pub shared_token: SharedToken,
     /// Where its secrets are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretPlace>,
+}
+
+/// What a node shows to the leader to be let in: random, made for one submission. It is written where
+/// only the job can read it, and printed nowhere.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SharedToken(String);
+
+impl SharedToken {
+    pub fn new(token: impl Into<String>) -> Self {
+        Self(token.into())
+    }
+}
+
+impl std::fmt::Debug for SharedToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("‹shared token›")
+    }
 }
 
 /// A vault that the job's identity may read.
@@ -62,7 +81,7 @@ pub struct SecretPlace {
 
 /// What is known of a run, by its leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct News {
+pub struct StatusDocument {
     pub version: u32,
     pub run: RunId,
     pub written: Moment,
@@ -75,7 +94,8 @@ pub struct News {
 pub enum FromNode {
     /// First: who it is, and that it belongs.
     Here {
-        word: String,
+        #[serde(rename = "word")]
+        shared_token: SharedToken,
         node: u32,
         host: String,
     },
@@ -125,13 +145,13 @@ pub mod keys {
     pub fn order(submission: &RunId) -> String {
         format!("submissions/{submission}.json")
     }
-    pub fn news(run: &RunId) -> String {
+    pub fn status(run: &RunId) -> String {
         format!("news/{run}.json")
     }
     pub fn run(run: &RunId) -> String {
         format!("runs/{run}")
     }
-    pub fn last_news(run: &RunId) -> String {
+    pub fn last_status(run: &RunId) -> String {
         format!("runs/{run}/news.json")
     }
     pub fn cancel(run: &RunId) -> String {

@@ -2,7 +2,7 @@
 //! stdin and stdout. Where the program is not there yet, it is brought.
 
 use crate::frame;
-use crate::pulse::{Patience, Patient, Shared};
+use crate::heartbeat::{Limited, Shared, SilenceLimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -36,8 +36,8 @@ pub trait Hello: DeserializeOwned {
     fn program(&self) -> &str;
     /// Whether both speak the same.
     fn is_understood(&self) -> bool;
-    /// It gives signs of life ([`crate::pulse::Voice`]): a line without them is given up.
-    const HAS_PULSE: bool = false;
+    /// It gives signs of life ([`crate::heartbeat::HeartbeatOutput`]): a line without them is given up.
+    const HAS_HEARTBEAT: bool = false;
 }
 
 /// What a shell says of a program that is not there or is not for this machine.
@@ -47,9 +47,9 @@ const MOST_CHATTER: usize = 1 << 20;
 
 pub struct Line {
     session: Shared,
-    patience: Patience,
-    input: BufWriter<Patient<Box<dyn Write + Send>>>,
-    output: BufReader<Patient<Box<dyn Read + Send>>>,
+    silence_limit: SilenceLimit,
+    input: BufWriter<Limited<Box<dyn Write + Send>>>,
+    output: BufReader<Limited<Box<dyn Read + Send>>>,
     place: String,
     is_broken: bool,
 }
@@ -124,22 +124,22 @@ impl Line {
             return Err(Error::bug("a command without pipes"));
         };
         let session: Shared = Arc::new(Mutex::new(session));
-        let patience = if H::HAS_PULSE {
-            Patience::with(&session)
+        let silence_limit = if H::HAS_HEARTBEAT {
+            SilenceLimit::with(&session)
         } else {
-            Patience::default()
+            SilenceLimit::default()
         };
-        let mut output = BufReader::with_capacity(64 << 10, patience.reading(output));
+        let mut output = BufReader::with_capacity(64 << 10, silence_limit.reading(output));
         let hello = greeting(&mut output).and_then(|()| frame::read_past_signs::<H>(&mut output));
         if let Ok(Some(hello)) = hello {
             let (input, place) = (
-                BufWriter::with_capacity(64 << 10, patience.writing(input)),
+                BufWriter::with_capacity(64 << 10, silence_limit.writing(input)),
                 transport.place().to_owned(),
             );
             return Ok(Some((
                 Self {
                     session,
-                    patience,
+                    silence_limit,
                     input,
                     output,
                     place,
@@ -148,7 +148,7 @@ impl Line {
                 hello,
             )));
         }
-        if patience.is_over() {
+        if silence_limit.is_over() {
             return Err(mute(transport.place()));
         }
         let mut session = held(&session);
@@ -205,7 +205,7 @@ impl Line {
 
     fn broken(&mut self, error: Option<io::Error>) -> Error {
         self.is_broken = true;
-        if self.patience.is_over() {
+        if self.silence_limit.is_over() {
             return mute(&self.place);
         }
         let said = held(&self.session).said();

@@ -291,7 +291,7 @@ pub struct KnownJob {
 }
 
 impl crate::line::Hello for SiteHello {
-    const HAS_PULSE: bool = true;
+    const HAS_HEARTBEAT: bool = true;
     fn program(&self) -> &str {
         &self.program
     }

@@ -2,7 +2,7 @@
 
 use super::backend::AzureBackend;
 use super::client::{BATCH, refusal, url};
-use super::memory::Grounds;
+use super::memory::ObjectPlace;
 use super::observe::{job_name, later};
 use super::report::JobView;
 use super::state::NativeState;
@@ -69,13 +69,13 @@ impl AzureBackend {
     }
 
     fn note_cancel(&self, far: &FarRun) -> Result<()> {
-        match self.grounds(far)? {
-            Grounds::Stage(stage) => self
+        match self.object_place(far)? {
+            ObjectPlace::Stage(stage) => self
                 .with_stage(|objects| {
                     objects.put(&format!("{stage}/{}", keys::cancel(&far.run)), b"", false)
                 })
                 .map(drop),
-            Grounds::Foreign => Ok(()),
+            ObjectPlace::Foreign => Ok(()),
         }
     }
 
@@ -99,33 +99,37 @@ impl AzureBackend {
     }
 
     /// Tells the service once more to end what it did not know when it was told.
-    pub(super) fn cancel_unheard(
+    pub(super) fn cancel_unacknowledged(
         &self,
         runs: &[FarRun],
         jobs: &HashMap<String, JobView>,
         settles_in: &mut Option<u64>,
     ) -> Result<()> {
-        let unheard: Vec<FarRun> = {
+        let unacknowledged: Vec<FarRun> = {
             let mut memory = self.memory();
             let is_over = |far: &FarRun| {
                 jobs.get(job_name(far))
                     .is_some_and(|job| job.state.is_final() || job.state == NativeState::Cancelling)
             };
             for far in runs.iter().filter(|far| is_over(far)) {
-                memory.unheard.remove(&far.run);
+                memory.unacknowledged.remove(&far.run);
             }
-            let unheard = runs
+            let unacknowledged = runs
                 .iter()
-                .filter(|far| memory.unheard.contains_key(&far.run));
-            for far in unheard.clone() {
-                later(memory.unheard.get(&far.run).copied(), AGAIN, settles_in);
+                .filter(|far| memory.unacknowledged.contains_key(&far.run));
+            for far in unacknowledged.clone() {
+                later(
+                    memory.unacknowledged.get(&far.run).copied(),
+                    AGAIN,
+                    settles_in,
+                );
             }
-            unheard
+            unacknowledged
                 .filter(|far| jobs.contains_key(job_name(far)))
                 .cloned()
                 .collect()
         };
-        for (far, reply) in unheard.iter().zip(self.ask_to_end(&unheard)?) {
+        for (far, reply) in unacknowledged.iter().zip(self.ask_to_end(&unacknowledged)?) {
             if reply?.is_good() {
                 self.memory().heard(&far.run);
             }

@@ -2,33 +2,33 @@
 //! colleague's runs are theirs to clear.
 
 use super::backend::AzureBackend;
-use super::memory::Grounds;
+use super::memory::ObjectPlace;
 use towline_core::{Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::site::{FarRun, RunReport};
 
 impl AzureBackend {
     /// Where its objects are, if they are ours to clear away.
-    pub(super) fn own_grounds(&self, far: &FarRun) -> Result<Option<String>> {
-        Ok(match self.grounds(far)? {
-            Grounds::Stage(stage) if self.is_own_stage(&stage) => Some(stage),
+    pub(super) fn stage_of_ours(&self, far: &FarRun) -> Result<Option<String>> {
+        Ok(match self.object_place(far)? {
+            ObjectPlace::Stage(stage) if self.is_own_stage(&stage) => Some(stage),
             _ => None,
         })
     }
 
     /// News of runs that are over are kept with the run alone, so that the listing stays short.
-    pub(super) fn clear_news(&self, reports: &[RunReport]) {
+    pub(super) fn clear_status_documents(&self, reports: &[RunReport]) {
         let over: Vec<(RunId, String)> = {
             let memory = self.memory();
             let is_over = |report: &&RunReport| {
                 memory.finals.contains_key(&report.run)
                     && memory
-                        .news
+                        .status_document
                         .get(&report.run)
                         .is_some_and(|(version, _)| !version.is_empty())
             };
-            let stage = |run: &RunId| match memory.grounds.get(run) {
-                Some(Grounds::Stage(stage)) if self.is_own_stage(stage) => {
+            let stage = |run: &RunId| match memory.object_place.get(run) {
+                Some(ObjectPlace::Stage(stage)) if self.is_own_stage(stage) => {
                     Some((run.clone(), stage.clone()))
                 }
                 _ => None,
@@ -42,12 +42,12 @@ impl AzureBackend {
         for (run, stage) in over {
             let at = |key: String| format!("{stage}/{key}");
             let _ = self.with_stage(|objects| {
-                match objects.sizes(&[at(keys::last_news(&run))])?.first() {
-                    Some(Some(_)) => objects.delete(&[at(keys::news(&run))]),
+                match objects.sizes(&[at(keys::last_status(&run))])?.first() {
+                    Some(Some(_)) => objects.delete(&[at(keys::status(&run))]),
                     _ => Ok(()),
                 }
             });
-            if let Some((version, _)) = self.memory().news.get_mut(&run) {
+            if let Some((version, _)) = self.memory().status_document.get_mut(&run) {
                 version.clear();
             }
         }

@@ -2,7 +2,7 @@
 
 use super::backend::AzureBackend;
 use super::client::{refusal, url};
-use super::memory::Grounds;
+use super::memory::ObjectPlace;
 use super::observe::job_name;
 use super::report::JobView;
 use super::state::NativeState;
@@ -130,7 +130,7 @@ impl FarCluster for AzureBackend {
     fn forget_runs(&self, runs: &[FarRun]) -> Result<()> {
         let site = self.site()?;
         for far in runs {
-            let Some(stage) = self.own_grounds(far)? else {
+            let Some(stage) = self.stage_of_ours(far)? else {
                 // A colleague's, or another tool's: it stays theirs.
                 self.memory().forget(&far.run);
                 continue;
@@ -139,15 +139,15 @@ impl FarCluster for AzureBackend {
                 self.cloud(),
                 &format!("{}/jobs/{}", site.scope.id(), job_name(far)),
             ))?;
-            let mut doomed = vec![format!("{stage}/{}", keys::news(&far.run))];
-            doomed.extend(
+            let mut keys_to_delete = vec![format!("{stage}/{}", keys::status(&far.run))];
+            keys_to_delete.extend(
                 self.with_stage(|objects| {
                     objects.list(&format!("{stage}/{}/", keys::run(&far.run)))
                 })?
                 .into_iter()
                 .map(|item| item.key),
             );
-            self.with_stage(|objects| objects.delete(&doomed))?;
+            self.with_stage(|objects| objects.delete(&keys_to_delete))?;
             // With the last run of a sweep goes what they share.
             let others = format!("{stage}/{}-", keys::run(&far.submission));
             if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
@@ -243,10 +243,9 @@ impl AzureBackend {
         if path.is_empty() || parts.contains(&"..") {
             return Ok(None);
         }
-        Ok(
-            (super::artifacts::is_of_the_platform(&path) || self.grounds(far)? == Grounds::Foreign)
-                .then_some(path),
-        )
+        Ok((super::artifacts::is_of_the_platform(&path)
+            || self.object_place(far)? == ObjectPlace::Foreign)
+            .then_some(path))
     }
 
     /// Where a path of a run's folder lies in the stage.
@@ -259,13 +258,13 @@ impl AzureBackend {
         if parts.first() != Some(&keys::OUTPUTS) || parts.contains(&"..") {
             return Ok(None);
         }
-        Ok(match self.grounds(far)? {
-            Grounds::Stage(stage) => Some(format!(
+        Ok(match self.object_place(far)? {
+            ObjectPlace::Stage(stage) => Some(format!(
                 "{stage}/{}/{}",
                 keys::run(&far.run),
                 parts.join("/")
             )),
-            Grounds::Foreign => None,
+            ObjectPlace::Foreign => None,
         })
     }
 

@@ -35,14 +35,14 @@ pub(super) fn identity(text: Option<&str>, site: &AzureSite) -> Result<JobIdenti
                 .map(str::trim)
                 .filter(|name| !name.is_empty())
             else {
-                let meant = site
+                let suggestions = site
                     .identities
                     .contains_key(text)
                     .then(|| format!("did you mean `managed:{text}`?"));
                 return Err(Error::config(format!(
                     "`identity: {text}` is none of managed:NAME, user, none"
                 ))
-                .maybe_hint(meant));
+                .maybe_hint(suggestions));
             };
             managed(name, site).map(JobIdentity::Managed)
         }

@@ -3,7 +3,7 @@
 use super::backend::AzureBackend;
 use super::client::{pages, url};
 use super::image::hash;
-use super::memory::Grounds;
+use super::memory::ObjectPlace;
 use super::observe::job_name;
 use super::report::JobView;
 use super::site::AzureSite;
@@ -131,11 +131,13 @@ impl AzureBackend {
             return Ok(None);
         };
         match (
-            self.job(&far)?.map(|_| self.grounds(&far)).transpose()?,
+            self.job(&far)?
+                .map(|_| self.object_place(&far))
+                .transpose()?,
             &job.run,
         ) {
             // A colleague's, with a stage of their own.
-            (Some(Grounds::Stage(stage)), Some(run)) => {
+            (Some(ObjectPlace::Stage(stage)), Some(run)) => {
                 let run = RunId::try_from(run.clone()).map_err(|_| {
                     Error::not_found(format!("`{}` has no run id of ours", job.name))
                 })?;

@@ -1,7 +1,7 @@
 //! Logs: parts in the stage, of runs of ours; files of run history, of jobs that another tool made.
 
 use super::backend::AzureBackend;
-use super::memory::{Ends, Grounds};
+use super::memory::{Ends, ObjectPlace};
 use super::observe::job_name;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ const MOST_ENDS: usize = 64;
 
 impl AzureBackend {
     pub(super) fn lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
-        match self.grounds(far)? {
-            Grounds::Stage(stage) => self.staged_lengths(&stage, far, ""),
-            Grounds::Foreign => self.foreign_lengths(far),
+        match self.object_place(far)? {
+            ObjectPlace::Stage(stage) => self.staged_lengths(&stage, far, ""),
+            ObjectPlace::Foreign => self.foreign_lengths(far),
         }
     }
 
@@ -32,9 +32,11 @@ impl AzureBackend {
         offset: u64,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
-        match self.grounds(far)? {
-            Grounds::Stage(stage) => self.staged_bytes(&stage, far, attempt, source, offset, most),
-            Grounds::Foreign => self.foreign_bytes(far, attempt, source, offset, most),
+        match self.object_place(far)? {
+            ObjectPlace::Stage(stage) => {
+                self.staged_bytes(&stage, far, attempt, source, offset, most)
+            }
+            ObjectPlace::Foreign => self.foreign_bytes(far, attempt, source, offset, most),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::RunId;
 use towline_core::backend::LogSource;
-use towline_wire::crew::{News, SecretPlace};
+use towline_wire::crew::{SecretPlace, StatusDocument};
 
 /// A job in its final state has sent all its news after this time.
 pub(super) const SETTLES: Duration = Duration::from_secs(4);
@@ -14,7 +14,7 @@ pub(super) const LOST: Duration = Duration::from_secs(90);
 
 /// Where a run's own objects are, if it has any.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Grounds {
+pub(super) enum ObjectPlace {
     /// Below this path of the workspace's datastore.
     Stage(String),
     /// Another tool's: only what the service keeps.
@@ -35,9 +35,9 @@ pub(super) struct Remains {
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    pub grounds: HashMap<RunId, Grounds>,
+    pub object_place: HashMap<RunId, ObjectPlace>,
     /// News with the version of the object they were read from.
-    pub news: HashMap<RunId, (String, News)>,
+    pub status_document: HashMap<RunId, (String, StatusDocument)>,
     /// Since when a job is in its final state.
     pub finals: HashMap<RunId, Instant>,
     /// Since when a job is not found.
@@ -51,7 +51,7 @@ pub(super) struct Memory {
     /// What of a submission is over only with the service's end.
     pub remains: HashMap<RunId, Remains>,
     /// Runs that are to end, and since when the service does not know them, or will not hear of it.
-    pub unheard: HashMap<RunId, Instant>,
+    pub unacknowledged: HashMap<RunId, Instant>,
     /// When the service was told to end a run.
     pub told: HashMap<RunId, Instant>,
     /// Since when a job is being ended by the service, or a run waits for it.
@@ -91,11 +91,13 @@ impl Memory {
 
     /// The service has heard that it is to end.
     pub(super) fn heard(&mut self, run: &RunId) {
-        self.unheard.remove(run);
+        self.unacknowledged.remove(run);
         self.told.insert(run.clone(), Instant::now());
     }
     pub(super) fn not_heard(&mut self, run: &RunId) {
-        self.unheard.entry(run.clone()).or_insert_with(Instant::now);
+        self.unacknowledged
+            .entry(run.clone())
+            .or_insert_with(Instant::now);
         self.told.insert(run.clone(), Instant::now());
     }
     /// Told a moment ago. Whoever asks for it again later means it.
@@ -104,15 +106,15 @@ impl Memory {
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {
-        self.grounds.remove(run);
-        self.news.remove(run);
+        self.object_place.remove(run);
+        self.status_document.remove(run);
         self.finals.remove(run);
         self.missing.remove(run);
         self.seen.remove(run);
         self.errors.remove(run);
         self.ends.remove(run);
         self.addresses.retain(|(of, _), _| of != run);
-        self.unheard.remove(run);
+        self.unacknowledged.remove(run);
         self.told.remove(run);
         self.slow.remove(run);
         self.conflicts.remove(run);

@@ -30,7 +30,6 @@ pub mod known;
 mod limits;
 mod logs;
 mod machines;
-mod meant;
 mod memory;
 mod notes;
 mod observe;
@@ -41,6 +40,7 @@ pub mod site;
 mod stage;
 mod state;
 mod submit;
+mod suggestions;
 mod vault;
 mod words;
 

@@ -101,14 +101,14 @@ fn quota(plan: &Plan, site: &AzureSite) -> Option<String> {
         .and_then(|name| site.instance(name))?;
     let tier = super::payload::tier_word(plan.resolved.tier);
     let places = plan.job.resources.location.as_slice();
-    let is_meant = |region: &String| {
+    let is_named = |region: &String| {
         places.is_empty()
             || places
                 .iter()
                 .any(|place| place.eq_ignore_ascii_case(region))
     };
     let of_series = site.quotas.iter().filter(|quota| {
-        quota.series.eq_ignore_ascii_case(&instance.series) && is_meant(&quota.region)
+        quota.series.eq_ignore_ascii_case(&instance.series) && is_named(&quota.region)
     });
     let largest = of_series
         .filter(|quota| quota.tier.eq_ignore_ascii_case(tier))

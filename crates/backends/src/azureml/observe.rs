@@ -3,7 +3,7 @@
 
 use super::backend::AzureBackend;
 use super::client::{BATCH, found, is_elsewhere, pages, refusal, url};
-use super::memory::{Grounds, LOST, SETTLES};
+use super::memory::{LOST, ObjectPlace, SETTLES};
 use super::report::{JobView, Signs, report};
 use super::site::AzureSite;
 use super::state::{NativeState, RunError};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use towline_core::cloud::{Audience, Call, Reply};
 use towline_core::reason::Cause;
 use towline_core::{Error, Result, RunId};
-use towline_wire::crew::{CrewOrder, News, keys};
+use towline_wire::crew::{CrewOrder, StatusDocument, keys};
 use towline_wire::site::{AttemptReport, FarRun, Observed, RunReport};
 
 /// So many jobs are asked for one by one; of more, lists are read.
@@ -54,16 +54,18 @@ impl AzureBackend {
 
     /// Where its objects are.
     fn learn(&self, far: &FarRun, job: &JobView) {
-        let grounds = match (&job.run, &job.stage) {
-            (Some(_), Some(stage)) => Grounds::Stage(stage.clone()),
-            (Some(_), None) => Grounds::Stage(self.own_stage()),
-            (None, _) => Grounds::Foreign,
+        let object_place = match (&job.run, &job.stage) {
+            (Some(_), Some(stage)) => ObjectPlace::Stage(stage.clone()),
+            (Some(_), None) => ObjectPlace::Stage(self.own_stage()),
+            (None, _) => ObjectPlace::Foreign,
         };
-        self.memory().grounds.insert(far.run.clone(), grounds);
+        self.memory()
+            .object_place
+            .insert(far.run.clone(), object_place);
     }
 
-    pub(super) fn grounds(&self, far: &FarRun) -> Result<Grounds> {
-        if let Some(known) = self.memory().grounds.get(&far.run) {
+    pub(super) fn object_place(&self, far: &FarRun) -> Result<ObjectPlace> {
+        if let Some(known) = self.memory().object_place.get(&far.run) {
             return Ok(known.clone());
         }
         // A colleague's run has a name like ours: only its job tells.
@@ -72,20 +74,20 @@ impl AzureBackend {
     }
 
     /// As far as it is known without asking.
-    fn likely(&self, far: &FarRun) -> Grounds {
+    fn likely(&self, far: &FarRun) -> ObjectPlace {
         let is_named_so = far
             .native
             .as_deref()
             .is_none_or(|native| native == far.run.as_str());
         let usual = || {
             if is_named_so {
-                Grounds::Stage(self.own_stage())
+                ObjectPlace::Stage(self.own_stage())
             } else {
-                Grounds::Foreign
+                ObjectPlace::Foreign
             }
         };
         self.memory()
-            .grounds
+            .object_place
             .get(&far.run)
             .cloned()
             .unwrap_or_else(usual)
@@ -99,7 +101,7 @@ impl AzureBackend {
                 self.learn(far, job);
             }
         }
-        let news = self.news(runs)?;
+        let status_document = self.status_document(runs)?;
         let mut observed = Observed {
             at,
             runs: Vec::new(),
@@ -113,17 +115,17 @@ impl AzureBackend {
         // What cannot be told of one run is no reason to tell nothing of the others.
         let mut failed = jobs.as_ref().map_or(Ok(()), |jobs| jobs.failed.clone());
         for far in runs {
-            let news = news.get(&far.run);
+            let status_document = status_document.get(&far.run);
             let report = match &jobs {
                 Some(jobs) if jobs.silent.contains(job_name(far)) => continue,
                 Some(jobs) => self.report_of(
                     far,
                     jobs.known.get(job_name(far)),
-                    news,
+                    status_document,
                     &site,
                     &mut observed.settles_in,
                 ),
-                None => self.quick(far, news, &mut observed.settles_in),
+                None => self.quick(far, status_document, &mut observed.settles_in),
             };
             match report {
                 Ok(report) => observed.runs.push(report),
@@ -131,7 +133,7 @@ impl AzureBackend {
             }
         }
         if let Some(jobs) = &jobs {
-            let cancelled = self.cancel_unheard(runs, &jobs.known, &mut observed.settles_in);
+            let cancelled = self.cancel_unacknowledged(runs, &jobs.known, &mut observed.settles_in);
             failed = failed.and(cancelled.map_err(|error| error.to_string()));
             for (submission, error) in self.clear_secrets(runs) {
                 // No end is told while secrets of it lie there: whoever hears of it looks no more.
@@ -141,7 +143,7 @@ impl AzureBackend {
                 });
                 failed = failed.and(Err(error.to_string()));
             }
-            self.clear_news(&observed.runs);
+            self.clear_status_documents(&observed.runs);
         }
         observed.unasked = failed.err();
         Ok(observed)
@@ -152,12 +154,13 @@ impl AzureBackend {
     fn quick(
         &self,
         far: &FarRun,
-        news: Option<&News>,
+        status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
     ) -> Result<RunReport> {
-        let mut attempts: Vec<AttemptReport> =
-            news.map(|news| news.attempts.clone()).unwrap_or_default();
-        if self.waits_for_service(far, news)? {
+        let mut attempts: Vec<AttemptReport> = status_document
+            .map(|status_document| status_document.attempts.clone())
+            .unwrap_or_default();
+        if self.waits_for_service(far, status_document)? {
             later(Some(self.slow_since(&far.run)), SOON, settles_in);
             if let Some(last) = attempts.last_mut() {
                 last.end = None;
@@ -185,20 +188,21 @@ impl AzureBackend {
         &self,
         far: &FarRun,
         job: Option<&JobView>,
-        news: Option<&News>,
+        status_document: Option<&StatusDocument>,
         site: &AzureSite,
         settles_in: &mut Option<u64>,
     ) -> Result<RunReport> {
         let Some(job) = job else {
-            return Ok(self.not_found(far, news, settles_in));
+            return Ok(self.not_found(far, status_document, settles_in));
         };
         if job.state == NativeState::Cancelling {
             // Whoever asked for that waits for it.
             later(Some(self.slow_since(&far.run)), ENDING, settles_in);
         }
-        let is_settled = self.is_settled(far, job, news, settles_in);
+        let is_settled = self.is_settled(far, job, status_document, settles_in);
         let error = self.memory().errors.get(&far.run).cloned().flatten();
-        let waits_for_service = !job.state.is_final() && self.waits_for_service(far, news)?;
+        let waits_for_service =
+            !job.state.is_final() && self.waits_for_service(far, status_document)?;
         let uploads = job.state == NativeState::Failed && self.remains(far)?.uploads;
         let told = self.memory().told.contains_key(&far.run);
         Ok(report(
@@ -206,7 +210,7 @@ impl AzureBackend {
             job,
             site,
             Signs {
-                news,
+                status_document,
                 error: error.as_ref(),
                 is_settled,
                 uploads,
@@ -217,9 +221,13 @@ impl AzureBackend {
     }
 
     /// It has ended by its own account, and there is more to its end.
-    fn waits_for_service(&self, far: &FarRun, news: Option<&News>) -> Result<bool> {
-        let Some(end) = news
-            .and_then(|news| news.attempts.last())
+    fn waits_for_service(
+        &self,
+        far: &FarRun,
+        status_document: Option<&StatusDocument>,
+    ) -> Result<bool> {
+        let Some(end) = status_document
+            .and_then(|status_document| status_document.attempts.last())
             .and_then(|of| of.end.as_ref())
         else {
             return Ok(false);
@@ -238,7 +246,7 @@ impl AzureBackend {
         &self,
         far: &FarRun,
         job: &JobView,
-        news: Option<&News>,
+        status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
     ) -> bool {
         let mut memory = self.memory();
@@ -253,10 +261,12 @@ impl AzureBackend {
             .entry(far.run.clone())
             .or_insert_with(Instant::now);
         // One that was cancelled before it began has nothing to tell.
-        let is_mute = news.is_none() && job.started.is_none() && job.state == NativeState::Canceled;
+        let is_mute = status_document.is_none()
+            && job.started.is_none()
+            && job.state == NativeState::Canceled;
         let is_told = is_mute
-            || news
-                .and_then(|news| news.attempts.last())
+            || status_document
+                .and_then(|status_document| status_document.attempts.last())
                 .is_some_and(|of| of.end.is_some());
         due(
             since,
@@ -273,7 +283,7 @@ impl AzureBackend {
     fn not_found(
         &self,
         far: &FarRun,
-        news: Option<&News>,
+        status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
     ) -> RunReport {
         let mut memory = self.memory();
@@ -285,9 +295,11 @@ impl AzureBackend {
         let is_lost = was_there && due(since, LOST, settles_in);
         if is_lost {
             memory.finals.insert(far.run.clone(), since);
-            memory.unheard.remove(&far.run);
+            memory.unacknowledged.remove(&far.run);
         }
-        let attempts = news.map(|news| news.attempts.clone()).unwrap_or_default();
+        let attempts = status_document
+            .map(|status_document| status_document.attempts.clone())
+            .unwrap_or_default();
         RunReport {
             run: far.run.clone(),
             is_unknown: attempts.is_empty(),
@@ -348,10 +360,10 @@ impl AzureBackend {
     }
 
     /// What has changed of the news; the rest is known.
-    fn news(&self, runs: &[FarRun]) -> Result<HashMap<RunId, News>> {
+    fn status_document(&self, runs: &[FarRun]) -> Result<HashMap<RunId, StatusDocument>> {
         let mut by_stage: HashMap<String, Vec<&FarRun>> = HashMap::new();
         for far in runs {
-            if let Grounds::Stage(stage) = self.likely(far) {
+            if let ObjectPlace::Stage(stage) = self.likely(far) {
                 by_stage.entry(stage).or_default().push(far);
             }
         }
@@ -364,13 +376,18 @@ impl AzureBackend {
                 .collect();
             let (mut stale, mut late) = (Vec::new(), Vec::new());
             for far in &runs {
-                let key = format!("{stage}/{}", keys::news(&far.run));
-                match (versions.get(key.as_str()), self.memory().news.get(&far.run)) {
-                    (Some(version), Some((known, news))) if known == version => {
-                        drop(found.insert(far.run.clone(), news.clone()))
+                let key = format!("{stage}/{}", keys::status(&far.run));
+                match (
+                    versions.get(key.as_str()),
+                    self.memory().status_document.get(&far.run),
+                ) {
+                    (Some(version), Some((known, status_document))) if known == version => {
+                        drop(found.insert(far.run.clone(), status_document.clone()))
                     }
                     (Some(version), _) => stale.push((far.run.clone(), key, (*version).to_owned())),
-                    (None, Some((_, news))) => drop(found.insert(far.run.clone(), news.clone())),
+                    (None, Some((_, status_document))) => {
+                        drop(found.insert(far.run.clone(), status_document.clone()))
+                    }
                     // It has ended, and only its last word is kept.
                     (None, None) => late.push(far.run.clone()),
                 }
@@ -379,7 +396,7 @@ impl AzureBackend {
             stale.extend(late.into_iter().map(|run| {
                 (
                     run.clone(),
-                    format!("{stage}/{}", keys::last_news(&run)),
+                    format!("{stage}/{}", keys::last_status(&run)),
                     String::new(),
                 )
             }));
@@ -391,14 +408,15 @@ impl AzureBackend {
             };
             for ((run, _, version), body) in stale.into_iter().zip(bodies) {
                 // One that is being written reads as nothing: the next look has it.
-                let Some(news) = body.and_then(|body| serde_json::from_slice::<News>(&body).ok())
+                let Some(status_document) =
+                    body.and_then(|body| serde_json::from_slice::<StatusDocument>(&body).ok())
                 else {
                     continue;
                 };
                 self.memory()
-                    .news
-                    .insert(run.clone(), (version, news.clone()));
-                found.insert(run, news);
+                    .status_document
+                    .insert(run.clone(), (version, status_document.clone()));
+                found.insert(run, status_document);
             }
         }
         Ok(found)
@@ -450,7 +468,7 @@ impl AzureBackend {
     }
 
     pub(super) fn order(&self, far: &FarRun) -> Result<Option<CrewOrder>> {
-        let Grounds::Stage(stage) = self.grounds(far)? else {
+        let ObjectPlace::Stage(stage) = self.object_place(far)? else {
             return Ok(None);
         };
         self.with_stage(|objects| {

@@ -4,10 +4,10 @@ use super::client::{found, get, good, list, next_page, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
 use super::data::is_registered_by_tow;
 use super::machines::{images, instances, offers, pods};
-use super::meant;
 use super::site::{
     AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, short,
 };
+use super::suggestions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
@@ -47,7 +47,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     };
     let workspace = next()?;
     if !workspace.is_good() {
-        return Err(meant::no_workspace(cloud, &scope, &workspace));
+        return Err(suggestions::no_workspace(cloud, &scope, &workspace));
     }
     let workspace = good(&format!("workspace `{}`", scope.workspace), &workspace)?;
     let stores = all_of(
@@ -59,7 +59,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
     let (compute_id, target) =
         match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
             Some(target) => (compute_id, target),
-            None => meant::target(cloud, &scope, config)?,
+            None => suggestions::target(cloud, &scope, config)?,
         };
     let location = workspace["location"]
         .as_str()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::Native;
 use towline_core::time::Moment;
-use towline_wire::crew::News;
+use towline_wire::crew::StatusDocument;
 use towline_wire::site::{AttemptReport, FarRun, RunReport};
 use towline_wire::stage::{Claim, End, JobStart, Started};
 
@@ -75,7 +75,7 @@ impl JobView {
 /// What else is known when a report is made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signs<'a> {
-    pub news: Option<&'a News>,
+    pub status_document: Option<&'a StatusDocument>,
     pub error: Option<&'a RunError>,
     /// The job was seen in its final state long enough ago: no more news will come.
     pub is_settled: bool,
@@ -91,8 +91,8 @@ pub(super) struct Signs<'a> {
 pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs<'_>) -> RunReport {
     let mut attempts = if job.is_ours() {
         signs
-            .news
-            .map(|news| news.attempts.clone())
+            .status_document
+            .map(|status_document| status_document.attempts.clone())
             .unwrap_or_default()
     } else {
         foreign(job, signs.error)
@@ -194,9 +194,11 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
     if !signs.is_settled {
         return;
     }
-    let at = job
-        .ended
-        .unwrap_or_else(|| signs.news.map_or_else(Moment::default, |news| news.written));
+    let at = job.ended.unwrap_or_else(|| {
+        signs
+            .status_document
+            .map_or_else(Moment::default, |status_document| status_document.written)
+    });
     // Kubernetes calls it killed, whoever asked for that.
     let state = if signs.told && job.word == "Canceled" {
         NativeState::Canceled

@@ -18,7 +18,7 @@ use towline_core::redact::{Secret, SecretSet};
 use towline_core::resolve::{NamedStore, STORE_SECRET};
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
-use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, keys};
+use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, SharedToken, keys};
 use towline_wire::site::FarRun;
 
 /// What ranks get between SIGTERM and SIGKILL.
@@ -90,7 +90,7 @@ impl AzureBackend {
             plan: plan.clone(),
             grace_millis: GRACE_MILLIS,
             collect_every: COLLECT_EVERY,
-            word: random_word()?,
+            shared_token: SharedToken::new(random_token()?),
             secrets,
         };
         let order = serde_json::to_vec(&order)
@@ -380,7 +380,7 @@ fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
 }
 
 /// By which the nodes of a run know each other.
-fn random_word() -> Result<String> {
+fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Error::bug("the system gives no random numbers"))?;
     Ok(bytes

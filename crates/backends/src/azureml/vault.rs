@@ -179,7 +179,7 @@ impl AzureBackend {
     /// Whether nothing of a run's submission lies in the vault any more.
     fn clear_of(&self, far: &FarRun, runs: &[FarRun]) -> Result<bool> {
         // A colleague's are theirs to clear.
-        if self.own_grounds(far)?.is_none() {
+        if self.stage_of_ours(far)?.is_none() {
             return Ok(true);
         }
         let Some(order) = self.order(far)? else {
@@ -229,7 +229,7 @@ impl AzureBackend {
             .any(|io| io.mode == IoMode::Write && data::is_native(&io.store));
         let remains = Remains {
             uploads,
-            secrets: order.secrets.is_some() && self.own_grounds(far)?.is_some(),
+            secrets: order.secrets.is_some() && self.stage_of_ours(far)?.is_some(),
         };
         self.memory()
             .remains

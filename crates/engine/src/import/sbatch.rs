@@ -196,7 +196,7 @@ impl Work<'_> {
 
     /// An option that `sbatch` itself does not have. A plugin of the cluster may.
     fn unknown(&mut self, given: &Given) {
-        let guess = names::meant(&given.name)
+        let guess = names::suggested(&given.name)
             .map_or(".".to_owned(), |near| format!(": did you mean `--{near}`?"));
         self.converted.report.not_mapped(
             format!("--{}", given.name),

@@ -50,7 +50,7 @@ pub(super) fn whole(name: &str) -> String {
 }
 
 /// The option that was meant, if one is near.
-pub(super) fn meant(name: &str) -> Option<&'static str> {
+pub(super) fn suggested(name: &str) -> Option<&'static str> {
     nearest(name, all())
 }
 

@@ -9,7 +9,7 @@ use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
 use super::quiet::Quiet;
-use crate::patience::Patience;
+use crate::retry::RequestRetry;
 use crate::web::{Answer, AskError, Web, WebWhenNeeded};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -246,16 +246,16 @@ impl Cloud {
             self.sent.fetch_add(1, Ordering::Relaxed);
             request(call, token)
         };
-        let (patience, writes) = (
-            Patience::of_a_call(call.repeatable),
+        let (retry, writes) = (
+            RequestRetry::of_a_call(call.repeatable),
             call.method != cloud::Method::Get,
         );
         tokio::time::sleep(
             self.quiet
-                .before(&self.at, host(call), writes, patience.throttling)?,
+                .before(&self.at, host(call), writes, retry.throttling)?,
         )
         .await;
-        let asked = self.web()?.ask_with(patience, make).await;
+        let asked = self.web()?.ask_with(retry, make).await;
         asked.map_err(|error| match error {
             AskError::Unmade(error) => error,
             AskError::Unanswered(problem) => {

@@ -3,7 +3,7 @@
 
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
-use crate::patience::Patience;
+use crate::retry::RequestRetry;
 use crate::web::{AskError, WebWhenNeeded, said};
 use bytes::Bytes;
 use http::Request;
@@ -69,7 +69,7 @@ impl Endpoints {
         let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
         let answer = web
             .get()?
-            .ask_with(Patience::of_a_call(true), || {
+            .ask_with(RequestRetry::of_a_call(true), || {
                 Request::get(&url).body(Bytes::new())
             })
             .await

@@ -1,6 +1,6 @@
 //! The two XML answers we read: a page of blobs and a list of blocks.
 
-use crate::data::{FolderMark, Key, Marks, Object, Oddity, Page};
+use crate::data::{FolderMark, Key, Marks, Object, Page, UnsupportedEntry};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use quick_xml::Reader;
@@ -165,15 +165,15 @@ fn add(page: &mut Page, blob: Blob, root: &str) {
                 marks_are_whole: true,
             });
         }
-        (Err(why), _) => page.oddities.push(Oddity {
+        (Err(why), _) => page.unsupported.push(UnsupportedEntry {
             name: crate::data::shown(below),
             why,
-            grave: true,
+            is_failure: true,
         }),
-        (_, None) => page.oddities.push(Oddity {
+        (_, None) => page.unsupported.push(UnsupportedEntry {
             name: crate::data::shown(below),
             why: "the service does not tell its size".to_owned(),
-            grave: true,
+            is_failure: true,
         }),
     }
 }
@@ -277,7 +277,11 @@ mod tests {
             [("folder", false), ("deeper", true)]
         );
         assert_eq!(page.next.as_deref(), Some("2!ab&c"));
-        let odd: Vec<&str> = page.oddities.iter().map(|odd| odd.name.as_str()).collect();
+        let odd: Vec<&str> = page
+            .unsupported
+            .iter()
+            .map(|odd| odd.name.as_str())
+            .collect();
         assert_eq!(odd, ["../evil", "x\\u{1}y"]);
     }
 

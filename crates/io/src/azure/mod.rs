@@ -16,9 +16,9 @@ pub mod sas;
 pub mod seam;
 
 use crate::credential::AzureCredential;
-use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use crate::transfer::BLOCK;
-use crate::transfer::md5_lanes::{OnItsWay, md5_in_company};
+use crate::transfer::md5_lanes::{OnItsWay, md5_batched};
 use crate::web::{Answer, Web};
 use address::{Endpoint, query};
 use async_trait::async_trait;
@@ -303,8 +303,8 @@ impl Data for Azure {
     fn place(&self) -> String {
         self.service.place.clone()
     }
-    fn habits(&self) -> Habits {
-        Habits {
+    fn limits(&self) -> StoreLimits {
+        StoreLimits {
             blocks: 50_000,
             block: BLOCK,
             near: false,
@@ -385,7 +385,7 @@ impl Data for Azure {
         can_be_a_name(key)?;
         let md5 = match marks.md5 {
             Some(md5) => md5,
-            None => md5_in_company(bytes.clone()).await,
+            None => md5_batched(bytes.clone()).await,
         };
         let mut call = Call::new(
             Method::PUT,
@@ -453,7 +453,7 @@ impl Data for Azure {
         sums: &Sums,
     ) -> Result<Block> {
         let (tag, size) = (block_id(index, sums.digest()), bytes.len() as u64);
-        let md5 = md5_in_company(bytes.clone()).await;
+        let md5 = md5_batched(bytes.clone()).await;
         let call = Call::new(Method::PUT, Some(&self.full(key)), 'w')
             .query(&[("comp", "block"), ("blockid", &tag)])
             .header("content-md5", BASE64_STANDARD.encode(md5))

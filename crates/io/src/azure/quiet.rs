@@ -22,13 +22,13 @@ impl Quiet {
         *known = until.max(*known);
     }
 
-    /// How long to wait before something is sent; an error where that is longer than `patience`.
+    /// How long to wait before something is sent; an error where that is longer than `retry`.
     pub(super) fn before(
         &self,
         at: &str,
         host: &str,
         writes: bool,
-        patience: Duration,
+        retry: Duration,
     ) -> Result<Duration> {
         let until = self
             .0
@@ -39,7 +39,7 @@ impl Quiet {
         let left = until.map_or(Duration::ZERO, |until| {
             until.saturating_duration_since(Instant::now())
         });
-        if left <= patience {
+        if left <= retry {
             return Ok(left);
         }
         let shown = human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));

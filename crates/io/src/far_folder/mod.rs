@@ -7,7 +7,7 @@ mod serve;
 pub use call::FOLDER_VERB;
 pub use serve::folder_main;
 
-use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Page, Shape, Sums};
+use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use async_trait::async_trait;
 use bytes::Bytes;
 use call::{Answer, Call, FolderHello};
@@ -162,8 +162,8 @@ impl Data for FarFolder {
         )
     }
 
-    fn habits(&self) -> Habits {
-        Habits {
+    fn limits(&self) -> StoreLimits {
+        StoreLimits {
             blocks: u32::MAX,
             block: 2 * crate::transfer::BLOCK,
             near: false,

@@ -5,7 +5,9 @@
 mod walk;
 
 use crate::buffer::Buffer;
-use crate::data::{Block, Data, FolderMark, Habits, Key, Marks, Object, Oddity, Page, Shape, Sums};
+use crate::data::{
+    Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums, UnsupportedEntry,
+};
 use crate::transfer::{BLOCK, hash};
 use crate::{sparse, tree::Tree};
 use async_trait::async_trait;
@@ -323,7 +325,7 @@ impl Inner {
         for found in walker.by_ref() {
             match found {
                 Found::Object(object) => page.objects.push(object),
-                Found::Odd(odd) => page.oddities.push(odd),
+                Found::Odd(odd) => page.unsupported.push(odd),
                 Found::Empty(folder) => page.marks.push(FolderMark {
                     folder,
                     has_slash: true,
@@ -379,10 +381,10 @@ impl Inner {
             ) {
                 (Ok(kind), _, _) if kind.is_dir() => page.folders.push(name.to_owned()),
                 (Ok(kind), _, Ok(key)) if kind.is_symlink() && !self.tree.stays_below(&key) => {
-                    page.oddities.push(Oddity {
+                    page.unsupported.push(UnsupportedEntry {
                         name: key.to_string(),
                         why: walk::LEADS_OUT.to_owned(),
-                        grave: false,
+                        is_failure: false,
                     });
                 }
                 (Ok(_), Ok(metadata), Ok(key)) if metadata.is_file() => {
@@ -440,8 +442,8 @@ impl Data for Folder {
             format!("{} (folder {root})", self.0.name)
         }
     }
-    fn habits(&self) -> Habits {
-        Habits {
+    fn limits(&self) -> StoreLimits {
+        StoreLimits {
             blocks: u32::MAX,
             block: 2 * BLOCK,
             near: true,

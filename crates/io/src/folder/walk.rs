@@ -1,6 +1,6 @@
 //! The files below a folder in the order of their keys, however many: one open level at a time.
 
-use crate::data::{Key, Marks, Object, Oddity};
+use crate::data::{Key, Marks, Object, UnsupportedEntry};
 use crate::tree::is_part;
 use std::fs::{self, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) enum Found {
     Object(Object),
-    Odd(Oddity),
+    Odd(UnsupportedEntry),
     /// A folder with nothing in it.
     Empty(Key),
 }
@@ -31,7 +31,7 @@ pub(super) struct Walker {
     root: PathBuf,
     /// For each open folder: its prefix, and what is left of it, last first.
     open: Vec<(String, Vec<Entry>)>,
-    odd: Vec<Oddity>,
+    odd: Vec<UnsupportedEntry>,
     empty: Option<Key>,
 }
 
@@ -82,10 +82,10 @@ impl Walker {
                     error.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) => {}
-            Err(error) => self.odd.push(Oddity {
+            Err(error) => self.odd.push(UnsupportedEntry {
                 name: prefix,
                 why: format!("cannot be read: {error}"),
-                grave: true,
+                is_failure: true,
             }),
         }
     }
@@ -117,10 +117,10 @@ impl Iterator for Walker {
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.is_link => {}
                 Err(error) => {
-                    return Some(Found::Odd(Oddity {
+                    return Some(Found::Odd(UnsupportedEntry {
                         name,
                         why: format!("cannot be read: {error}"),
-                        grave: !entry.is_link,
+                        is_failure: !entry.is_link,
                     }));
                 }
             }
@@ -129,7 +129,7 @@ impl Iterator for Walker {
 }
 
 /// The entries of one folder, last first.
-fn read(path: &Path, prefix: &str, odd: &mut Vec<Oddity>) -> io::Result<Vec<Entry>> {
+fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -139,18 +139,18 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<Oddity>) -> io::Result<Vec<Entr
                 "{prefix}{}",
                 String::from_utf8_lossy(raw.as_bytes()).escape_debug()
             );
-            odd.push(Oddity {
+            odd.push(UnsupportedEntry {
                 name,
                 why: "its name is not UTF-8".to_owned(),
-                grave: true,
+                is_failure: true,
             });
             continue;
         };
         if let Err(why) = Key::new(name) {
-            odd.push(Oddity {
+            odd.push(UnsupportedEntry {
                 name: format!("{prefix}{}", crate::data::shown(name)),
                 why,
-                grave: true,
+                is_failure: true,
             });
             continue;
         }
@@ -176,10 +176,10 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<Oddity>) -> io::Result<Vec<Entr
 fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let path = root.join(name);
     let odd = |why: &str| {
-        Ok(Some(Found::Odd(Oddity {
+        Ok(Some(Found::Odd(UnsupportedEntry {
             name: name.to_owned(),
             why: why.to_owned(),
-            grave: false,
+            is_failure: false,
         })))
     };
     let metadata = fs::metadata(&path)?;

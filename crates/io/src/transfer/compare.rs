@@ -56,7 +56,7 @@ pub async fn verdict(
     if said != Verdict::Unknown {
         return Ok(said);
     }
-    let equal = match (source.habits().near, target.habits().near) {
+    let equal = match (source.limits().near, target.limits().near) {
         (true, true) if checksum => {
             Some(blake3_of(source, &one).await? == blake3_of(target, &other).await?)
         }

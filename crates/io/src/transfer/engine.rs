@@ -5,7 +5,7 @@ use super::join::{Join, Pair, below};
 use super::object::{Carried, Carrier};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::{Found, Options, Outcome, Side, find, nothing_at};
+use super::{Found, Options, Outcome, StorePath, find, nothing_at};
 use crate::data::{Key, Object, Page};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,8 +41,8 @@ struct Engine {
 /// Copies an object or all below a path. An error means that nothing more could be done; failures
 /// of single objects are in the outcome.
 pub async fn copy(
-    source: Side,
-    target: Side,
+    source: StorePath,
+    target: StorePath,
     options: Options,
     progress: Arc<Progress>,
 ) -> Result<Outcome> {
@@ -108,7 +108,7 @@ impl Engine {
                     self.extra(object, &from, &to).await?;
                     continue;
                 }
-                Pair::Odd(odd) if odd.grave => {
+                Pair::Odd(odd) if odd.is_failure => {
                     self.outcome
                         .failed
                         .push((odd.name, Error::refused(odd.why)));

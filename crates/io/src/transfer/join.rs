@@ -1,7 +1,7 @@
 //! Two listings side by side, in the order of keys, a page at a time.
 
-use super::Side;
-use crate::data::{Object, Oddity, Page};
+use super::StorePath;
+use crate::data::{Object, Page, UnsupportedEntry};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use towline_core::Result;
@@ -12,27 +12,27 @@ pub(super) enum Pair {
     Both(Object, Object),
     Source(Object),
     Target(Object),
-    Odd(Oddity),
+    Odd(UnsupportedEntry),
 }
 
 /// One listing, read as it is needed.
 #[derive(Debug)]
 struct Pages {
-    side: Side,
+    side: StorePath,
     prefix: String,
     objects: VecDeque<Object>,
-    oddities: Vec<Oddity>,
+    unsupported: Vec<UnsupportedEntry>,
     next: Option<String>,
     begun: bool,
 }
 
 impl Pages {
-    fn new(side: Side) -> Self {
+    fn new(side: StorePath) -> Self {
         Self {
             prefix: side.prefix(),
             side,
             objects: VecDeque::new(),
-            oddities: Vec::new(),
+            unsupported: Vec::new(),
             next: None,
             begun: false,
         }
@@ -54,7 +54,7 @@ impl Pages {
     fn take(&mut self, page: Page) {
         self.begun = true;
         self.next = page.next;
-        self.oddities.extend(page.oddities);
+        self.unsupported.extend(page.unsupported);
         self.objects.extend(page.objects);
     }
 
@@ -78,7 +78,7 @@ pub(super) struct Join {
 
 impl Join {
     /// `first` is the source's first page, which is at hand.
-    pub(super) fn new(source: Side, first: Page, target: Side) -> Self {
+    pub(super) fn new(source: StorePath, first: Page, target: StorePath) -> Self {
         let mut source = Pages::new(source);
         source.take(first);
         Self {
@@ -92,7 +92,7 @@ impl Join {
     pub(super) async fn next(&mut self) -> Result<Option<Pair>> {
         self.source.fill().await?;
         self.target.fill().await?;
-        if let Some(odd) = self.source.oddities.pop() {
+        if let Some(odd) = self.source.unsupported.pop() {
             return Ok(Some(Pair::Odd(odd)));
         }
         let order = match (self.source.first(), self.target.first()) {

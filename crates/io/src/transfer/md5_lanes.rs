@@ -155,7 +155,7 @@ impl Drop for OnItsWay {
 }
 
 /// The hash of one message, together with others that wait for theirs.
-pub(crate) async fn md5_in_company(message: Bytes) -> [u8; 16] {
+pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
     if message.len() <= SMALL {
         return super::hash::md5(&message);
     }

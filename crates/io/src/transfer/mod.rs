@@ -15,7 +15,7 @@ pub mod pace;
 pub mod progress;
 pub mod remove;
 
-use crate::data::{Data, Key, Object, Oddity, Page};
+use crate::data::{Data, Key, Object, Page, UnsupportedEntry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use towline_core::{Error, Result};
@@ -26,7 +26,7 @@ pub const BLOCK: u64 = 4 << 20;
 
 /// One side of a copy: a store and a path in it, without `/` at the end; empty is its root.
 #[derive(Debug, Clone)]
-pub struct Side {
+pub struct StorePath {
     pub store: Arc<dyn Data>,
     pub path: String,
 }
@@ -34,7 +34,7 @@ pub struct Side {
 impl Outcome {
     /// Takes from the extra ones what lies at or below something that the source has but could not
     /// be carried over: it is not "only there".
-    pub fn spare(&mut self, from: &Side, to: &Side, more: &[String]) {
+    pub fn spare(&mut self, from: &StorePath, to: &StorePath, more: &[String]) {
         let (from, to) = (from.prefix(), to.prefix());
         let names = self
             .left_out
@@ -60,7 +60,7 @@ impl Outcome {
     }
 }
 
-impl Side {
+impl StorePath {
     /// What keys below the path begin with.
     pub fn prefix(&self) -> String {
         if self.path.is_empty() {
@@ -109,7 +109,7 @@ pub struct Outcome {
     pub planned: Vec<(String, u64)>,
     /// With `extras`: what only the receiving side has.
     pub extra: Vec<(Key, u64)>,
-    pub left_out: Vec<Oddity>,
+    pub left_out: Vec<UnsupportedEntry>,
     /// Of the extra ones, those that are spared: the source has something there that was left out.
     pub spared: u64,
     pub failed: Vec<(String, Error)>,
@@ -124,7 +124,7 @@ pub enum Found {
 }
 
 /// Looks for an object of that name, then for a folder.
-pub async fn find(side: &Side) -> Result<Option<Found>> {
+pub async fn find(side: &StorePath) -> Result<Option<Found>> {
     if !side.path.is_empty()
         && let Some(object) = side.store.head(&side.key()?).await?
     {
@@ -132,7 +132,7 @@ pub async fn find(side: &Side) -> Result<Option<Found>> {
     }
     let page = side.store.list(&side.prefix(), true, None).await?;
     let is_there = !page.objects.is_empty()
-        || !page.oddities.is_empty()
+        || !page.unsupported.is_empty()
         || !page.marks.is_empty()
         || page.next.is_some();
     let is_folder = is_there
@@ -141,7 +141,7 @@ pub async fn find(side: &Side) -> Result<Option<Found>> {
 }
 
 /// The error for a path with nothing at it, with the nearest name beside it.
-pub async fn nothing_at(side: &Side) -> Error {
+pub async fn nothing_at(side: &StorePath) -> Error {
     if side.path.is_empty() {
         return Error::not_found(format!("there is nothing in {}", side.store.place()));
     }
@@ -159,7 +159,7 @@ pub async fn nothing_at(side: &Side) -> Error {
     let Ok(page) = side.store.list(&parent, false, None).await else {
         return error;
     };
-    if let Some(odd) = page.oddities.iter().find(|odd| odd.name == side.path) {
+    if let Some(odd) = page.unsupported.iter().find(|odd| odd.name == side.path) {
         return Error::refused(format!(
             "`{}` in {} cannot be used: {}",
             odd.name,

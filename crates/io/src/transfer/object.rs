@@ -3,8 +3,8 @@
 use super::journal::{Journal, Subject};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::{BLOCK, Side, compare, hash};
-use crate::data::{Block, Data, Habits, Key, Marks, Object, Shape, Sums};
+use super::{BLOCK, StorePath, compare, hash};
+use crate::data::{Block, Data, Key, Marks, Object, Shape, StoreLimits, Sums};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ const TRIES: u32 = 3;
 /// What all objects of a copy share.
 #[derive(Debug)]
 pub(super) struct Carrier {
-    pub(super) source: Side,
-    pub(super) target: Side,
+    pub(super) source: StorePath,
+    pub(super) target: StorePath,
     pub(super) pace: Arc<Pace>,
     pub(super) progress: Arc<Progress>,
     pub(super) journals: Option<PathBuf>,
@@ -42,12 +42,12 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 /// Blocks grow only where the store would have too many of them.
-fn shape(size: u64, habits: Habits) -> Shape {
+fn shape(size: u64, limits: StoreLimits) -> Shape {
     let mut shape = Shape {
         size,
-        block: habits.block,
+        block: limits.block,
     };
-    while shape.size.div_ceil(shape.block) > u64::from(habits.blocks) {
+    while shape.size.div_ceil(shape.block) > u64::from(limits.blocks) {
         shape.block *= 2;
     }
     shape
@@ -64,7 +64,7 @@ fn damaged(key: &Key) -> Error {
 impl Carrier {
     pub(super) async fn carry(self: &Arc<Self>, object: &Object, to: &Key) -> Result<Carried> {
         let (source, target) = (&self.source.store, &self.target.store);
-        if !source.habits().near && !target.habits().near {
+        if !source.limits().near && !target.limits().near {
             let turn = self.pace.turn(0).await;
             let copied = target
                 .copy_from(source.as_ref(), &object.key, to, object.size)
@@ -97,7 +97,7 @@ impl Carrier {
         match self.carry_blocks(object, to, true).await {
             // The service has forgotten an upload that the journal knew: all begins anew.
             Err(error)
-                if error.kind() == ErrorKind::NotFound && !self.target.store.habits().remembers =>
+                if error.kind() == ErrorKind::NotFound && !self.target.store.limits().remembers =>
             {
                 self.carry_blocks(object, to, false).await
             }
@@ -158,7 +158,7 @@ impl Carrier {
 
     /// Whether a far source has no hash beside its bytes.
     fn is_unmarked(&self, object: &Object) -> bool {
-        !self.source.store.habits().near
+        !self.source.store.limits().near
             && object.marks.blake3.is_none()
             && object.marks.md5.is_none()
     }
@@ -166,7 +166,7 @@ impl Carrier {
     /// A journal, where the two stores cannot tell by themselves how far a copy came: the source
     /// because reading it again is as dear as the copy, the target because it does not say.
     fn journal(&self, object: &Object, to: &Key, shape: Shape) -> Result<Option<Journal>> {
-        let needed = !self.source.store.habits().near || !self.target.store.habits().remembers;
+        let needed = !self.source.store.limits().near || !self.target.store.limits().remembers;
         let (Some(folder), Some(version), true) = (&self.journals, &object.version, needed) else {
             return Ok(None);
         };
@@ -190,7 +190,7 @@ impl Carrier {
         resume: bool,
     ) -> Result<Carried> {
         let target = &self.target.store;
-        let shape = shape(object.size, target.habits());
+        let shape = shape(object.size, target.limits());
         let mut journal = self.journal(object, to, shape)?;
         if !resume && let Some(old) = journal.take() {
             old.remove();
@@ -201,10 +201,10 @@ impl Carrier {
             modified: object.modified(),
             ..object.marks.clone()
         };
-        if target.habits().marks_first
+        if target.limits().marks_first
             && known.is_none()
             && marks.blake3.is_none()
-            && self.source.store.habits().near
+            && self.source.store.limits().near
         {
             marks.blake3 = Some(compare::blake3_of(&self.source.store, object).await?);
         }
@@ -235,11 +235,11 @@ impl Carrier {
         }
         // A near target still has to check the service's MD5 where that is all there is.
         let unchecked =
-            target.habits().near && object.marks.blake3.is_none() && object.marks.md5.is_some();
+            target.limits().near && object.marks.blake3.is_none() && object.marks.md5.is_some();
         marks.blake3 = (!unchecked).then_some(whole);
         let blocks: Vec<Block> = parts.into_iter().map(|(_, block)| block).collect();
         target.finish(to, &id, &blocks, &marks).await?;
-        if !target.habits().near {
+        if !target.limits().near {
             let stored = target.head(to).await?;
             if stored.is_none_or(|stored| {
                 stored.size != object.size || stored.marks.blake3.is_some_and(|hash| hash != whole)
@@ -284,7 +284,7 @@ impl Carrier {
             parts[index as usize] = Some((sums.value, block));
             Ok(())
         };
-        let near = self.source.store.habits().near;
+        let near = self.source.store.limits().near;
         for index in 0..shape.blocks() {
             let known = held
                 .remove(&index)
@@ -393,16 +393,16 @@ mod tests {
 
     #[test]
     fn blocks_grow_only_when_there_would_be_too_many() {
-        let habits = |blocks| Habits {
+        let limits = |blocks| StoreLimits {
             blocks,
             block: BLOCK,
             near: false,
             marks_first: false,
             remembers: true,
         };
-        assert_eq!(shape(10 << 30, habits(50_000)).block, BLOCK);
-        assert_eq!(shape(40 << 30, habits(10_000)).block, 2 * BLOCK);
-        let largest = shape(4_000 << 30, habits(10_000));
+        assert_eq!(shape(10 << 30, limits(50_000)).block, BLOCK);
+        assert_eq!(shape(40 << 30, limits(10_000)).block, 2 * BLOCK);
+        let largest = shape(4_000 << 30, limits(10_000));
         assert!(largest.blocks() <= 10_000 && largest.block.is_power_of_two());
     }
 }

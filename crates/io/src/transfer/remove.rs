@@ -1,12 +1,12 @@
 //! Removing: an object by its exact name, or everything below a folder, never more.
 
-use super::Side;
+use super::StorePath;
 use crate::data::{FolderMark, Key};
 use towline_core::{Error, Result};
 
 /// What would go.
 #[derive(Debug, Default)]
-pub struct Doomed {
+pub struct Removal {
     pub keys: Vec<Key>,
     pub bytes: u64,
     /// What says that there are folders, and holds nothing.
@@ -15,7 +15,7 @@ pub struct Doomed {
     pub odd: Vec<String>,
 }
 
-impl Doomed {
+impl Removal {
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.marks.is_empty()
     }
@@ -23,7 +23,7 @@ impl Doomed {
 
 /// Everything that `path` names: the object itself, and all below `path/`. An empty path is
 /// refused.
-pub async fn find(side: &Side) -> Result<Doomed> {
+pub async fn find(side: &StorePath) -> Result<Removal> {
     if side.path.is_empty() {
         return Err(Error::refused(format!(
             "this would remove everything in {}",
@@ -31,13 +31,13 @@ pub async fn find(side: &Side) -> Result<Doomed> {
         ))
         .hint("name what is to go"));
     }
-    let mut doomed = Doomed::default();
+    let mut removal = Removal::default();
     match side.store.head(&side.key()?).await? {
         Some(object) => {
-            doomed.bytes += object.size;
-            doomed.keys.push(object.key);
+            removal.bytes += object.size;
+            removal.keys.push(object.key);
         }
-        None => doomed
+        None => removal
             .marks
             .extend(side.store.folder_mark(&side.key()?).await?),
     }
@@ -54,8 +54,8 @@ pub async fn find(side: &Side) -> Result<Doomed> {
                     object.key
                 )));
             }
-            doomed.bytes += object.size;
-            doomed.keys.push(object.key);
+            removal.bytes += object.size;
+            removal.keys.push(object.key);
         }
         for mark in page.marks {
             if mark.folder.as_str() != side.path && !mark.folder.as_str().starts_with(&prefix) {
@@ -65,20 +65,20 @@ pub async fn find(side: &Side) -> Result<Doomed> {
                     mark.folder
                 )));
             }
-            doomed.marks.push(mark);
+            removal.marks.push(mark);
         }
-        doomed
+        removal
             .odd
-            .extend(page.oddities.into_iter().map(|odd| odd.name));
+            .extend(page.unsupported.into_iter().map(|odd| odd.name));
         match page.next {
             Some(token) => next = Some(token),
-            None => return Ok(doomed),
+            None => return Ok(removal),
         }
     }
 }
 
 /// Removes these and nothing else; marks of folders last, because only an empty folder can go.
-pub async fn remove(side: &Side, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
+pub async fn remove(side: &StorePath, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
     for part in keys.chunks(256) {
         side.store.delete(part).await?;
     }

@@ -40,7 +40,7 @@ pub(super) enum Event {
     Changed,
 }
 
-pub(super) struct Ears {
+pub(super) struct Listeners {
     listener: UnixListener,
     lines: Vec<Line>,
     report: Arc<Report>,
@@ -58,7 +58,7 @@ struct Line {
     has_left: bool,
 }
 
-impl Ears {
+impl Listeners {
     /// `first` is the line to whoever started us.
     pub(super) fn open(
         state: &StateFolder,
@@ -69,7 +69,7 @@ impl Ears {
     ) -> io::Result<Self> {
         let listener = towline_host::socket::bind(folder, TUNNEL_SOCKET)?;
         listener.set_nonblocking(true)?;
-        let mut ears = Self {
+        let mut listeners = Self {
             listener,
             lines: Vec::new(),
             report,
@@ -78,9 +78,9 @@ impl Ears {
             alone: Some(Instant::now()),
         };
         if let Some(line) = first {
-            ears.take(line);
+            listeners.take(line);
         }
-        Ok(ears)
+        Ok(listeners)
     }
 
     fn take(&mut self, line: UnixStream) {

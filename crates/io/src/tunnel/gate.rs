@@ -20,11 +20,11 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Whether it is open, at the latest after `patience`.
-    pub(super) fn wait(&self, patience: Duration) -> bool {
+    /// Whether it is open, at the latest after `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
         let waited = self
             .changed
-            .wait_timeout_while(self.state(), patience, |is_open| !*is_open);
+            .wait_timeout_while(self.state(), timeout, |is_open| !*is_open);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 

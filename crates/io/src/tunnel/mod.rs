@@ -19,7 +19,7 @@ pub use line::Opener;
 
 use crate::machine::relay::{Far, Notices, Relay};
 use backoff::Backoff;
-use control::{Ears, Event};
+use control::{Event, Listeners};
 use gate::Gate;
 use line::Line;
 use report::Report;
@@ -73,13 +73,13 @@ pub fn supervise(
     };
     let report = Arc::new(Report::new(&folder, wanted.definition.port));
     let (events, happened) = channel();
-    let ears = Ears::open(state, &folder, first, report.clone(), events.clone())?;
+    let listeners = Listeners::open(state, &folder, first, report.clone(), events.clone())?;
     let socket = folder.join(towline_wire::layout::TUNNEL_SOCKET);
     let teller = report.clone();
     std::thread::Builder::new()
         .name("ears".into())
         .spawn(move || {
-            ears.listen(|| {
+            listeners.listen(|| {
                 teller.log("closed");
                 towline_host::process::kill_all_descendants();
                 let _ = std::fs::remove_file(&socket);

@@ -1,8 +1,8 @@
 //! What this node needs to carry its share of an attempt.
 
-use super::share::Share;
+use super::local_part::LocalPart;
 use super::{CrewTask, FindSecrets, given};
-use crate::assemble::{self, Given, Grounds, Wanted};
+use crate::assemble::{self, AttemptFolders, Given, Wanted};
 use std::path::PathBuf;
 use towline_core::backend::GpuMake;
 use towline_core::reason::{Cause, Ending};
@@ -65,16 +65,16 @@ impl<'a> Carrier<'a> {
     }
 
     /// Begins this node's share; one that cannot begin has ended.
-    pub(super) fn begin(&mut self, attempt: u32, hosts: &[String], port: u16) -> Share {
+    pub(super) fn begin(&mut self, attempt: u32, hosts: &[String], port: u16) -> LocalPart {
         let gang = GangPlace {
             node: self.node,
             hosts: hosts.to_vec(),
             port,
         };
         let failed =
-            |why: String| Share::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
+            |why: String| LocalPart::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
         match self.assigned(attempt, gang) {
-            Ok(assignment) => Share::begin(assignment, &self.folder, self.task.folder.clone())
+            Ok(assignment) => LocalPart::begin(assignment, &self.folder, self.task.folder.clone())
                 .unwrap_or_else(|error| failed(error.to_string())),
             Err(error) => failed(error.to_string()),
         }
@@ -106,7 +106,7 @@ impl<'a> Carrier<'a> {
         if resolved.code.is_some() && self.task.store.is_none() {
             return Err(Error::bug("the run has code, and nobody said where it is"));
         }
-        let grounds = Grounds {
+        let folders = AttemptFolders {
             run: self.folder.clone(),
             snapshots: self.task.store.clone().unwrap_or_default(),
             mounts: mounts(self.task, self.node),
@@ -128,7 +128,7 @@ impl<'a> Carrier<'a> {
             parameters: &run.parameters,
             resolved,
             secrets: &secrets,
-            grounds: &grounds,
+            folders: &folders,
             gpus: gpus(&resolved.shape),
             gpu_make: GpuMake::default(),
             grace_millis: self.order.grace_millis,

@@ -2,7 +2,7 @@
 //! went.
 
 use super::line::Line;
-use super::share::{Share, Step};
+use super::local_part::{LocalPart, Step};
 use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
 use std::io;
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ const ALONE: i32 = 1;
 pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
     Follower {
         crew,
-        share: None,
+        local_part: None,
         has_begun: false,
         told_since: None,
         is_alone: false,
@@ -29,7 +29,7 @@ pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
 
 struct Follower<'a> {
     crew: Crew<'a>,
-    share: Option<Share>,
+    local_part: Option<LocalPart>,
     has_begun: bool,
     /// Since when the service has wanted it to end.
     told_since: Option<Instant>,
@@ -73,7 +73,7 @@ impl Follower<'_> {
             }
             let told = self
                 .crew
-                .word
+                .end_signal
                 .wait(None, self.crew.task.pace.call_every)?
                 .is_some();
             if self.crew.is_orphan() {
@@ -99,7 +99,7 @@ impl Follower<'_> {
                     let host = stream.local_addr()?.ip().to_string();
                     let line = Line::new(stream, self.crew.task.pace)?;
                     line.tell(&FromNode::Here {
-                        word: self.crew.carrier.order.word.clone(),
+                        shared_token: self.crew.carrier.order.shared_token.clone(),
                         node: station.node,
                         host,
                     })?;
@@ -118,8 +118,8 @@ impl Follower<'_> {
             if self.wait(line)? {
                 self.told_since.get_or_insert_with(Instant::now);
                 let grace = self.crew.short_grace();
-                match &mut self.share {
-                    Some(share) => share.stop_soon(Stop::Preempted, grace),
+                match &mut self.local_part {
+                    Some(local_part) => local_part.stop_soon(Stop::Preempted, grace),
                     None => return Ok(Some(ENDED_BY_SIGNAL)),
                 }
             }
@@ -147,7 +147,7 @@ impl Follower<'_> {
             let is_told_long = self
                 .told_since
                 .is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
-            if self.share.is_none() && (self.is_alone || is_told_long) {
+            if self.local_part.is_none() && (self.is_alone || is_told_long) {
                 return Ok(Some(if self.told_since.is_some() {
                     ENDED_BY_SIGNAL
                 } else {
@@ -158,21 +158,21 @@ impl Follower<'_> {
     }
 
     fn wait(&mut self, line: &Line) -> io::Result<bool> {
-        let share = self.share.as_ref();
+        let local_part = self.local_part.as_ref();
         let mut others = Vec::new();
         if !self.is_alone {
             others.push(line.as_fd());
         }
-        others.extend(share.and_then(Share::watch));
-        let limit = if share.is_some_and(Share::is_due) {
+        others.extend(local_part.and_then(LocalPart::watch));
+        let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
             LOOK_EVERY
         };
         Ok(self
             .crew
-            .word
-            .wait_also(share.and_then(Share::attempt), &others, limit)?
+            .end_signal
+            .wait_also(local_part.and_then(LocalPart::attempt), &others, limit)?
             .is_some())
     }
 
@@ -183,17 +183,17 @@ impl Follower<'_> {
                 attempt,
                 hosts,
                 port,
-            } if self.share.is_none() => {
+            } if self.local_part.is_none() => {
                 self.has_begun = true;
-                self.share = Some(self.crew.carrier.begin(attempt, &hosts, port));
+                self.local_part = Some(self.crew.carrier.begin(attempt, &hosts, port));
             }
             ToNode::Stop { attempt } => {
-                if let Some(share) = self
-                    .share
+                if let Some(local_part) = self
+                    .local_part
                     .as_mut()
-                    .filter(|share| share.number() == attempt)
+                    .filter(|local_part| local_part.number() == attempt)
                 {
-                    share.stop(Stop::ByUser);
+                    local_part.stop(Stop::ByUser);
                 }
             }
             ToNode::Leave { code } => {
@@ -210,19 +210,21 @@ impl Follower<'_> {
     fn lose(&mut self, why: &str) {
         complain(&format!("node 0 was lost: {why}"));
         self.is_alone = true;
-        if let Some(share) = &mut self.share {
-            share.stop(Stop::ByUser);
+        if let Some(local_part) = &mut self.local_part {
+            local_part.stop(Stop::ByUser);
         }
     }
 
     fn wake(&mut self, line: &Line) {
-        let Some(share) = &mut self.share else { return };
-        let attempt = share.number();
-        let message = match share.wake() {
+        let Some(local_part) = &mut self.local_part else {
+            return;
+        };
+        let attempt = local_part.number();
+        let message = match local_part.wake() {
             Step::Nothing => return,
             Step::Started => FromNode::Started { attempt },
             Step::Ended(ending) => {
-                self.share = None;
+                self.local_part = None;
                 FromNode::Ended { attempt, ending }
             }
         };

@@ -1,8 +1,8 @@
 //! The process that the service starts: it passes on the word to end, and is there for the day the
 //! runner below it is killed.
 
-use super::news::Bulletin;
 use super::place::Station;
+use super::status_file::StatusFile;
 use super::{CrewTask, ENDED_BY_SIGNAL, complain};
 use crate::far::records::Due;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -68,14 +68,14 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
     if station.node > 0 {
         return Ok(1);
     }
-    let mut bulletin = Bulletin::read(task)?;
-    bulletin
+    let mut status_file = StatusFile::read(task)?;
+    status_file
         .close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
-    bulletin.conclude();
+    status_file.conclude();
     // It may have written down how the run ended before it was killed: then the service is to say
     // the same.
     let policy = super::order(task)?.plan.resolved.retry;
-    match bulletin.due(policy.as_ref()) {
+    match status_file.due(policy.as_ref()) {
         Due::Nothing(ending) => Ok(ending.passed_code()),
         _ => Ok(1),
     }

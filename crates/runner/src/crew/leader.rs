@@ -1,10 +1,10 @@
 //! Node 0 of a job: claims the next attempt of its run, has it carried on every node, tells how it
 //! went, and decides what follows.
 
-use super::company::{Company, Event};
-use super::course::Course;
-use super::news::Bulletin;
-use super::share::{Share, Step};
+use super::local_part::{LocalPart, Step};
+use super::peers::{Event, Peers};
+use super::progress::Progress;
+use super::status_file::StatusFile;
 use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
 use crate::far::records::Due;
 use crate::launch::free_port;
@@ -17,25 +17,25 @@ use towline_wire::runner::Stop;
 use towline_wire::stage::{Claim, Held, JobStart};
 
 /// How long a node that gives signs of life may take beyond the grace to say that it has ended.
-const STOP_PATIENCE: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
-    let bulletin = Bulletin::read(crew.task)?;
+    let status_file = StatusFile::read(crew.task)?;
     let job = std::env::var("AZUREML_RUN_ID").unwrap_or_else(|_| crew.task.run.to_string());
     let me = JobStart {
         job,
-        restarts: bulletin.starts(),
+        restarts: status_file.starts(),
     };
-    let company = Company::new(
+    let peers = Peers::new(
         &crew.station,
         crew.nodes,
-        &crew.carrier.order.word,
+        &crew.carrier.order.shared_token,
         crew.task.pace,
     );
     let mut leader = Leader {
         crew,
-        bulletin,
-        company,
+        status_file,
+        peers,
         me,
         is_leaving: false,
         is_torn: false,
@@ -44,15 +44,15 @@ pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
     let code = leader.lead();
     if code.is_err() {
         // The others would wait for us.
-        leader.company.farewell(1);
+        leader.peers.farewell(1);
     }
     code
 }
 
 struct Leader<'a> {
     crew: Crew<'a>,
-    bulletin: Bulletin,
-    company: Company,
+    status_file: StatusFile,
+    peers: Peers,
     me: JobStart,
     /// The service ends this job: no further attempt begins in it.
     is_leaving: bool,
@@ -65,22 +65,22 @@ struct Leader<'a> {
 impl Leader<'_> {
     fn lead(&mut self) -> io::Result<i32> {
         let policy = self.crew.carrier.order.plan.resolved.retry.clone();
-        self.bulletin.begin_anew(policy.as_ref())?;
+        self.status_file.begin_anew(policy.as_ref())?;
         let mut code = 1;
         loop {
-            match self.bulletin.due(policy.as_ref()) {
+            match self.status_file.due(policy.as_ref()) {
                 Due::Nothing(ending) => return self.over(&ending),
                 Due::Open(attempt) => {
                     return Err(io::Error::other(format!("attempt {attempt} has no end")));
                 }
                 Due::Begin(_) if self.is_orphan => return Ok(1),
                 Due::Begin(_) if self.is_leaving => {
-                    self.company.farewell(ENDED_BY_SIGNAL);
+                    self.peers.farewell(ENDED_BY_SIGNAL);
                     return Ok(ENDED_BY_SIGNAL);
                 }
                 Due::Begin(_) if self.is_torn => {
-                    self.bulletin.conclude();
-                    self.company.farewell(code);
+                    self.status_file.conclude();
+                    self.peers.farewell(code);
                     return Ok(code);
                 }
                 Due::Begin(attempt) => code = self.begin(attempt)?,
@@ -89,32 +89,32 @@ impl Leader<'_> {
     }
 
     fn over(&mut self, ending: &Ending) -> io::Result<i32> {
-        if self.bulletin.is_empty() {
-            self.bulletin.end(0, ending.clone())?;
+        if self.status_file.is_empty() {
+            self.status_file.end(0, ending.clone())?;
         }
-        self.bulletin.conclude();
+        self.status_file.conclude();
         let code = ending.passed_code();
         if !self.is_leaving && !self.is_torn && !self.is_orphan {
             // The others may just be coming, to a run that is over.
             self.meet()?;
         }
-        self.company.farewell(code);
+        self.peers.farewell(code);
         Ok(code)
     }
 
     /// Waits until something happens, or for a moment. Whether the service has told us to end.
-    fn wait(&mut self, share: Option<&Share>) -> io::Result<bool> {
-        let mut others = self.company.watches();
-        others.extend(share.and_then(Share::watch));
-        let limit = if share.is_some_and(Share::is_due) {
+    fn wait(&mut self, local_part: Option<&LocalPart>) -> io::Result<bool> {
+        let mut others = self.peers.watches();
+        others.extend(local_part.and_then(LocalPart::watch));
+        let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
             LOOK_EVERY
         };
         let told = self
             .crew
-            .word
-            .wait_also(share.and_then(Share::attempt), &others, limit)?
+            .end_signal
+            .wait_also(local_part.and_then(LocalPart::attempt), &others, limit)?
             .is_some();
         self.is_orphan = self.crew.is_orphan();
         self.is_leaving |= told;
@@ -125,15 +125,15 @@ impl Leader<'_> {
     fn meet(&mut self) -> io::Result<Vec<String>> {
         let begun = Instant::now();
         loop {
-            let open = self.company.open();
-            self.company.hear();
-            let missing = self.company.missing();
+            let open = self.peers.open();
+            self.peers.hear();
+            let missing = self.peers.missing();
             let is_late = begun.elapsed() >= self.crew.task.pace.meeting;
             if missing.is_empty() || self.is_leaving || self.is_orphan {
                 return Ok(Vec::new());
             }
             if is_late {
-                let unheard = open.err().map(|error| {
+                let deaf = open.err().map(|error| {
                     format!(
                         "; its port {} cannot be had: {error}",
                         self.crew.station.port
@@ -145,7 +145,7 @@ impl Leader<'_> {
                     .map(|node| {
                         format!(
                             "node {node} did not come within {after} s{}",
-                            unheard.as_deref().unwrap_or_default()
+                            deaf.as_deref().unwrap_or_default()
                         )
                     })
                     .collect());
@@ -160,7 +160,7 @@ impl Leader<'_> {
         if self.is_leaving || self.is_orphan {
             return Ok(ENDED_BY_SIGNAL);
         }
-        let others = (1..self.crew.nodes).map(|node| self.company.host(node).to_owned());
+        let others = (1..self.crew.nodes).map(|node| self.peers.host(node).to_owned());
         let hosts: Vec<String> = [self.crew.station.leader.clone()]
             .into_iter()
             .chain(others)
@@ -172,7 +172,7 @@ impl Leader<'_> {
             port: free_port(),
         };
         crash::pass("crew.claim.before");
-        self.bulletin.claim(attempt, claim.clone())?;
+        self.status_file.claim(attempt, claim.clone())?;
         crash::pass("crew.claimed");
         let ending = if missing.is_empty() {
             let ending = self.carry(attempt, &claim)?;
@@ -182,132 +182,144 @@ impl Leader<'_> {
             Ending::cause(Cause::NodeFailed).detail(missing.join("; "))
         };
         crash::pass("crew.end.before");
-        self.bulletin.end(attempt, ending.clone())?;
+        self.status_file.end(attempt, ending.clone())?;
         crash::pass("crew.end.written");
         Ok(ending.passed_code())
     }
 
     /// Has the attempt carried on all nodes, until nothing of it is alive.
     fn carry(&mut self, attempt: u32, claim: &Claim) -> io::Result<Ending> {
-        self.company.tell_all(&ToNode::Begin {
+        self.peers.tell_all(&ToNode::Begin {
             attempt,
             hosts: claim.hosts.clone(),
             port: claim.port,
         });
-        let mut share = self.crew.carrier.begin(attempt, &claim.hosts, claim.port);
-        let mut course = Course::new(self.crew.nodes);
-        while !course.is_over() {
-            let told = self.wait(Some(&share))?;
+        let mut local_part = self.crew.carrier.begin(attempt, &claim.hosts, claim.port);
+        let mut progress = Progress::new(self.crew.nodes);
+        while !progress.is_over() {
+            let told = self.wait(Some(&local_part))?;
             if self.is_orphan {
                 towline_host::process::kill_all_descendants();
                 return Ok(
                     Ending::cause(Cause::NodeFailed).detail("what guarded node 0 was killed")
                 );
             }
-            if told && share.has_ended() && course.is_open_here_alone() {
+            if told && local_part.has_ended() && progress.is_open_here_alone() {
                 // It had come to its end before.
-                share.hurry();
+                local_part.hurry();
             } else if told {
                 let ending = self.why_told();
-                self.stop(&mut course, &mut share, ending);
+                self.stop(&mut progress, &mut local_part, ending);
             }
-            for event in self.company.hear() {
-                self.happened(event, &mut course, &mut share);
+            for event in self.peers.hear() {
+                self.happened(event, &mut progress, &mut local_part);
             }
-            self.give_up_late(&mut course);
-            if course.is_open(0) {
-                match share.wake() {
+            self.give_up_late(&mut progress);
+            if progress.is_open(0) {
+                match local_part.wake() {
                     Step::Nothing => {}
-                    Step::Started => self.started(&mut course, attempt),
-                    Step::Ended(ending) => self.ended(0, ending, &mut course, &mut share),
+                    Step::Started => self.started(&mut progress, attempt),
+                    Step::Ended(ending) => self.ended(0, ending, &mut progress, &mut local_part),
                 }
             }
         }
-        Ok(course.ending())
+        Ok(progress.ending())
     }
 
     /// The service does not say why it ends a job.
     fn why_told(&self) -> Ending {
-        Ending::cause(if self.bulletin.is_cancelled() {
+        Ending::cause(if self.status_file.is_cancelled() {
             Cause::ByUser
         } else {
             Cause::Preempted
         })
     }
 
-    fn stop(&self, course: &mut Course, share: &mut Share, ending: Ending) {
+    fn stop(&self, progress: &mut Progress, local_part: &mut LocalPart, ending: Ending) {
         let why = if ending.cause == Some(Cause::Preempted) {
             Stop::Preempted
         } else {
             Stop::ByUser
         };
-        if course.stop(ending) {
-            self.company.tell_all(&ToNode::Stop {
-                attempt: share.number(),
+        if progress.stop(ending) {
+            self.peers.tell_all(&ToNode::Stop {
+                attempt: local_part.number(),
             });
         }
         if self.is_leaving {
-            share.stop_soon(why, self.crew.short_grace());
+            local_part.stop_soon(why, self.crew.short_grace());
         } else {
-            share.stop(why);
+            local_part.stop(why);
         }
     }
 
-    fn happened(&mut self, event: Event, course: &mut Course, share: &mut Share) {
+    fn happened(&mut self, event: Event, progress: &mut Progress, local_part: &mut LocalPart) {
         match event {
-            Event::Said(_, FromNode::Started { attempt }) if attempt == share.number() => {
-                self.started(course, attempt)
+            Event::Said(_, FromNode::Started { attempt }) if attempt == local_part.number() => {
+                self.started(progress, attempt)
             }
-            Event::Said(node, FromNode::Ended { attempt, ending }) if attempt == share.number() => {
-                self.ended(node, ending, course, share)
+            Event::Said(node, FromNode::Ended { attempt, ending })
+                if attempt == local_part.number() =>
+            {
+                self.ended(node, ending, progress, local_part)
             }
             Event::Said(..) => {}
             Event::Lost(node, why) => {
                 self.is_torn = true;
                 complain(&why);
-                if course.is_open(node) {
-                    course.ended(node);
-                    self.stop(course, share, Ending::cause(Cause::NodeFailed).detail(why));
+                if progress.is_open(node) {
+                    progress.ended(node);
+                    self.stop(
+                        progress,
+                        local_part,
+                        Ending::cause(Cause::NodeFailed).detail(why),
+                    );
                 }
             }
         }
     }
 
-    fn started(&mut self, course: &mut Course, attempt: u32) {
-        if course.started() {
-            self.bulletin.started(attempt);
+    fn started(&mut self, progress: &mut Progress, attempt: u32) {
+        if progress.started() {
+            self.status_file.started(attempt);
             crash::pass("crew.started");
         }
     }
 
     /// Of several nodes the first that failed ends the others.
-    fn ended(&mut self, node: u32, ending: Ending, course: &mut Course, share: &mut Share) {
-        course.ended(node);
+    fn ended(
+        &mut self,
+        node: u32,
+        ending: Ending,
+        progress: &mut Progress,
+        local_part: &mut LocalPart,
+    ) {
+        progress.ended(node);
         match ending.cause {
             None => {}
-            Some(Cause::Preempted) if !course.is_stopping() => {
+            Some(Cause::Preempted) if !progress.is_stopping() => {
                 // It was told by the service, whose signal is under way to us.
                 self.is_leaving = true;
                 let ending = self.why_told();
-                self.stop(course, share, ending);
+                self.stop(progress, local_part, ending);
             }
-            Some(_) => self.stop(course, share, ending),
+            Some(_) => self.stop(progress, local_part, ending),
         }
     }
 
     /// Who ends the job does not wait for a node that takes too long.
-    fn give_up_late(&mut self, course: &mut Course) {
+    fn give_up_late(&mut self, progress: &mut Progress) {
         let grace = Duration::from_millis(self.crew.carrier.order.grace_millis);
         let limit = if self.is_leaving {
             self.crew.short_grace() + SLACK
         } else {
-            grace + STOP_PATIENCE
+            grace + STOP_TIMEOUT
         };
-        for node in course.late(limit) {
+        for node in progress.late(limit) {
             complain(&format!("node {node} was not heard to end"));
             self.is_torn = true;
-            self.company.give_up(node);
-            course.ended(node);
+            self.peers.give_up(node);
+            progress.ended(node);
         }
     }
 
@@ -331,7 +343,7 @@ impl Leader<'_> {
         };
         let at = towline_host::clock::now();
         let begun = Instant::now();
-        self.bulletin.held(
+        self.status_file.held(
             attempt,
             Held {
                 at,
@@ -342,7 +354,7 @@ impl Leader<'_> {
         while begun.elapsed() < Duration::from_secs(span.0) && !self.is_leaving && !self.is_orphan {
             self.wait(None)?;
             self.is_torn |= self
-                .company
+                .peers
                 .hear()
                 .iter()
                 .any(|event| matches!(event, Event::Lost(..)));

@@ -141,7 +141,7 @@ impl AsFd for Line {
 mod tests {
     use super::*;
     use std::net::TcpListener;
-    use towline_wire::crew::{FromNode, ToNode};
+    use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
     fn pair(pace: Pace) -> (Line, Line) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -208,7 +208,7 @@ mod tests {
     fn a_stranger_may_not_fill_our_memory() {
         let (near, mut far) = pair(Pace::default());
         near.tell(&FromNode::Here {
-            word: "x".repeat(INTRODUCTION),
+            shared_token: SharedToken::new("x".repeat(INTRODUCTION)),
             node: 1,
             host: String::new(),
         })

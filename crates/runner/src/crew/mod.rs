@@ -5,26 +5,26 @@
 //! Two processes per node. The one that the service starts only guards: should the other be
 //! killed, it ends all below it, and on node 0 writes down that the attempt is over.
 
-mod beat;
 mod carrier;
-mod company;
-mod course;
-mod echo;
 mod follower;
 mod given;
 mod guard;
 mod leader;
 mod line;
-mod news;
+mod local_part;
 mod outputs;
+mod peers;
+mod periodic;
 mod place;
-mod share;
-mod ship;
+mod progress;
+mod status_file;
+mod tee;
 #[cfg(test)]
 mod tests;
+mod upload_logs;
 
+use crate::end_signal::EndSignal;
 pub use crate::far::local_disk;
-use crate::word::Word;
 use carrier::Carrier;
 use place::Station;
 use std::fs;
@@ -45,7 +45,7 @@ pub struct CrewTask {
     /// only be written whole.
     pub folder: PathBuf,
     /// Where the news of all runs lie.
-    pub news: PathBuf,
+    pub status: PathBuf,
     /// The snapshots; only read.
     pub store: Option<PathBuf>,
     /// Where the service has put what, by the plan's name of it.
@@ -101,7 +101,7 @@ pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
             let _ = rustix::process::set_parent_process_death_signal(Some(
                 rustix::process::Signal::TERM,
             ));
-            let word = Word::new()?;
+            let end_signal = EndSignal::new()?;
             let order = order(task)?;
             let nodes = order.plan.resolved.shape.nodes;
             if station.node >= nodes {
@@ -117,14 +117,14 @@ pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
                 nodes,
                 parent,
                 carrier,
-                word,
+                end_signal,
             };
             let code = if crew.station.node == 0 {
                 leader::lead(crew)
             } else {
                 follower::follow(crew)
             };
-            share::send_the_rest();
+            local_part::send_the_rest();
             code
         }
     }
@@ -156,7 +156,7 @@ struct Crew<'a> {
     /// Who guards us.
     parent: u32,
     carrier: Carrier<'a>,
-    word: Word,
+    end_signal: EndSignal,
 }
 
 impl Crew<'_> {

@@ -2,8 +2,8 @@
 //! ranks have ended: its nodes go, and `tow get` finds it there. Regular files only; no link is
 //! followed. What an earlier attempt left stays, unless this one has a file of the same name.
 
-use super::beat::Beat;
 use super::complain;
+use super::periodic::Periodic;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use towline_wire::crew::keys;
 const MOST: usize = 10_000;
 
 /// Carries what lies in `workdir` below `folder`, once, beside whatever else is to be done.
-pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Beat> {
+pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Periodic> {
     let (from, to) = (workdir.join(keys::OUTPUTS), folder.join(keys::OUTPUTS));
-    let beat = Beat::start(keys::OUTPUTS, move |is_last| {
+    let periodic = Periodic::start(keys::OUTPUTS, move |is_last| {
         if !is_last {
             for note in all(&from, &to, MOST) {
                 complain(&note);
@@ -24,8 +24,8 @@ pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Beat> {
         }
         Duration::ZERO
     })?;
-    beat.finish();
-    Ok(beat)
+    periodic.finish();
+    Ok(periodic)
 }
 
 /// What there is to say of those that were not carried: one file does not hold up the others.
@@ -106,7 +106,7 @@ fn one(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = File::create(to)?;
     io::copy(&mut source, &mut target)?;
-    super::news::settle(&target)
+    super::status_file::settle(&target)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What takes minutes with the usual pace: nodes that do not come, leaders that are not there.
 
 use super::carrier::Carrier;
-use super::company::{Company, Event};
 use super::line::Line;
-use super::news::Bulletin;
+use super::peers::{Event, Peers};
 use super::place::Station;
+use super::status_file::StatusFile;
 use super::*;
 use crate::far::records::Due;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use std::path::Path;
 use towline_core::plan::{Plan, PlannedRun, Request};
 use towline_core::reason::Cause;
 use towline_core::resolve::{Surroundings, resolve};
-use towline_wire::crew::FromNode;
+use towline_wire::crew::{FromNode, SharedToken};
 
 const QUICK: Pace = Pace {
     alive_every: Duration::from_millis(20),
@@ -23,12 +23,12 @@ const QUICK: Pace = Pace {
 
 fn task(folder: &Path) -> CrewTask {
     let run = RunId::new("crew-test", 1, std::process::id());
-    let (stage, news) = (folder.join("stage"), folder.join("news"));
+    let (stage, status) = (folder.join("stage"), folder.join("news"));
     CrewTask {
         order: folder.join("order"),
         run,
         folder: stage,
-        news,
+        status,
         store: None,
         at: Vec::new(),
         local: folder.join("local"),
@@ -68,7 +68,7 @@ fn order_of(run: &RunId, nodes: u32) -> CrewOrder {
         plan,
         grace_millis: 100,
         collect_every: 60,
-        word: "word".into(),
+        shared_token: SharedToken::new("token"),
         secrets: None,
     }
 }
@@ -93,7 +93,7 @@ fn crew(task: &CrewTask, station: Station) -> Crew<'_> {
         nodes: 3,
         parent,
         carrier,
-        word: Word::new().expect("heard"),
+        end_signal: EndSignal::new().expect("heard"),
     }
 }
 
@@ -112,7 +112,7 @@ fn nodes_that_do_not_come_are_named() {
         };
         let mut line = Line::new(stream, QUICK).expect("a line");
         line.tell(&FromNode::Here {
-            word: "word".into(),
+            shared_token: SharedToken::new("token"),
             node: 2,
             host: "b".into(),
         })
@@ -135,7 +135,7 @@ fn nodes_that_do_not_come_are_named() {
     });
     assert_eq!(leader::lead(crew(&task, station)).expect("led"), 1);
     assert_eq!(second.join().expect("ended"), 1, "who came leaves too");
-    let Due::Nothing(ending) = Bulletin::read(&task).expect("there").due(None) else {
+    let Due::Nothing(ending) = StatusFile::read(&task).expect("there").due(None) else {
         panic!("it is over")
     };
     assert_eq!(
@@ -168,16 +168,16 @@ fn who_finds_no_leader_leaves() {
 #[test]
 fn only_who_belongs_is_let_in_and_only_once() {
     let station = free_station(0);
-    let mut company = Company::new(&station, 3, "word", QUICK);
-    company.open().expect("a port");
-    let call = |word: &str, node: u32| {
+    let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK);
+    peers.open().expect("a port");
+    let call = |token: &str, node: u32| {
         let line = Line::new(
             TcpStream::connect(station.addresses().expect("known")[0]).expect("called"),
             QUICK,
         )
         .expect("a line");
         line.tell(&FromNode::Here {
-            word: word.into(),
+            shared_token: SharedToken::new(token),
             node,
             host: format!("host-{node}"),
         })
@@ -185,26 +185,26 @@ fn only_who_belongs_is_let_in_and_only_once() {
         line.keep_alive(&FromNode::Alive).expect("a thread");
         line
     };
-    let until = |company: &mut Company, missing: &[u32]| {
-        while company.missing() != missing {
-            assert_eq!(company.hear(), []);
+    let until = |peers: &mut Peers, missing: &[u32]| {
+        while peers.missing() != missing {
+            assert_eq!(peers.hear(), []);
         }
     };
-    let _strangers = [call("other", 1), call("word", 0), call("word", 3)];
-    let first = call("word", 1);
-    until(&mut company, &[2]);
-    let _second = call("word", 2);
-    until(&mut company, &[]);
+    let _strangers = [call("other", 1), call("token", 0), call("token", 3)];
+    let first = call("token", 1);
+    until(&mut peers, &[2]);
+    let _second = call("token", 2);
+    until(&mut peers, &[]);
     assert_eq!(
-        (company.host(0), company.host(1), company.host(2)),
+        (peers.host(0), peers.host(1), peers.host(2)),
         ("", "host-1", "host-2")
     );
-    let _again = call("word", 1);
+    let _again = call("token", 1);
     let mut events = Vec::new();
     while events.is_empty() {
-        events = company.hear();
+        events = peers.hear();
     }
     assert_eq!(events, [Event::Lost(1, "node 1 was started anew".into())]);
-    assert!(company.missing().is_empty(), "the new one is there");
+    assert!(peers.missing().is_empty(), "the new one is there");
     drop(first);
 }

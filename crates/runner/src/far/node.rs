@@ -4,9 +4,9 @@
 use super::image;
 use super::lease::{Lease, is_lapsed};
 use super::records::{self, Records};
-use crate::assemble::{self, Given, Grounds, Wanted};
+use crate::assemble::{self, AttemptFolders, Given, Wanted};
 use crate::attempt::{Attempt, Change};
-use crate::word::{Giver, Word};
+use crate::end_signal::{EndSignal, Giver};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         .and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other))
         .map_err(unreadable)?;
     let local = local_disk();
-    let grounds = Grounds {
+    let folders = AttemptFolders {
         run: folder.root().to_owned(),
         snapshots: stage.snapshots(),
         mounts: local.join("mounts").join(task.run.as_str()),
@@ -198,7 +198,7 @@ fn assigned(stage: &StageFolder, task: &NodeTask, node: u32) -> Result<(Assignme
         parameters: &run.parameters,
         resolved: &order.plan.resolved,
         secrets: &secrets,
-        grounds: &grounds,
+        folders: &folders,
         gpus: Vec::new(),
         gpu_make: GpuMake::default(),
         grace_millis: order.grace_millis,
@@ -301,7 +301,7 @@ struct Carrier<'a> {
 
 impl Carrier<'_> {
     fn carry(&mut self, assignment: Assignment) -> io::Result<Ending> {
-        let mut word = Word::new()?;
+        let mut word = EndSignal::new()?;
         if let Some(ending) = self.wait_for_data(&mut word)? {
             return Ok(ending);
         }
@@ -372,7 +372,7 @@ impl Carrier<'_> {
 
     /// The first node brings what is read; the others begin when it has. An ending, if it is not to
     /// be.
-    fn wait_for_data(&self, word: &mut Word) -> io::Result<Option<Ending>> {
+    fn wait_for_data(&self, word: &mut EndSignal) -> io::Result<Option<Ending>> {
         while self.needs_data && !self.ready_file().exists() {
             let signalled = word.wait(None, LOOK_EVERY)?.is_some();
             let records = Records::read(&self.folder)?;

@@ -250,7 +250,7 @@ impl Daemon {
         if let Ok(group) = std::fs::read_to_string(self.state.runner_group(name)) {
             towline_host::cgroup::remove(group.as_ref());
         }
-        self.runners.bury(name.to_owned());
+        self.runners.forget_journal(name.to_owned());
     }
 
     fn settle_attempt(&mut self, key: RunKey, id: &RunId, attempt: u32, records: &[JournalRecord]) {

@@ -12,7 +12,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
 use towline_host::{crash, process};
-use towline_runner::assemble::{self, Given, Grounds, Wanted};
+use towline_runner::assemble::{self, AttemptFolders, Given, Wanted};
 use towline_wire::runner::{Assignment, Stop, ToRunner};
 
 /// How long no run is started after one could not be.
@@ -187,7 +187,7 @@ impl Daemon {
             .run_of(key)
             .ok_or_else(|| Error::bug("the run is gone"))?;
         let resolved = &plan.resolved;
-        let grounds = Grounds {
+        let folders = AttemptFolders {
             run: self.state.run(&run.id),
             snapshots: self.state.snapshots(),
             mounts: self.state.run(&run.id).join("io"),
@@ -200,7 +200,7 @@ impl Daemon {
             parameters: &run.parameters,
             resolved,
             secrets: &self.secrets(&run.submission)?,
-            grounds: &grounds,
+            folders: &folders,
             gpus: self.gpus_by_node(
                 &run.state.gpus,
                 resolved.shape.nodes,

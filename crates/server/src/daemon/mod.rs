@@ -4,12 +4,12 @@ mod adopt;
 mod cancel;
 mod clients;
 mod dispatch;
-mod echo;
 mod ended;
 mod explain;
 mod far;
 mod gpus;
 mod queue;
+mod repeats;
 mod reserve;
 mod runners;
 mod startup;
@@ -120,7 +120,7 @@ enum Message {
     },
     Tunnel {
         name: String,
-        word: tunnels::Word,
+        word: tunnels::TunnelEvent,
     },
     Tick,
     Leave,
@@ -425,10 +425,11 @@ fn now() -> Moment {
 /// ever more rarely.
 fn log(text: &str) {
     use std::io::Write;
-    static ECHO: std::sync::Mutex<echo::Echo> = std::sync::Mutex::new(echo::Echo::new());
+    static ECHO: std::sync::Mutex<repeats::Repeats> =
+        std::sync::Mutex::new(repeats::Repeats::new());
     let line = ECHO.lock().map_or_else(
         |_| Some(text.to_owned()),
-        |mut echo| echo.line(text, Instant::now()),
+        |mut repeats| repeats.line(text, Instant::now()),
     );
     if let Some(line) = line {
         let _ = writeln!(std::io::stderr(), "{} {line}", now());

@@ -34,7 +34,7 @@ pub(super) struct Runners {
     runners: HashMap<String, Runner>,
     idle: Vec<String>,
     /// Dead runners whose journal can go once the history is safely on disk.
-    buried: Vec<String>,
+    forgotten_journals: Vec<String>,
     next_name: u32,
     /// Why the last one could not be started.
     trouble: Option<String>,
@@ -48,7 +48,7 @@ impl Runners {
             inbox,
             runners: HashMap::new(),
             idle: Vec::new(),
-            buried: Vec::new(),
+            forgotten_journals: Vec::new(),
             next_name: 0,
             trouble: None,
         }
@@ -185,17 +185,17 @@ impl Runners {
         }
     }
 
-    pub(super) fn bury(&mut self, name: String) {
-        self.buried.push(name);
+    pub(super) fn forget_journal(&mut self, name: String) {
+        self.forgotten_journals.push(name);
     }
 
     /// A journal goes only after everything it says is in the history, on disk.
     pub(super) fn remove_journals(&mut self, ledger: &mut Ledger<Message>) {
-        if self.buried.is_empty() {
+        if self.forgotten_journals.is_empty() {
             return;
         }
         let paths: Vec<_> = self
-            .buried
+            .forgotten_journals
             .drain(..)
             .map(|name| self.state.runner_journal(&name))
             .collect();

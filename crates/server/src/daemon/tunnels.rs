@@ -26,7 +26,7 @@ const LIVED: Duration = Duration::from_secs(10);
 /// How often what has fallen to us and ended is looked for.
 const STRAYS: Duration = Duration::from_secs(20);
 
-pub(super) enum Word {
+pub(super) enum TunnelEvent {
     Status(TunnelStatus),
     /// Its line has ended.
     Gone,
@@ -176,14 +176,14 @@ impl Tunnels {
             tokio::time::sleep(pause).await;
             let _ = inbox.send(Message::Tunnel {
                 name,
-                word: Word::Again,
+                word: TunnelEvent::Again,
             });
         });
     }
 
-    pub(super) fn said(&mut self, name: &str, word: Word) {
+    pub(super) fn said(&mut self, name: &str, word: TunnelEvent) {
         match word {
-            Word::Status(status) => {
+            TunnelEvent::Status(status) => {
                 let Some(tunnel) = self.all.get_mut(name) else {
                     return;
                 };
@@ -192,13 +192,13 @@ impl Tunnels {
                     .retain(|(_, replies)| replies.send(Reply::Tunnel(status.clone())).is_ok());
                 tunnel.status = Some(status);
             }
-            Word::Gone => {
+            TunnelEvent::Gone => {
                 if let Some(tunnel) = self.all.get_mut(name) {
                     tunnel.line = None;
                     self.pause(name);
                 }
             }
-            Word::Again => {
+            TunnelEvent::Again => {
                 if let Some(tunnel) = self.all.get_mut(name) {
                     tunnel.is_pausing = false;
                     self.see_to(name);
@@ -277,7 +277,7 @@ impl Daemon {
         if let (Some(line), true) = (&mut tunnel.line, tunnel.status.is_some()) {
             let _ = line.write_all(&frame::encode(&ToTunnel::Nudge));
         }
-        let unheard = || TunnelStatus {
+        let silent = || TunnelStatus {
             state: TunnelState::Connecting,
             since: super::now(),
             port: 0,
@@ -285,7 +285,7 @@ impl Daemon {
             reconnects: 0,
             trouble: None,
         };
-        let _ = replies.send(Reply::Tunnel(tunnel.status.clone().unwrap_or_else(unheard)));
+        let _ = replies.send(Reply::Tunnel(tunnel.status.clone().unwrap_or_else(silent)));
         tunnel.listeners.push((connection, replies));
     }
 }
@@ -299,12 +299,12 @@ async fn listen(name: String, mut line: UnixStream, inbox: UnboundedSender<Messa
         while let Ok(Some(status)) = buffer.next_frame() {
             let _ = inbox.send(Message::Tunnel {
                 name: name.clone(),
-                word: Word::Status(status),
+                word: TunnelEvent::Status(status),
             });
         }
     }
     let _ = inbox.send(Message::Tunnel {
         name,
-        word: Word::Gone,
+        word: TunnelEvent::Gone,
     });
 }

@@ -21,8 +21,8 @@ use towline_backends::slurm::commands::Commands;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::frame;
+use towline_wire::heartbeat::HeartbeatOutput;
 use towline_wire::line::GREETING;
-use towline_wire::pulse::Voice;
 use towline_wire::site::{SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
 use towline_wire::stage::StageFolder;
 
@@ -33,7 +33,7 @@ pub fn site_main(stage: &Path, bin: Option<&str>, here: Arc<dyn Transport>) -> i
     let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
     output.write_all(GREETING)?;
     output.flush()?;
-    let output = Voice::new(output);
+    let output = HeartbeatOutput::new(output);
     let mut site = Site::open(stage, bin, here)?;
     let hello = site.hello()?;
     output.say(|output| frame::write(output, &hello))?;

@@ -47,7 +47,7 @@ enum Left {
     Nothing,
     SubmitAgain,
     /// It is settled if it is still so after this time.
-    Patience(Duration),
+    SettlesAfter(Duration),
 }
 
 /// What the scheduler says, as far as it was asked.
@@ -86,7 +86,7 @@ impl Site {
                     .entry(far.submission.clone())
                     .or_default()
                     .push(far.task),
-                Left::Patience(rest) => {
+                Left::SettlesAfter(rest) => {
                     settles_in = Some(settles_in.map_or(rest, |known| known.min(rest)))
                 }
             }
@@ -240,7 +240,7 @@ impl Site {
                     },
                 ) != Act::Nothing =>
             {
-                Ok(Left::Patience(rest))
+                Ok(Left::SettlesAfter(rest))
             }
             Act::Nothing => Ok(Left::Nothing),
             Act::SubmitAgain => {
@@ -290,7 +290,7 @@ impl Site {
         }
         let rest = self.rest(&far.run, format!("unrecorded {}", records.cancelled));
         if !rest.is_zero() {
-            return Ok(Left::Patience(rest));
+            return Ok(Left::SettlesAfter(rest));
         }
         if records.cancelled {
             self.end(&far.run, 0, &Ending::cause(Cause::ByUser))?;

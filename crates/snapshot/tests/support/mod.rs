@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::layout::lay_out;
-use towline_snapshot::pack::Squeeze;
+use towline_snapshot::pack::Compression;
 use towline_snapshot::problem::Result;
 use towline_snapshot::progress::Progress;
 use towline_snapshot::root::read_root;
@@ -48,7 +48,7 @@ impl Bench {
         let now = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos();
         Options {
             limits: Limits::none(),
-            squeeze: Squeeze::QUICK,
+            compression: Compression::QUICK,
             name: "tree".into(),
             now: i64::try_from(now).expect("this century"),
             stat_cache: self.folder.path().join("stat"),

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::stores::Stores;
 use crate::transfers::{self, Choices, Job, Way};
 use towline_core::{Error, Result};
-use towline_io::transfer::Side;
+use towline_io::transfer::StorePath;
 
 /// Copy a file or folder between datastores, or between one and this machine.
 ///
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .unwrap_or_default();
     let into = args.to.ends_with('/') || args.to.ends_with(':');
     let to = match named.1 {
-        Some(side) if into && !name.is_empty() => Side {
+        Some(side) if into && !name.is_empty() => StorePath {
             path: format!("{}{name}", side.prefix()),
             ..side
         },
@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     )
 }
 
-fn stores_a_file(side: &Side) -> Result<bool> {
+fn stores_a_file(side: &StorePath) -> Result<bool> {
     let found = crate::stores::drive(async { side.store.head(&side.key()?).await })?;
     Ok(found.flatten().is_some())
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         })
         .collect();
     let mut table = Table::new(&["WHAT", "ONE", "OTHER"]);
-    let room = room_beside(&differences);
+    let room = room_for_values(&differences);
     for difference in &differences {
         let cell = |value: &Option<String>| {
             wrap(
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 /// Columns for each side on this terminal: a difference that is cut off is none that anybody sees.
-fn room_beside(differences: &[Difference]) -> usize {
+fn room_for_values(differences: &[Difference]) -> usize {
     const LEAST: usize = 16;
     let what = differences
         .iter()

@@ -26,11 +26,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let job = |path: &String| {
-        let spot = stores.spot(args.cluster.as_deref(), path)?;
+        let location = stores.location(args.cluster.as_deref(), path)?;
         Ok(Job {
-            to: transfers::local_target(&spot.local)?,
-            shown: spot.shown,
-            from: spot.side,
+            to: transfers::local_target(&location.local)?,
+            shown: location.shown,
+            from: location.side,
             way: Way::Down,
             kept: Vec::new(),
         })

@@ -3,15 +3,15 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
-use crate::stores::{self, Spot, Stores, below_root};
+use crate::stores::{self, Location, Stores, below_root};
 use crate::table::Table;
 use serde_json::json;
 use towline_core::Result;
 use towline_core::quantity::Size;
 use towline_core::time::Moment;
 use towline_engine::surroundings;
-use towline_io::data::{Object, Oddity};
-use towline_io::transfer::{Found, Side, find, nothing_at};
+use towline_io::data::{Object, UnsupportedEntry};
+use towline_io::transfer::{Found, StorePath, find, nothing_at};
 
 /// List what a datastore holds at a path; without one, the folders and datastores that are
 /// configured.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 struct Listing {
     folders: Vec<String>,
     objects: Vec<Object>,
-    oddities: Vec<Oddity>,
+    unsupported: Vec<UnsupportedEntry>,
     /// What names are shown without: the folder that was listed, ending in `/`.
     below: String,
     /// Whether they only begin with the path, because nothing has it as its whole name.
@@ -71,15 +71,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         None => ".",
         Some(path) => path,
     };
-    let spot = stores.spot(args.cluster.as_deref(), path)?;
-    let Some(listing) = stores::drive(look(&spot, args))? else {
+    let location = stores.location(args.cluster.as_deref(), path)?;
+    let Some(listing) = stores::drive(look(&location, args))? else {
         return Ok(crate::transfers::interrupted());
     };
-    Ok(report(&spot, &listing))
+    Ok(report(&location, &listing))
 }
 
-async fn look(spot: &Spot, args: &Args) -> Result<Listing> {
-    let side = &spot.side;
+async fn look(location: &Location, args: &Args) -> Result<Listing> {
+    let side = &location.side;
     if args.prefix && !side.path.is_empty() {
         return beginning(side, args.deep).await;
     }
@@ -103,7 +103,7 @@ async fn look(spot: &Spot, args: &Args) -> Result<Listing> {
 }
 
 /// Everything below `prefix`, or one level of it.
-async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
+async fn level(side: &StorePath, prefix: &str, deep: bool) -> Result<Listing> {
     let mut listing = Listing {
         below: prefix.to_owned(),
         ..Listing::default()
@@ -113,7 +113,7 @@ async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
         let page = side.store.list(prefix, deep, next.as_deref()).await?;
         listing.folders.extend(page.folders);
         listing.objects.extend(page.objects);
-        listing.oddities.extend(page.oddities);
+        listing.unsupported.extend(page.unsupported);
         match page.next {
             Some(token) => next = Some(token),
             None => break,
@@ -126,7 +126,7 @@ async fn level(side: &Side, prefix: &str, deep: bool) -> Result<Listing> {
 }
 
 /// What lies beside the path and begins with its last part.
-async fn beginning(side: &Side, deep: bool) -> Result<Listing> {
+async fn beginning(side: &StorePath, deep: bool) -> Result<Listing> {
     let (parent, start) = side
         .path
         .rfind('/')
@@ -137,7 +137,7 @@ async fn beginning(side: &Side, deep: bool) -> Result<Listing> {
         .objects
         .retain(|object| object.key.as_str().starts_with(&side.path));
     listing
-        .oddities
+        .unsupported
         .retain(|odd| odd.name.starts_with(&side.path));
     Ok(listing)
 }
@@ -148,7 +148,7 @@ impl Listing {
     }
 }
 
-fn report(spot: &Spot, listing: &Listing) -> Report {
+fn report(location: &Location, listing: &Listing) -> Report {
     let name = |object: &Object| {
         object
             .key
@@ -195,15 +195,15 @@ fn report(spot: &Spot, listing: &Listing) -> Report {
         .map(|object| json!({ "name": name(object), "size": object.size, "changed": changed(object).map(|moment| moment.to_string()) }))
         .collect();
     let bytes: u64 = listing.objects.iter().map(|object| object.size).sum();
-    let value = json!({ "path": spot.shown, "store": spot.side.store.place(), "folders": listing.folders, "objects": objects });
+    let value = json!({ "path": location.shown, "store": location.side.store.place(), "folders": listing.folders, "objects": objects });
     let mut report = Report::new(table.render(), &value);
     if listing.is_guess {
         report = report.hint(format!(
             "nothing is called `{}`; this begins so",
-            spot.shown
+            location.shown
         ));
     }
-    for odd in &listing.oddities {
+    for odd in &listing.unsupported {
         report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
     }
     let folders = if listing.folders.is_empty() {
@@ -215,7 +215,7 @@ fn report(spot: &Spot, listing: &Listing) -> Report {
         "{folders}{} file(s), {} in {}",
         objects.len(),
         Size(bytes),
-        spot.side.store.place()
+        location.side.store.place()
     ))
 }
 

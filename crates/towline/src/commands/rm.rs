@@ -7,8 +7,8 @@ use crate::{output, transfers};
 use serde_json::json;
 use towline_core::quantity::Size;
 use towline_core::{Error, Result};
-use towline_io::transfer::remove::{Doomed, find, remove};
-use towline_io::transfer::{Side, nothing_at};
+use towline_io::transfer::remove::{Removal, find, remove};
+use towline_io::transfer::{StorePath, nothing_at};
 
 /// Remove files or folders from their datastore, by whole names. What is here stays.
 #[derive(Debug, clap::Args)]
@@ -33,17 +33,17 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
-    let spots = args
+    let locations = args
         .paths
         .iter()
-        .map(|path| stores.spot(args.cluster.as_deref(), path))
+        .map(|path| stores.location(args.cluster.as_deref(), path))
         .collect::<Result<Vec<_>>>()?;
-    let mut found: Vec<(String, Side, Doomed)> = Vec::new();
-    for spot in spots {
+    let mut found: Vec<(String, StorePath, Removal)> = Vec::new();
+    for location in locations {
         let look = async {
-            let chosen = find(&spot.side).await?;
+            let chosen = find(&location.side).await?;
             if chosen.is_empty() {
-                Err(nothing_at(&spot.side).await)
+                Err(nothing_at(&location.side).await)
             } else {
                 Ok(chosen)
             }
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let Some(chosen) = stores::drive(look)? else {
             return Ok(transfers::interrupted());
         };
-        found.push((spot.shown, spot.side, chosen));
+        found.push((location.shown, location.side, chosen));
     }
     let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| {
         (files + chosen.keys.len(), bytes + chosen.bytes)

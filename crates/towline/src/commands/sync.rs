@@ -13,7 +13,7 @@ use towline_engine::flow;
 use towline_io::data::Key;
 use towline_io::folder::Folder;
 use towline_io::listed::Listed;
-use towline_io::transfer::Side;
+use towline_io::transfer::StorePath;
 use towline_snapshot::walk::FoundKind;
 
 /// Mirror the code to a path of a datastore, file by file; what is there and equal is not sent.
@@ -98,7 +98,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
         }
     }
-    let from = Side {
+    let from = StorePath {
         store: Arc::new(Listed::new(Arc::new(Folder::local(&survey.root)), keys)),
         path: String::new(),
     };

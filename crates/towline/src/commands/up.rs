@@ -30,10 +30,10 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let job = |path: &String| {
-        let spot = stores.spot(args.cluster.as_deref(), path)?;
+        let location = stores.location(args.cluster.as_deref(), path)?;
         let from = match &args.from_cluster {
-            Some(cluster) => stores.spot(Some(cluster), path)?.side,
-            None => transfers::local(&spot.local)?,
+            Some(cluster) => stores.location(Some(cluster), path)?.side,
+            None => transfers::local(&location.local)?,
         };
         let way = if args.from_cluster.is_some() {
             Way::Across
@@ -41,9 +41,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Way::Up
         };
         Ok(Job {
-            shown: spot.shown,
+            shown: location.shown,
             from,
-            to: spot.side,
+            to: location.side,
             way,
             kept: Vec::new(),
         })

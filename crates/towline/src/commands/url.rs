@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::{self, Spot, Stores};
+use crate::stores::{self, Location, Stores};
 use serde_json::json;
 use std::time::Duration;
 use towline_core::quantity::Span;
@@ -35,20 +35,23 @@ const WEEK: Span = Span(7 * 86_400);
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
-    let spot = stores.spot(args.cluster.as_deref(), &args.path)?;
+    let location = stores.location(args.cluster.as_deref(), &args.path)?;
     let ask = async {
-        match find(&spot.side).await? {
-            Some(Found::Object(object)) if args.with_sas => with_credential(&spot, &object.key),
+        match find(&location.side).await? {
+            Some(Found::Object(object)) if args.with_sas => with_credential(&location, &object.key),
             Some(Found::Object(object)) => {
                 let valid = Duration::from_secs(args.valid.unwrap_or(WEEK).0);
-                let refused = |error: Error| match spot.side.store.url_with_credential(&object.key)
+                let refused = |error: Error| match location
+                    .side
+                    .store
+                    .url_with_credential(&object.key)
                 {
                     Some((_, allows)) => error.hint(format!(
                         "or hand out the SAS itself with `--with-sas`: whoever has it can {allows}"
                     )),
                     None => error,
                 };
-                let url = spot
+                let url = location
                     .side
                     .store
                     .url(&object.key, valid)
@@ -58,9 +61,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
             Some(Found::Folder(_)) => Err(Error::refused(format!(
                 "`{}` is a folder; only a file has an address",
-                spot.shown
+                location.shown
             ))),
-            None => Err(nothing_at(&spot.side).await),
+            None => Err(nothing_at(&location.side).await),
         }
     };
     let Some((url, allows)) = stores::drive(ask)? else {
@@ -68,17 +71,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     Ok(Report::new(
         format!("{url}\n"),
-        &json!({ "path": spot.shown, "url": url }),
+        &json!({ "path": location.shown, "url": url }),
     )
     .hint(allows))
 }
 
 /// The address with the store's SAS in it, and what it allows.
-fn with_credential(spot: &Spot, key: &Key) -> Result<(String, String)> {
-    let Some((url, allows)) = spot.side.store.url_with_credential(key) else {
+fn with_credential(location: &Location, key: &Key) -> Result<(String, String)> {
+    let Some((url, allows)) = location.side.store.url_with_credential(key) else {
         return Err(Error::refused(format!(
             "{} is not reached by a SAS",
-            spot.side.store.place()
+            location.side.store.place()
         ))
         .hint("leave `--with-sas` out: an address for this file alone is signed"));
     };

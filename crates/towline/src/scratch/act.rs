@@ -19,7 +19,7 @@ use towline_snapshot::check;
 use towline_snapshot::continues::{Mark, Marked, is_overtaken};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::layout::lay_out;
-use towline_snapshot::pack::Squeeze;
+use towline_snapshot::pack::Compression;
 use towline_snapshot::problem::Problem;
 use towline_snapshot::progress::Progress;
 use towline_snapshot::prune::{self, Policy};
@@ -211,7 +211,7 @@ impl Here<'_> {
                 .short();
         let options = Options {
             limits: Limits::none(),
-            squeeze: Squeeze::SMALL,
+            compression: Compression::SMALL,
             name: self.order.name.clone(),
             now,
             stat_cache: self.state.stat_cache(&format!("workspace-{tree}")),

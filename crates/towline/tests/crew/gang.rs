@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use towline_core::job::RetryPolicy;
 use towline_core::reason::Cause;
 use towline_testkit::until;
-use towline_wire::crew::FromNode;
+use towline_wire::crew::{FromNode, SharedToken};
 use towline_wire::frame;
 
 #[test]
@@ -96,7 +96,7 @@ fn nothing_runs_before_all_have_come_and_a_stranger_is_not_served() {
         TcpStream::connect(("127.0.0.1", lab.port())).ok()
     });
     let wrong = FromNode::Here {
-        word: "another word".into(),
+        shared_token: SharedToken::new("another token"),
         node: 1,
         host: "127.0.0.1".into(),
     };

@@ -13,14 +13,14 @@ use towline_core::plan::{Plan, PlannedRun, Request};
 use towline_core::reason::{Cause, Ending};
 use towline_core::resolve::{FrozenCode, Resolved, Surroundings, resolve};
 use towline_host::process;
-use towline_snapshot::pack::Squeeze;
+use towline_snapshot::pack::Compression;
 use towline_snapshot::progress::Progress;
 use towline_snapshot::rules::Rules;
 use towline_snapshot::store::FolderStore;
 use towline_snapshot::take::{Options, take};
 use towline_snapshot::walk::Limits;
 use towline_testkit::until;
-use towline_wire::crew::{CREW_VERSION, CrewOrder, News, PART};
+use towline_wire::crew::{CREW_VERSION, CrewOrder, PART, SharedToken, StatusDocument};
 use towline_wire::site::AttemptReport;
 
 pub(crate) struct Lab {
@@ -83,7 +83,7 @@ impl Lab {
             plan,
             grace_millis: 2_000,
             collect_every: 60,
-            word: "the word".into(),
+            shared_token: SharedToken::new("the token"),
             secrets: None,
         };
         for name in ["tmp", "stage", "news"] {
@@ -127,7 +127,7 @@ impl Lab {
         }
         let options = Options {
             limits: Limits::none(),
-            squeeze: Squeeze::QUICK,
+            compression: Compression::QUICK,
             name: "tree".into(),
             now: 1,
             stat_cache: self.path("stat"),
@@ -221,7 +221,7 @@ impl Lab {
         nodes.into_iter().map(Node::code).collect()
     }
 
-    pub(crate) fn news(&self) -> Option<News> {
+    pub(crate) fn news(&self) -> Option<StatusDocument> {
         serde_json::from_slice(
             &fs::read(self.path("news").join(format!("{}.json", self.run))).ok()?,
         )
@@ -257,7 +257,7 @@ impl Lab {
     pub(crate) fn is_concluded(&self) -> bool {
         let last = fs::read(self.path("stage/news.json"))
             .ok()
-            .and_then(|bytes| serde_json::from_slice::<News>(&bytes).ok());
+            .and_then(|bytes| serde_json::from_slice::<StatusDocument>(&bytes).ok());
         last.is_some() && last == self.news()
     }
 

@@ -9,7 +9,7 @@ pub const ASKING: &[(&str, &str)] = &[("SLURM_TIME_FORMAT", "%s"), ("SLURM_BITST
 
 /// Habits of the user's shell that filter, sort or reshape an answer: with `SQUEUE_STATES=RUNNING`
 /// every pending job looks gone. Removed for every question.
-pub const HABITS: &[&str] = &[
+pub const SHELL_DEFAULTS: &[&str] = &[
     "SQUEUE_ACCOUNT",
     "SQUEUE_ARRAY",
     "SQUEUE_ARRAY_UNIQUE",
@@ -40,7 +40,7 @@ pub const HABITS: &[&str] = &[
 /// The words of a question with the environment it needs in front: `env -u … NAME=value … words`.
 pub fn asking(words: &[String]) -> Vec<String> {
     let mut all = vec!["env".to_owned()];
-    for name in HABITS {
+    for name in SHELL_DEFAULTS {
         all.extend(["-u".to_owned(), (*name).to_owned()]);
     }
     all.extend(ASKING.iter().map(|(name, value)| format!("{name}={value}")));

@@ -1,7 +1,7 @@
 //! Questions to the login service: OAuth 2.0 grants, sent as forms.
 
 use super::token::Token;
-use crate::patience::Patience;
+use crate::retry::RequestRetry;
 use crate::web::{Answer, AskError, NoAnswer, Web, said};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -74,7 +74,7 @@ impl Login<'_> {
         };
         let answer = self
             .web
-            .ask_with(Patience::of_a_call(repeatable), make)
+            .ask_with(RequestRetry::of_a_call(repeatable), make)
             .await
             .map_err(|error| match error {
                 AskError::Unmade(_) => Error::config(format!(

@@ -3,7 +3,7 @@
 use super::Variable;
 use super::grant::{refusal, unreachable};
 use super::token::Token;
-use crate::patience::Patience;
+use crate::retry::RequestRetry;
 use crate::web::{AskError, Web};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -111,12 +111,12 @@ pub(super) async fn token(
     client: Option<&str>,
 ) -> Result<Token> {
     let source = Source::find(variable);
-    let patience = Patience {
+    let retry = RequestRetry {
         tries_at_a_stranger: TRIES,
-        ..Patience::of_a_call(true)
+        ..RequestRetry::of_a_call(true)
     };
     let answer = web
-        .ask_with(patience, || source.request(resource, client))
+        .ask_with(retry, || source.request(resource, client))
         .await
         .map_err(|error| match error {
             AskError::Unmade(_) => Error::config(format!(

@@ -55,7 +55,7 @@ struct Host {
     known_hosts: PathBuf,
     program: OsString,
     /// How long a host may take to answer at all.
-    patience: Duration,
+    timeout: Duration,
     known: Mutex<Option<Arc<Known>>>,
     /// When signing in last needed a person who was not there, by the digest of what was known, and
     /// what ssh said then.
@@ -102,14 +102,14 @@ impl SshTransport {
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
         resolved::literal(&sockets)?;
-        let (program, patience) = ("ssh".into(), ANSWER);
+        let (program, timeout) = ("ssh".into(), ANSWER);
         Ok(Self(Arc::new(Host {
             name,
             ssh_config,
             sockets,
             known_hosts,
             program,
-            patience,
+            timeout,
             known: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),
@@ -119,16 +119,16 @@ impl SshTransport {
     /// With another program than the `ssh` on the path.
     #[must_use]
     pub fn with_program(self, program: impl Into<OsString>) -> Self {
-        self.with(program.into(), self.0.patience)
+        self.with(program.into(), self.0.timeout)
     }
 
     /// With another limit for a host to answer at all.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        self.with(self.0.program.clone(), patience)
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        self.with(self.0.program.clone(), timeout)
     }
 
-    fn with(&self, program: OsString, patience: Duration) -> Self {
+    fn with(&self, program: OsString, timeout: Duration) -> Self {
         let Host {
             name,
             ssh_config,
@@ -148,7 +148,7 @@ impl SshTransport {
             sockets,
             known_hosts,
             program,
-            patience,
+            timeout,
             known: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),

@@ -123,7 +123,7 @@ impl Host {
         {
             command.args(["-o", option]);
         }
-        command.args(["-o", &format!("ConnectTimeout={}", self.patience.as_secs())]);
+        command.args(["-o", &format!("ConnectTimeout={}", self.timeout.as_secs())]);
         if !may_ask {
             // A host on the way is reached by an ssh that our option does not reach; it too must
             // ask nobody.

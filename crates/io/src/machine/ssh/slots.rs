@@ -39,10 +39,10 @@ impl Slots {
         let is_full =
             |used: &mut Used| used.all >= ALL || (stay == Stay::Long && used.long >= LONG);
         let used = self.used.lock().expect("no panic while held");
-        let patience = deadline.saturating_duration_since(Instant::now());
+        let timeout = deadline.saturating_duration_since(Instant::now());
         let (mut used, waited) = self
             .freed
-            .wait_timeout_while(used, patience, is_full)
+            .wait_timeout_while(used, timeout, is_full)
             .expect("no panic while held");
         if waited.timed_out() {
             return None;

@@ -94,7 +94,7 @@ impl Worker {
                 self.status.waits();
                 let mut heard = false;
                 let looked = self.look(agenda, &mut heard);
-                self.note_news(&looked, heard);
+                self.note_change(&looked, heard);
                 match looked {
                     Ok(()) => self.tell(Word::Looked { replies }),
                     Err(error) => drop(
@@ -163,14 +163,14 @@ impl Worker {
         let cancelled = self.cancel_all(agenda, &mut heard);
         let looked = self.look(agenda, &mut heard);
         let done = submitted.and(cancelled).and(looked);
-        self.note_news(&done, heard);
+        self.note_change(&done, heard);
         agenda.pause_after(done.is_err());
         if agenda.is_idle() && self.backend.is_open() {
             self.backend.hang_up();
         }
     }
 
-    fn note_news(&self, done: &Result<()>, heard: bool) {
+    fn note_change(&self, done: &Result<()>, heard: bool) {
         match done {
             Err(error) => self.status.trouble(&error.to_string(), error.hints()),
             Ok(()) if heard => self.status.seen(),

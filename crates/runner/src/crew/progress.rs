@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use towline_core::reason::Ending;
 
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct Progress {
     /// Nodes where something of it may be alive.
     open: BTreeSet<u32>,
     has_started: bool,
@@ -14,7 +14,7 @@ pub(super) struct Course {
     since: Option<Instant>,
 }
 
-impl Course {
+impl Progress {
     pub(super) fn new(nodes: u32) -> Self {
         Self {
             open: (0..nodes).collect(),
@@ -48,12 +48,12 @@ impl Course {
 
     /// It is to end, for this reason. Whether the others have to be told.
     pub(super) fn stop(&mut self, ending: Ending) -> bool {
-        let is_news = self.why.is_none();
-        if is_news {
+        let is_first = self.why.is_none();
+        if is_first {
             self.why = Some(ending);
             self.since = Some(Instant::now());
         }
-        is_news
+        is_first
     }
 
     /// It has ended on a node.
@@ -83,20 +83,20 @@ mod tests {
 
     #[test]
     fn the_first_cause_counts_and_the_last_node_ends_it() {
-        let mut course = Course::new(3);
-        assert!(course.started() && !course.started());
-        course.ended(0);
-        assert!(course.stop(Ending::cause(Cause::ExitCode)));
+        let mut progress = Progress::new(3);
+        assert!(progress.started() && !progress.started());
+        progress.ended(0);
+        assert!(progress.stop(Ending::cause(Cause::ExitCode)));
         assert!(
-            !course.stop(Ending::cause(Cause::Preempted)),
+            !progress.stop(Ending::cause(Cause::Preempted)),
             "all know already"
         );
-        assert_eq!(course.late(Duration::ZERO), [1, 2]);
-        assert!(course.late(Duration::from_secs(60)).is_empty());
-        course.ended(1);
-        assert!(!course.is_over() && course.is_open(2));
-        course.ended(2);
-        assert!(course.is_over());
-        assert_eq!(course.ending(), Ending::cause(Cause::ExitCode));
+        assert_eq!(progress.late(Duration::ZERO), [1, 2]);
+        assert!(progress.late(Duration::from_secs(60)).is_empty());
+        progress.ended(1);
+        assert!(!progress.is_over() && progress.is_open(2));
+        progress.ended(2);
+        assert!(progress.is_over());
+        assert_eq!(progress.ending(), Ending::cause(Cause::ExitCode));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What is done when an answer fails to come, or says nothing of the request itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct RequestRetry {
     /// The most tries.
     pub tries: u32,
     /// Tries at a service that has never answered: more likely a wrong address than a bad moment.
@@ -22,7 +22,7 @@ pub struct Patience {
     pub is_shared: bool,
 }
 
-impl Default for Patience {
+impl Default for RequestRetry {
     /// For transfers: hours of work are not given up for a bad minute.
     fn default() -> Self {
         let long = Duration::from_secs(120);
@@ -37,7 +37,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RequestRetry {
     /// For calls that somebody waits for.
     pub const fn of_a_call(repeatable: bool) -> Self {
         let (trouble, throttling) = (Duration::from_secs(10), Duration::from_secs(60));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_tried_again_and_what_is_final_is_not() {
-        let (shared, call) = (Patience::default(), Patience::of_a_call(true));
+        let (shared, call) = (RequestRetry::default(), RequestRetry::of_a_call(true));
         for status in [408, 429, 500, 502, 503, 504] {
             assert!(
                 !shared.takes(&answer(status, None)) && !call.takes(&answer(status, None)),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_not_repeatable_is_sent_again_only_where_nothing_was_done() {
-        let call = Patience::of_a_call(false);
+        let call = RequestRetry::of_a_call(false);
         assert!(
             [200, 400, 408, 500, 502, 503, 504]
                 .iter()
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_service_that_asks_for_patience_has_more_of_it() {
-        let call = Patience::of_a_call(true);
+        let call = RequestRetry::of_a_call(true);
         let over = |status: StatusCode, seconds, asked: Option<u64>| {
             let problem = NoAnswer {
                 said: String::new(),

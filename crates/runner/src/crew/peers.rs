@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
-use towline_wire::crew::{FromNode, ToNode};
+use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
 /// How long is waited for the others to hear that they may leave.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -21,15 +21,15 @@ pub(super) enum Event {
 }
 
 #[derive(Debug)]
-pub(super) struct Company {
-    word: String,
+pub(super) struct Peers {
+    shared_token: SharedToken,
     nodes: u32,
     pace: Pace,
     address: SocketAddr,
     listener: Option<TcpListener>,
     /// Called, and have not said who they are.
     strangers: Vec<Line>,
-    peers: BTreeMap<u32, Peer>,
+    connected: BTreeMap<u32, Peer>,
 }
 
 #[derive(Debug)]
@@ -38,21 +38,26 @@ struct Peer {
     host: String,
 }
 
-impl Company {
-    pub(super) fn new(station: &Station, nodes: u32, word: &str, pace: Pace) -> Self {
+impl Peers {
+    pub(super) fn new(
+        station: &Station,
+        nodes: u32,
+        shared_token: &SharedToken,
+        pace: Pace,
+    ) -> Self {
         let ip = station
             .leader
             .parse()
             .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let address = SocketAddr::new(ip, station.port);
         Self {
-            word: word.to_owned(),
+            shared_token: shared_token.clone(),
             nodes,
             pace,
             address,
             listener: None,
             strangers: Vec::new(),
-            peers: BTreeMap::new(),
+            connected: BTreeMap::new(),
         }
     }
 
@@ -78,27 +83,27 @@ impl Company {
         let listener = self.listener.iter().map(AsFd::as_fd);
         listener
             .chain(self.strangers.iter().map(AsFd::as_fd))
-            .chain(self.peers.values().map(|peer| peer.line.as_fd()))
+            .chain(self.connected.values().map(|peer| peer.line.as_fd()))
             .collect()
     }
 
     /// Nodes that are not there.
     pub(super) fn missing(&self) -> Vec<u32> {
         (1..self.nodes)
-            .filter(|node| !self.peers.contains_key(node))
+            .filter(|node| !self.connected.contains_key(node))
             .collect()
     }
 
     /// Where a node is; empty for one that never came.
     pub(super) fn host(&self, node: u32) -> &str {
-        self.peers.get(&node).map_or("", |peer| &peer.host)
+        self.connected.get(&node).map_or("", |peer| &peer.host)
     }
 
     /// All that happened since.
     pub(super) fn hear(&mut self) -> Vec<Event> {
         let mut events = self.welcome();
         let mut gone = Vec::new();
-        for (node, peer) in &mut self.peers {
+        for (node, peer) in &mut self.connected {
             let (said, lost) = peer.line.hear::<FromNode>();
             events.extend(
                 said.into_iter()
@@ -114,12 +119,12 @@ impl Company {
             }
         }
         for node in gone {
-            self.peers.remove(&node);
+            self.connected.remove(&node);
         }
         events
     }
 
-    /// Who knows the word and has a place to fill is let in; anybody else gets no answer.
+    /// Lets in a node that knows the token and has a place to fill. Anybody else gets no answer.
     fn welcome(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
@@ -128,11 +133,13 @@ impl Company {
         for mut line in std::mem::take(&mut self.strangers) {
             match line.introduction::<FromNode>() {
                 Ok(None) => self.strangers.push(line),
-                Ok(Some(FromNode::Here { word, node, host }))
-                    if word == self.word && (1..self.nodes).contains(&node) =>
-                {
+                Ok(Some(FromNode::Here {
+                    shared_token,
+                    node,
+                    host,
+                })) if shared_token == self.shared_token && (1..self.nodes).contains(&node) => {
                     if line.keep_alive(&ToNode::Alive).is_ok()
-                        && self.peers.insert(node, Peer { line, host }).is_some()
+                        && self.connected.insert(node, Peer { line, host }).is_some()
                     {
                         // Whatever it had begun is not there any more.
                         events.push(Event::Lost(node, format!("node {node} was started anew")));
@@ -146,23 +153,23 @@ impl Company {
 
     /// Who cannot be told is found lost by [`Self::hear`].
     pub(super) fn tell_all(&self, message: &ToNode) {
-        for peer in self.peers.values() {
+        for peer in self.connected.values() {
             let _ = peer.line.tell(message);
         }
     }
 
     /// No longer counted with.
     pub(super) fn give_up(&mut self, node: u32) {
-        self.peers.remove(&node);
+        self.connected.remove(&node);
     }
 
     /// All may leave; waits a little until they have.
     pub(super) fn farewell(&mut self, code: i32) {
         self.listener = None;
         self.tell_all(&ToNode::Leave { code });
-        self.peers.values().for_each(|peer| peer.line.finish());
+        self.connected.values().for_each(|peer| peer.line.finish());
         let begun = Instant::now();
-        while !self.peers.is_empty() && begun.elapsed() < FAREWELL {
+        while !self.connected.is_empty() && begun.elapsed() < FAREWELL {
             let limit = crate::carry::timespec(FAREWELL.saturating_sub(begun.elapsed()));
             let mut watched: Vec<_> = self
                 .watches()

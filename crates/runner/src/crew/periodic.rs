@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(super) struct Beat {
+pub(super) struct Periodic {
     /// Readable once it is over.
     done: OwnedFd,
     ending: Arc<(Mutex<bool>, Condvar)>,
     thread: JoinHandle<()>,
 }
 
-impl Beat {
+impl Periodic {
     /// Calls `pass` at once, then after the pause that it names. It is told when it is the last
     /// time.
     pub(super) fn start(

@@ -1,9 +1,9 @@
 //! The logs of one node, on their way to the stage: in parts of a fixed size, of which only the
 //! last changes. A log that its job emptied or wrote anew is followed.
 
-use super::beat::Beat;
 use super::complain;
-use super::news::{BRIEFLY, LONG, write_whole};
+use super::periodic::Periodic;
+use super::status_file::{BRIEFLY, LONG, write_whole};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -23,8 +23,8 @@ const SMALL: u64 = 64 << 10;
 const SHARE: u64 = 8;
 
 /// Sends the logs of `attempt` from `local`, where they grow, below `folder`.
-pub(super) fn ship(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Beat> {
-    let mut shipping = Shipping {
+pub(super) fn upload_logs(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Periodic> {
+    let mut upload = LogUpload {
         attempt,
         local,
         folder,
@@ -33,10 +33,10 @@ pub(super) fn ship(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<
         buffer: Vec::new(),
         has_complained: false,
     };
-    Beat::start("ship", move |is_last| shipping.pass(is_last))
+    Periodic::start("ship", move |is_last| upload.pass(is_last))
 }
 
-struct Shipping {
+struct LogUpload {
     attempt: u32,
     local: PathBuf,
     folder: PathBuf,
@@ -62,7 +62,7 @@ struct Load {
     written: u64,
 }
 
-impl Shipping {
+impl LogUpload {
     fn pass(&mut self, is_last: bool) -> Duration {
         let mut load = Load::default();
         match self.all(is_last, &mut load) {

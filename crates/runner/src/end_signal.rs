@@ -23,12 +23,12 @@ pub(crate) enum Giver {
 
 /// Hears `SIGTERM` from the moment it is made.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub(crate) struct EndSignal {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
     parent: u32,
 }
 
-impl Word {
+impl EndSignal {
     pub(crate) fn new() -> io::Result<Self> {
         let (heard, tell) = UnixStream::pair()?;
         heard.set_nonblocking(true)?;

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use towline_core::transport::Session;
 
 /// How often a sign is sent.
-const EVERY: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// Without one for this long nobody is there. Longer than ssh takes to find that its connection is
 /// gone, which says more.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// So much is written at once: each piece has all the patience.
-const PIECE: usize = 64 << 10;
-const EMPTY: [u8; 4] = [0; 4];
+const WRITE_BYTES: usize = 64 << 10;
+const HEARTBEAT: [u8; 4] = [0; 4];
 
 fn held<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -22,12 +22,12 @@ fn held<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The way out of who answers; between answers the signs go over it.
 #[derive(Debug)]
-pub struct Voice<W>(Arc<Mutex<W>>);
+pub struct HeartbeatOutput<W>(Arc<Mutex<W>>);
 
-impl<W: Write + Send + 'static> Voice<W> {
+impl<W: Write + Send + 'static> HeartbeatOutput<W> {
     /// The signs begin now and end with this.
     pub fn new(output: W) -> Self {
-        Self::every(EVERY, output)
+        Self::every(HEARTBEAT_INTERVAL, output)
     }
 
     fn every(pause: Duration, output: W) -> Self {
@@ -36,7 +36,7 @@ impl<W: Write + Send + 'static> Voice<W> {
         // Without it whoever asks is only less patient.
         let _ = std::thread::Builder::new()
             .name("pulse".into())
-            .spawn(move || beat(&weak, pause));
+            .spawn(move || send_heartbeats(&weak, pause));
         Self(output)
     }
 
@@ -48,7 +48,7 @@ impl<W: Write + Send + 'static> Voice<W> {
     }
 }
 
-fn beat<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
+fn send_heartbeats<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
     loop {
         std::thread::sleep(pause);
         let Some(output) = output.upgrade() else {
@@ -56,7 +56,7 @@ fn beat<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
         };
         let mut output = held(&output);
         if output
-            .write_all(&EMPTY)
+            .write_all(&HEARTBEAT)
             .and_then(|()| output.flush())
             .is_err()
         {
@@ -74,41 +74,41 @@ struct Waiting {
 
 /// The patience of who asks: hangs up when nothing moves.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Patience(Arc<Mutex<Waiting>>);
+pub(crate) struct SilenceLimit(Arc<Mutex<Waiting>>);
 
 /// A session that its patience may end.
 pub(crate) type Shared = Arc<Mutex<Box<dyn Session>>>;
 
-impl Patience {
+impl SilenceLimit {
     /// From now on until the session is let go.
     pub(crate) fn with(session: &Shared) -> Self {
-        Self::lasting(PATIENCE, session)
+        Self::lasting(LONGEST_SILENCE, session)
     }
 
     fn lasting(limit: Duration, session: &Shared) -> Self {
-        let patience = Self::default();
-        let (waiting, session) = (Arc::downgrade(&patience.0), Arc::downgrade(session));
+        let silence_limit = Self::default();
+        let (waiting, session) = (Arc::downgrade(&silence_limit.0), Arc::downgrade(session));
         // Without it a line that hangs is noticed when it breaks.
         let _ = std::thread::Builder::new()
             .name("line".into())
             .spawn(move || watch(&waiting, &session, limit));
-        patience
+        silence_limit
     }
 
     pub(crate) fn is_over(&self) -> bool {
         held(&self.0).given_up
     }
 
-    pub(crate) fn reading(&self, from: Box<dyn Read + Send>) -> Patient<Box<dyn Read + Send>> {
-        Patient {
+    pub(crate) fn reading(&self, from: Box<dyn Read + Send>) -> Limited<Box<dyn Read + Send>> {
+        Limited {
             inner: from,
-            patience: self.clone(),
+            silence_limit: self.clone(),
         }
     }
-    pub(crate) fn writing(&self, to: Box<dyn Write + Send>) -> Patient<Box<dyn Write + Send>> {
-        Patient {
+    pub(crate) fn writing(&self, to: Box<dyn Write + Send>) -> Limited<Box<dyn Write + Send>> {
+        Limited {
             inner: to,
-            patience: self.clone(),
+            silence_limit: self.clone(),
         }
     }
 
@@ -137,24 +137,24 @@ fn watch(waiting: &Weak<Mutex<Waiting>>, session: &Weak<Mutex<Box<dyn Session>>>
 }
 
 /// One end of a pipe, used with patience.
-pub(crate) struct Patient<T> {
+pub(crate) struct Limited<T> {
     inner: T,
-    patience: Patience,
+    silence_limit: SilenceLimit,
 }
 
-impl<T: Read> Read for Patient<T> {
+impl<T: Read> Read for Limited<T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.patience.during(|| self.inner.read(bytes))
+        self.silence_limit.during(|| self.inner.read(bytes))
     }
 }
 
-impl<T: Write> Write for Patient<T> {
+impl<T: Write> Write for Limited<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.patience
-            .during(|| self.inner.write(&bytes[..bytes.len().min(PIECE)]))
+        self.silence_limit
+            .during(|| self.inner.write(&bytes[..bytes.len().min(WRITE_BYTES)]))
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.patience.during(|| self.inner.flush())
+        self.silence_limit.during(|| self.inner.flush())
     }
 }
 
@@ -196,31 +196,38 @@ mod tests {
         }
     }
 
-    fn line(limit: Duration) -> (Shared, Patience, Patient<Box<dyn Read + Send>>, Sender<u8>) {
+    fn line(
+        limit: Duration,
+    ) -> (
+        Shared,
+        SilenceLimit,
+        Limited<Box<dyn Read + Send>>,
+        Sender<u8>,
+    ) {
         let (sender, receiver) = channel();
         let session: Shared = Arc::new(Mutex::new(Box::new(Pipe(Some(sender.clone())))));
-        let patience = Patience::lasting(limit, &session);
-        let output = patience.reading(Box::new(End(receiver)));
-        (session, patience, output, sender)
+        let silence_limit = SilenceLimit::lasting(limit, &session);
+        let output = silence_limit.reading(Box::new(End(receiver)));
+        (session, silence_limit, output, sender)
     }
 
     #[test]
     fn a_line_on_which_nothing_moves_is_given_up() {
-        let (_session, patience, mut output, sender) = line(Duration::from_millis(200));
+        let (_session, silence_limit, mut output, sender) = line(Duration::from_millis(200));
         drop(sender);
         let mut bytes = [0; 1];
         assert_eq!(output.read(&mut bytes).expect("it ends"), 0);
-        assert!(patience.is_over());
+        assert!(silence_limit.is_over());
     }
 
     #[test]
     fn one_that_is_not_waited_for_is_kept() {
-        let (_session, patience, mut output, sender) = line(Duration::from_millis(100));
+        let (_session, silence_limit, mut output, sender) = line(Duration::from_millis(100));
         std::thread::sleep(Duration::from_millis(400));
         sender.send(7).expect("it is there");
         let mut bytes = [0; 1];
         assert_eq!((output.read(&mut bytes).expect("a byte"), bytes[0]), (1, 7));
-        assert!(!patience.is_over());
+        assert!(!silence_limit.is_over());
     }
 
     #[derive(Clone, Default)]
@@ -238,7 +245,7 @@ mod tests {
     #[test]
     fn signs_come_between_answers_and_never_within_one() {
         let kept = Kept::default();
-        let voice = Voice::every(Duration::from_millis(5), kept.clone());
+        let voice = HeartbeatOutput::every(Duration::from_millis(5), kept.clone());
         let answer = |output: &mut Kept| {
             for _ in 0..10 {
                 output.write_all(b"x")?;

@@ -8,7 +8,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// So many different lines are remembered.
 const REMEMBERED: usize = 64;
 
-pub(super) struct Echo(BTreeMap<String, Said>);
+pub(super) struct Repeats(BTreeMap<String, Said>);
 
 struct Said {
     at: Instant,
@@ -17,7 +17,7 @@ struct Said {
     since: u64,
 }
 
-impl Echo {
+impl Repeats {
     pub(super) const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -59,12 +59,12 @@ mod tests {
 
     #[test]
     fn a_line_that_comes_every_second_is_written_ever_more_rarely() {
-        let (mut echo, begun) = (Echo::new(), Instant::now());
+        let (mut repeats, begun) = (Repeats::new(), Instant::now());
         let written: Vec<(u64, String)> = (0..1500)
             .filter_map(|second| {
                 Some((
                     second,
-                    echo.line("no runner", begun + Duration::from_secs(second))?,
+                    repeats.line("no runner", begun + Duration::from_secs(second))?,
                 ))
             })
             .collect();
@@ -74,10 +74,10 @@ mod tests {
             (5, "no runner (the same 5 times more)".to_owned())
         );
         assert!(written.len() < 12, "{written:?}");
-        assert_eq!(echo.line("another", begun), Some("another".to_owned()));
+        assert_eq!(repeats.line("another", begun), Some("another".to_owned()));
         let later = begun + Duration::from_secs(100_000);
         assert_eq!(
-            echo.line("no runner", later),
+            repeats.line("no runner", later),
             Some("no runner".to_owned()),
             "it had stopped, and is news again"
         );

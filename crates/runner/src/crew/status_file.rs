@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
-use towline_wire::crew::{CREW_VERSION, News};
+use towline_wire::crew::{CREW_VERSION, StatusDocument};
 use towline_wire::site::AttemptReport;
 use towline_wire::stage::{Claim, End, Held, Started};
 
@@ -24,23 +24,23 @@ pub(super) const LONG: Duration = Duration::from_secs(600);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug)]
-pub(super) struct Bulletin {
+pub(super) struct StatusFile {
     place: PathBuf,
     /// Written before the place that others read.
     draft: PathBuf,
     last: PathBuf,
     cancel: PathBuf,
-    news: News,
+    status: StatusDocument,
 }
 
-impl Bulletin {
+impl StatusFile {
     /// What an earlier start of the job told; nothing, if this is the first.
     pub(super) fn read(task: &CrewTask) -> io::Result<Self> {
-        let place = task.news.join(format!("{}.json", task.run));
+        let place = task.status.join(format!("{}.json", task.run));
         let last = task.folder.join("news.json");
         let draft = task.folder.join("news.draft");
         let found = newest([load(&place), load(&draft), load(&last)])?;
-        let fresh = || News {
+        let fresh = || StatusDocument {
             version: CREW_VERSION,
             run: task.run.clone(),
             written: towline_host::clock::now(),
@@ -51,14 +51,14 @@ impl Bulletin {
             draft,
             last,
             cancel: task.folder.join("cancel"),
-            news: found.unwrap_or_else(fresh),
+            status: found.unwrap_or_else(fresh),
         })
     }
 
     /// How often the service had started the job before, as far as that left a claim.
     pub(super) fn starts(&self) -> u32 {
         let restarts = self
-            .news
+            .status
             .attempts
             .iter()
             .filter_map(|report| Some(report.claim.as_ref()?.by.restarts));
@@ -66,7 +66,7 @@ impl Bulletin {
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.news.attempts.is_empty()
+        self.status.attempts.is_empty()
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -83,7 +83,7 @@ impl Bulletin {
             stop: None,
         };
         let attempts = self
-            .news
+            .status
             .attempts
             .iter()
             .map(|report| (report.attempt, records(report)))
@@ -97,7 +97,7 @@ impl Bulletin {
 
     /// Nothing of an attempt may run before this is written.
     pub(super) fn claim(&mut self, attempt: u32, claim: Claim) -> io::Result<()> {
-        self.news.attempts.push(AttemptReport {
+        self.status.attempts.push(AttemptReport {
             attempt,
             claim: Some(claim),
             started: None,
@@ -123,13 +123,13 @@ impl Bulletin {
             ending,
         };
         match self
-            .news
+            .status
             .attempts
             .iter_mut()
             .find(|report| report.attempt == attempt)
         {
             Some(report) => _ = report.end.get_or_insert(end),
-            None => self.news.attempts.push(AttemptReport {
+            None => self.status.attempts.push(AttemptReport {
                 attempt,
                 claim: None,
                 started: None,
@@ -144,7 +144,7 @@ impl Bulletin {
     /// says how.
     pub(super) fn close_open(&mut self, ending: &Ending) -> io::Result<()> {
         let open = self
-            .news
+            .status
             .attempts
             .iter()
             .filter(|report| report.claim.is_some() && report.end.is_none());
@@ -174,7 +174,7 @@ impl Bulletin {
             return Ok(());
         }
         let last = self
-            .news
+            .status
             .attempts
             .last_mut()
             .filter(|last| last.claim.is_some())
@@ -201,7 +201,7 @@ impl Bulletin {
     /// For what is good to know and can do without.
     fn change(&mut self, attempt: u32, change: impl FnOnce(&mut AttemptReport)) {
         if let Some(report) = self
-            .news
+            .status
             .attempts
             .iter_mut()
             .find(|report| report.attempt == attempt)
@@ -214,7 +214,7 @@ impl Bulletin {
     }
 
     fn write(&mut self, patience: Duration) -> io::Result<()> {
-        self.news.written = towline_host::clock::now();
+        self.status.written = towline_host::clock::now();
         let bytes = self.encode()?;
         write_whole(&self.draft, &bytes, patience)
             .and_then(|()| write_whole(&self.place, &bytes, patience))
@@ -227,25 +227,25 @@ impl Bulletin {
     }
 
     fn encode(&self) -> io::Result<Vec<u8>> {
-        serde_json::to_vec(&self.news).map_err(io::Error::other)
+        serde_json::to_vec(&self.status).map_err(io::Error::other)
     }
 }
 
 /// What cannot be read is passed over for what can; alone it is an error, for with none a run would
 /// begin anew.
 fn newest<const COUNT: usize>(
-    found: [io::Result<Option<News>>; COUNT],
-) -> io::Result<Option<News>> {
-    let mut newest: Option<News> = None;
+    found: [io::Result<Option<StatusDocument>>; COUNT],
+) -> io::Result<Option<StatusDocument>> {
+    let mut newest: Option<StatusDocument> = None;
     let mut problem = None;
     for one in found {
         match one {
-            Ok(Some(news))
+            Ok(Some(status))
                 if newest
                     .as_ref()
-                    .is_none_or(|known| known.written < news.written) =>
+                    .is_none_or(|known| known.written < status.written) =>
             {
-                newest = Some(news)
+                newest = Some(status)
             }
             Ok(_) => {}
             Err(error) => problem = Some(error),
@@ -258,7 +258,7 @@ fn newest<const COUNT: usize>(
 }
 
 /// News that were cut off at their begin are none.
-fn load(path: &Path) -> io::Result<Option<News>> {
+fn load(path: &Path) -> io::Result<Option<StatusDocument>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -267,15 +267,15 @@ fn load(path: &Path) -> io::Result<Option<News>> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let news: News = serde_json::from_slice(&bytes)
+    let status: StatusDocument = serde_json::from_slice(&bytes)
         .map_err(|error| io::Error::other(format!("{} cannot be read: {error}", path.display())))?;
-    if news.version > CREW_VERSION {
+    if status.version > CREW_VERSION {
         return Err(io::Error::other(format!(
             "{} is of a newer version",
             path.display()
         )));
     }
-    Ok(Some(news))
+    Ok(Some(status))
 }
 
 /// Writes a file whole, in place: where it goes there are no renames.
@@ -332,12 +332,12 @@ mod tests {
 
     fn task(folder: &Path) -> CrewTask {
         let run = RunId::new("x", 1, 2);
-        let (stage, news) = (folder.join("stage"), folder.join("news"));
+        let (stage, status) = (folder.join("stage"), folder.join("news"));
         CrewTask {
             order: PathBuf::new(),
             run,
             folder: stage,
-            news,
+            status,
             store: None,
             at: Vec::new(),
             local: folder.to_owned(),
@@ -361,13 +361,13 @@ mod tests {
     fn news_that_are_torn_anywhere_lose_no_attempt() {
         let folder = tempfile::tempdir().expect("a folder");
         let task = task(folder.path());
-        let mut bulletin = Bulletin::read(&task).expect("none yet");
-        bulletin.claim(1, claim(0)).expect("written");
-        for path in [&bulletin.place, &bulletin.draft] {
+        let mut status_file = StatusFile::read(&task).expect("none yet");
+        status_file.claim(1, claim(0)).expect("written");
+        for path in [&status_file.place, &status_file.draft] {
             let whole = fs::read(path).expect("there");
             for length in [0, 1, whole.len() - 1] {
                 fs::write(path, &whole[..length]).expect("torn");
-                let read = Bulletin::read(&task).expect("the other is whole");
+                let read = StatusFile::read(&task).expect("the other is whole");
                 assert_eq!(
                     (read.due(None), read.starts()),
                     (Due::Open(1), 1),
@@ -377,10 +377,10 @@ mod tests {
             }
             fs::write(path, whole).expect("whole again");
         }
-        fs::write(&bulletin.place, b"{").expect("torn");
-        fs::write(&bulletin.draft, b"{").expect("torn");
+        fs::write(&status_file.place, b"{").expect("torn");
+        fs::write(&status_file.draft, b"{").expect("torn");
         assert!(
-            Bulletin::read(&task).is_err(),
+            StatusFile::read(&task).is_err(),
             "nobody knows what was begun"
         );
     }
@@ -389,16 +389,16 @@ mod tests {
     fn nodes_that_were_lost_were_taken_away_if_the_cluster_starts_it_anew() {
         let folder = tempfile::tempdir().expect("a folder");
         let task = task(folder.path());
-        let mut bulletin = Bulletin::read(&task).expect("none yet");
-        bulletin.claim(1, claim(0)).expect("written");
-        bulletin
+        let mut status_file = StatusFile::read(&task).expect("none yet");
+        status_file.claim(1, claim(0)).expect("written");
+        status_file
             .end(
                 1,
                 Ending::cause(Cause::NodeFailed).detail("node 1 was lost"),
             )
             .expect("written");
-        assert!(matches!(bulletin.due(None), Due::Nothing(_)));
-        let mut later = Bulletin::read(&task).expect("there");
+        assert!(matches!(status_file.due(None), Due::Nothing(_)));
+        let mut later = StatusFile::read(&task).expect("there");
         later.begin_anew(None).expect("written");
         assert_eq!(later.due(None), Due::Begin(2));
         // What failed by itself did.
@@ -417,10 +417,10 @@ mod tests {
     fn a_failure_that_was_only_held_stays_the_ending() {
         let folder = tempfile::tempdir().expect("a folder");
         let task = task(folder.path());
-        let mut bulletin = Bulletin::read(&task).expect("none yet");
-        bulletin.claim(1, claim(0)).expect("written");
+        let mut status_file = StatusFile::read(&task).expect("none yet");
+        status_file.claim(1, claim(0)).expect("written");
         let failed = Ending::cause(Cause::ExitCode);
-        bulletin.held(
+        status_file.held(
             1,
             Held {
                 at: towline_host::clock::now(),
@@ -428,7 +428,7 @@ mod tests {
                 ending: failed.clone(),
             },
         );
-        let mut later = Bulletin::read(&task).expect("there");
+        let mut later = StatusFile::read(&task).expect("there");
         later
             .close_open(&Ending::cause(Cause::Preempted))
             .expect("written");

@@ -1,7 +1,7 @@
 //! One node's share of an attempt: its set-up and ranks, and its logs and results on their way.
 
-use super::beat::Beat;
-use super::{complain, echo, outputs, ship};
+use super::periodic::Periodic;
+use super::{complain, outputs, tee, upload_logs};
 use crate::attempt::{Attempt, Change};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -16,7 +16,7 @@ use towline_wire::layout::log_name;
 use towline_wire::runner::{Assignment, Stop};
 
 /// How long our stdout may take the rest of a log.
-const ECHO_PATIENCE: Duration = Duration::from_secs(5);
+const TEE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last of the logs may take when the job is being ended from outside.
 const HURRY: Duration = Duration::from_secs(3);
 
@@ -30,32 +30,32 @@ pub(super) enum Step {
 }
 
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct LocalPart {
     number: u32,
     attempt: Option<Attempt>,
     /// What its begin changed.
     first: Option<Change>,
-    logs: Option<Beat>,
-    echo: Option<Beat>,
+    logs: Option<Periodic>,
+    tee: Option<Periodic>,
     /// Where the run starts and where its results go; of node 0 only.
     results: Option<(PathBuf, PathBuf)>,
-    outputs: Option<Beat>,
+    outputs: Option<Periodic>,
     /// Known, while the logs are on their way, and since when.
     ending: Option<(Ending, Instant)>,
     in_a_hurry: bool,
 }
 
 /// Logs that were still on their way when their attempt was over for everybody else.
-static UNSENT: Mutex<Vec<Beat>> = Mutex::new(Vec::new());
+static UNSENT: Mutex<Vec<Periodic>> = Mutex::new(Vec::new());
 /// How long they may take before we leave. Whoever ends the job may end that, too.
 const LAST: Duration = Duration::from_secs(60);
 
-impl Drop for Share {
+impl Drop for LocalPart {
     fn drop(&mut self) {
         let unsent = [self.logs.take(), self.outputs.take()]
             .into_iter()
             .flatten()
-            .filter(|beat| self.ending.is_some() && !beat.is_over());
+            .filter(|periodic| self.ending.is_some() && !periodic.is_over());
         UNSENT
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -66,15 +66,15 @@ impl Drop for Share {
 /// Waits for what is left of logs and results.
 pub(super) fn send_the_rest() {
     let begun = Instant::now();
-    for beat in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
-        while !beat.is_over() && begun.elapsed() < LAST {
+    for periodic in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
+        while !periodic.is_over() && begun.elapsed() < LAST {
             let left = LAST.saturating_sub(begun.elapsed());
             let timeout = Timespec {
                 tv_sec: left.as_secs().cast_signed(),
                 tv_nsec: left.subsec_nanos().into(),
             };
             let _ = poll(
-                &mut [PollFd::from_borrowed_fd(beat.watch(), PollFlags::IN)],
+                &mut [PollFd::from_borrowed_fd(periodic.watch(), PollFlags::IN)],
                 Some(&timeout),
             );
             // It rings as it leaves.
@@ -83,19 +83,19 @@ pub(super) fn send_the_rest() {
     }
 }
 
-impl Share {
+impl LocalPart {
     pub(super) fn begin(assignment: Assignment, local: &Path, folder: PathBuf) -> io::Result<Self> {
         let number = assignment.attempt;
         let node = assignment.gang.as_ref().map_or(0, |place| place.node);
         let results = (node == 0).then(|| (PathBuf::from(&assignment.workdir), folder.clone()));
-        let logs = ship::ship(number, local.to_owned(), folder)?;
-        let echo = if assignment.shape.ranks_on(node) > 0 {
+        let logs = upload_logs::upload_logs(number, local.to_owned(), folder)?;
+        let tee = if assignment.shape.ranks_on(node) > 0 {
             let first = Place {
                 node,
                 local_rank: 0,
             }
             .rank(&assignment.shape);
-            Some(echo::echo(
+            Some(tee::tee(
                 local.join(log_name(number, LogSource::Rank(first))),
             )?)
         } else {
@@ -108,7 +108,7 @@ impl Share {
             attempt: Some(attempt),
             first: Some(first),
             logs: Some(logs),
-            echo,
+            tee,
             results,
             outputs: None,
             ending: None,
@@ -124,7 +124,7 @@ impl Share {
             attempt: None,
             first: None,
             logs: None,
-            echo: None,
+            tee: None,
             results: None,
             outputs: None,
             ending,
@@ -152,11 +152,11 @@ impl Share {
 
     /// What wakes us once the attempt is over.
     pub(super) fn watch(&self) -> Option<BorrowedFd<'_>> {
-        let open = [&self.logs, &self.echo, &self.outputs]
+        let open = [&self.logs, &self.tee, &self.outputs]
             .into_iter()
             .flatten()
-            .find(|beat| !beat.is_over());
-        open.filter(|_| self.ending.is_some()).map(Beat::watch)
+            .find(|periodic| !periodic.is_over());
+        open.filter(|_| self.ending.is_some()).map(Periodic::watch)
     }
 
     /// Ends it, with its grace.
@@ -191,10 +191,10 @@ impl Share {
             Change::Done => {
                 self.ending = Some((attempt.ending(), Instant::now()));
                 self.attempt = None;
-                [&self.logs, &self.echo]
+                [&self.logs, &self.tee]
                     .into_iter()
                     .flatten()
-                    .for_each(Beat::finish);
+                    .for_each(Periodic::finish);
                 let carried = self
                     .results
                     .take()
@@ -216,9 +216,9 @@ impl Share {
         let sent = [&self.logs, &self.outputs]
             .into_iter()
             .flatten()
-            .all(Beat::is_over);
+            .all(Periodic::is_over);
         let echoed =
-            self.echo.as_ref().is_none_or(Beat::is_over) || since.elapsed() >= ECHO_PATIENCE;
+            self.tee.as_ref().is_none_or(Periodic::is_over) || since.elapsed() >= TEE_TIMEOUT;
         let is_late = self.in_a_hurry && since.elapsed() >= HURRY;
         if (sent && echoed) || is_late {
             Step::Ended(ending.clone())

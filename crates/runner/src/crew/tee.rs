@@ -1,7 +1,7 @@
 //! The log of one rank on our own stdout, which the service shows beside the job. It is apart from
 //! the sending of logs: nobody may be reading there.
 
-use super::beat::Beat;
+use super::periodic::Periodic;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -11,18 +11,18 @@ use std::time::Duration;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
-pub(super) fn echo(log: PathBuf) -> io::Result<Beat> {
-    let mut echo = Echo {
+pub(super) fn tee(log: PathBuf) -> io::Result<Periodic> {
+    let mut tee = Tee {
         log,
         file: None,
         at: 0,
         pause: SHORTEST,
         is_heard: true,
     };
-    Beat::start("echo", move |_| echo.pass())
+    Periodic::start("echo", move |_| tee.pass())
 }
 
-struct Echo {
+struct Tee {
     log: PathBuf,
     file: Option<File>,
     at: u64,
@@ -31,7 +31,7 @@ struct Echo {
     is_heard: bool,
 }
 
-impl Echo {
+impl Tee {
     fn pass(&mut self) -> Duration {
         let copied = if self.is_heard {
             self.copy()
