@@ -7,6 +7,7 @@ pub mod backend;
 pub mod bastion;
 pub mod caps;
 pub mod cloud;
+pub mod cluster;
 pub mod command;
 pub mod config;
 pub mod defaults;

@@ -1,7 +1,8 @@
 //! The flow, up to the point where something changes: a job becomes a plan.
 
 use std::path::{Path, PathBuf};
-use towline_core::backend::{Asked, Backend, Facts};
+use towline_core::backend::{Asked, Backend};
+use towline_core::cluster::Facts;
 use towline_core::job::{Job, Words};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;

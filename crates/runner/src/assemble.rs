@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};

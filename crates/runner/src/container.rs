@@ -1,7 +1,7 @@
 //! The words that start a container: this program inside the image, with the attempt on its stdin.
 
 use std::path::Path;
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::resolve::Runtime;
 use towline_wire::runner::{Assignment, ContainerOrder};
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_wire::layout::log_name;
 use towline_wire::runner::{Assignment, DataOrder, DataWord};
 

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use towline_core::backend::{GpuMake, LogSource};
+use towline_core::cluster::{GpuMake, LogSource};
 use towline_core::rank::{Gang, Place, node_variables, rank_variables};
 use towline_core::resolve::Runtime;
 use towline_wire::layout::log_name;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use towline_backends::local::render::Need;
 use towline_backends::local::{gpus, machine_size};
-use towline_core::backend::{GpuFacts, GpuMake};
+use towline_core::cluster::{GpuFacts, GpuMake};
 use towline_wire::daemon::Limits;
 
 #[derive(Debug, Clone, Default)]

@@ -4,10 +4,9 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use towline_core::backend::{
-    Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged,
-};
+use towline_core::backend::{Asked, Backend, Handle, Observation, Staged};
 use towline_core::caps::Caps;
+use towline_core::cluster::{Cursor, Facts, LogChunk, NodeFacts};
 use towline_core::event::RunEvent;
 use towline_core::plan::{Plan, Request};
 use towline_core::reason::Ending;

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::logfiles::{self, TAIL};
 use std::path::Path;
 use towline_core::Result;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending};
 use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_backends::far::FarCluster;
 use towline_backends::local::client::{self, Heard};
+use towline_core::cluster::{FileEntry, RunRef};
 use towline_core::reason::{Cause, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
@@ -17,7 +18,6 @@ use towline_engine::history::History;
 use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{FarRun, Listed};
 
 /// How long logs may take to come before what is here is shown.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -176,7 +176,7 @@ pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecor
         return Vec::new();
     };
     let words = crate::machines::connect(backend)
-        .and_then(|()| backend.last_words(&FarRun::known(&record.id, &record.state)));
+        .and_then(|()| backend.last_words(&RunRef::known(&record.id, &record.state)));
     words.unwrap_or_default()
 }
 
@@ -322,7 +322,7 @@ pub(crate) fn get(
             record.cluster
         )));
     };
-    let run = FarRun::known(&record.id, &record.state);
+    let run = RunRef::known(&record.id, &record.state);
     crate::machines::connect(backend)?;
     let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
     // All are found before any is brought.
@@ -383,9 +383,9 @@ pub(crate) fn get(
 
 fn bring(
     backend: &dyn FarCluster,
-    run: &FarRun,
+    run: &RunRef,
     source: &str,
-    entry: &Listed,
+    entry: &FileEntry,
     target: &Path,
 ) -> Result<()> {
     let failed = |error| {

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use towline_backends::local::client::{self, Conversation, Heard};
 use towline_backends::local::read_log;
-use towline_core::backend::{Cursor, LogSource};
+use towline_core::cluster::{Cursor, LogSource};
 use towline_core::event::Recorded;
 use towline_core::state::RunState;
 use towline_core::{Error, ErrorKind, Result, RunId};

@@ -1,7 +1,7 @@
 //! The image of a job, and what on this machine can run it.
 
 use std::path::Path;
-use towline_core::backend::{Facts, GpuMake};
+use towline_core::cluster::{Facts, GpuMake};
 use towline_core::job::{Image, Job};
 use towline_core::resolve::{Container, Runtime};
 use towline_core::{Error, Result};

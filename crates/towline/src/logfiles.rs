@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending};
 use towline_core::why::last_lines;
 use towline_core::{Error, Result};

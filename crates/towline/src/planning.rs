@@ -5,7 +5,7 @@ use crate::code::{self, Survey, Wish};
 use crate::context::{AnyCluster, Context};
 use crate::job_data::{job_data, same_data};
 use crate::sending::check_kept;
-use towline_core::backend::NodeFacts;
+use towline_core::cluster::NodeFacts;
 use towline_core::job::{Job, Launch};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_testkit::{Home, exposure, until};
 
 const NAMED: &str = "canary-named-7f3a9c";

@@ -15,11 +15,11 @@
 //! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`PART`] bytes |
 //! | `runs/RUN/outputs/…` | what node 0 left in `outputs`, below where it started |
 
-use crate::site::AttemptReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
-use towline_core::backend::LogSource;
+use towline_core::cluster::AttemptReport;
+use towline_core::cluster::LogSource;
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;

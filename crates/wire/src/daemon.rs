@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
-use towline_core::backend::{Facts, Observation};
+use towline_core::backend::Observation;
+use towline_core::cluster::Facts;
 use towline_core::event::Recorded;
 use towline_core::plan::Plan;
 use towline_core::redact::{Secret, SecretSet};
@@ -166,7 +167,7 @@ pub enum Reply {
         observations: Vec<Observation>,
     },
     Explained(Explanation),
-    FarExplained(crate::site::Explained),
+    FarExplained(towline_core::cluster::Explanation),
     LogsBrought,
     Refreshed,
     Facts(Facts),

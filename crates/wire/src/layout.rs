@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 
 /// `$XDG_STATE_HOME/towline/<host>/`, mode 0700.
 #[derive(Debug, Clone, PartialEq, Eq)]

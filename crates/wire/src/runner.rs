@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use towline_core::RunId;
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::command::Program;
 use towline_core::reason::Ending;
 use towline_core::resolve::Shape;

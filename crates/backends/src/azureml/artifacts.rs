@@ -9,9 +9,9 @@ use super::observe::job_name;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use towline_core::cloud::{Audience, Call};
+use towline_core::cluster::{FileEntry, RunRef};
 use towline_core::why::last_lines;
 use towline_core::{Error, Result};
-use towline_wire::site::{FarRun, Listed};
 
 /// An address is used for so long; the service signs it for hours.
 const ADDRESS_LASTS: Duration = Duration::from_secs(600);
@@ -34,7 +34,7 @@ pub(super) fn is_of_the_platform(path: &str) -> bool {
 
 impl AzureBackend {
     /// Files at or below a path.
-    pub(super) fn artifacts(&self, far: &FarRun, path: &str) -> Result<Vec<Listed>> {
+    pub(super) fn artifacts(&self, far: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         let found = self.artifact_addresses(far, path)?;
         let mut listed = Vec::new();
         for some in found.chunks(BATCH) {
@@ -53,7 +53,7 @@ impl AzureBackend {
                     (far.run.clone(), name.clone()),
                     (Instant::now(), address.clone()),
                 );
-                listed.push(Listed {
+                listed.push(FileEntry {
                     path: inner,
                     size,
                     mode: 0o644,
@@ -67,7 +67,7 @@ impl AzureBackend {
 
     pub(super) fn artifact_bytes(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         path: &str,
         offset: u64,
         most: u64,
@@ -103,7 +103,7 @@ impl AzureBackend {
     }
 
     /// Names and addresses of what lies at or below a path.
-    fn artifact_addresses(&self, far: &FarRun, path: &str) -> Result<Vec<(String, String)>> {
+    fn artifact_addresses(&self, far: &RunRef, path: &str) -> Result<Vec<(String, String)>> {
         let (site, job) = (self.site()?, job_name(far));
         let Some(run) = self.history(&site, job, "")? else {
             return Ok(Vec::new());
@@ -169,7 +169,7 @@ impl AzureBackend {
 
     /// The end of the platform's own logs: the one that tells of an error first. Empty where there
     /// is none.
-    pub(super) fn platform_words(&self, far: &FarRun) -> Result<Vec<String>> {
+    pub(super) fn platform_words(&self, far: &RunRef) -> Result<Vec<String>> {
         let site = self.site()?;
         let details = self
             .history(&site, job_name(far), "/details")?

@@ -9,14 +9,15 @@ use super::stage::Stage;
 use crate::far::seam;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
+use towline_core::backend::{Asked, Backend, Handle, Observation, Staged};
 use towline_core::caps::Caps;
 use towline_core::cloud::Cloud;
+use towline_core::cluster::RunRef;
+use towline_core::cluster::{Cursor, Facts, LogChunk};
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::line::OwnProgram;
-use towline_wire::site::FarRun;
 
 /// Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
@@ -224,7 +225,7 @@ impl Backend for AzureBackend {
     }
 
     async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
-        let found = self.job(&FarRun::of(run))?;
+        let found = self.job(&RunRef::of(run))?;
         Ok(found.map(|job| Handle {
             run: run.clone(),
             native: job.name,

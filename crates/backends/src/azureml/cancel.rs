@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 use towline_core::cloud::{Call, Reply};
+use towline_core::cluster::RunRef;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_wire::crew::keys;
-use towline_wire::site::FarRun;
 
 /// Until it is looked again whether a job is there.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -22,7 +22,7 @@ impl AzureBackend {
     /// The word is left for the runner first, so that it knows why it is ended.
     /// One that cannot be ended does not keep the others from it; what is done is not done again.
     /// Those that may not be ended, and why.
-    pub(super) fn cancel_all(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
+    pub(super) fn cancel_all(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         let (mut failed, mut refused) = (Ok(()), Vec::new());
         let mut noted = Vec::new();
         for far in runs {
@@ -68,7 +68,7 @@ impl AzureBackend {
         failed.map(|()| refused)
     }
 
-    fn note_cancel(&self, far: &FarRun) -> Result<()> {
+    fn note_cancel(&self, far: &RunRef) -> Result<()> {
         match self.object_place(far)? {
             ObjectPlace::Stage(stage) => self
                 .with_stage(|objects| {
@@ -79,9 +79,9 @@ impl AzureBackend {
         }
     }
 
-    fn ask_to_end(&self, runs: &[FarRun]) -> Result<Vec<Result<Reply>>> {
+    fn ask_to_end(&self, runs: &[RunRef]) -> Result<Vec<Result<Reply>>> {
         let site = self.site()?;
-        let cancel = |far: &FarRun| {
+        let cancel = |far: &RunRef| {
             Call::post(
                 url(
                     self.cloud(),
@@ -101,13 +101,13 @@ impl AzureBackend {
     /// Tells the service once more to end what it did not know when it was told.
     pub(super) fn cancel_unacknowledged(
         &self,
-        runs: &[FarRun],
+        runs: &[RunRef],
         jobs: &HashMap<String, JobView>,
         settles_in: &mut Option<u64>,
     ) -> Result<()> {
-        let unacknowledged: Vec<FarRun> = {
+        let unacknowledged: Vec<RunRef> = {
             let mut memory = self.memory();
-            let is_over = |far: &FarRun| {
+            let is_over = |far: &RunRef| {
                 jobs.get(job_name(far))
                     .is_some_and(|job| job.state.is_final() || job.state == NativeState::Cancelling)
             };

@@ -3,13 +3,13 @@
 
 use super::backend::AzureBackend;
 use super::memory::ObjectPlace;
+use towline_core::cluster::{RunRef, RunReport};
 use towline_core::{Result, RunId};
 use towline_wire::crew::keys;
-use towline_wire::site::{FarRun, RunReport};
 
 impl AzureBackend {
     /// Where its objects are, if they are ours to clear away.
-    pub(super) fn stage_of_ours(&self, far: &FarRun) -> Result<Option<String>> {
+    pub(super) fn stage_of_ours(&self, far: &RunRef) -> Result<Option<String>> {
         Ok(match self.object_place(far)? {
             ObjectPlace::Stage(stage) if self.is_own_stage(&stage) => Some(stage),
             _ => None,

@@ -9,14 +9,14 @@ use super::state::NativeState;
 use crate::far::{BlobBytes, FarCluster};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use towline_core::backend::LogSource;
 use towline_core::cloud::Call;
+use towline_core::cluster::LogSource;
+use towline_core::cluster::{Explanation, FileEntry, KnownJob, LogLength, Observed, RunRef};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::keys;
-use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed};
 
 /// How long a job that has ended may be put away before it can be deleted.
 const PUT_AWAY: Duration = Duration::from_secs(20);
@@ -71,11 +71,11 @@ impl FarCluster for AzureBackend {
     fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
         self.submit_all(plan, secrets)
     }
-    fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+    fn observe_runs(&self, runs: &[RunRef], ask: bool) -> Result<Observed> {
         self.look_at(runs, ask)
     }
 
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
+    fn cancel_runs(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         self.cancel_all(runs)
     }
 
@@ -91,9 +91,9 @@ impl FarCluster for AzureBackend {
         self.site().ok().map(|site| site.portal(native))
     }
 
-    fn explain(&self, run: &FarRun) -> Result<Explained> {
+    fn explain(&self, run: &RunRef) -> Result<Explanation> {
         let Some(job) = self.job(run)? else {
-            return Ok(Explained {
+            return Ok(Explanation {
                 native: None,
                 text: "the service has no such job".to_owned(),
                 next: None,
@@ -119,7 +119,7 @@ impl FarCluster for AzureBackend {
             url: Some(url.clone()),
             ..Native::default()
         };
-        Ok(Explained {
+        Ok(Explanation {
             native: Some(native),
             text,
             next: Some(format!("its page: {url}")),
@@ -127,7 +127,7 @@ impl FarCluster for AzureBackend {
         })
     }
 
-    fn forget_runs(&self, runs: &[FarRun]) -> Result<()> {
+    fn forget_runs(&self, runs: &[RunRef]) -> Result<()> {
         let site = self.site()?;
         for far in runs {
             let Some(stage) = self.stage_of_ours(far)? else {
@@ -160,12 +160,12 @@ impl FarCluster for AzureBackend {
         Ok(())
     }
 
-    fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>> {
+    fn log_lengths(&self, run: &RunRef) -> Result<Vec<LogLength>> {
         self.lengths(run)
     }
     fn log_bytes(
         &self,
-        run: &FarRun,
+        run: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,
@@ -176,7 +176,7 @@ impl FarCluster for AzureBackend {
 
     /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes
     /// are gone.
-    fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>> {
+    fn list_files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         if let Some(path) = self.kept_by_service(run, path)? {
             return self.artifacts(run, &path);
         }
@@ -198,7 +198,7 @@ impl FarCluster for AzureBackend {
             .into_iter()
             .filter_map(|item| Some((below(&item.key).filter(|path| is_inner(path))?, item)));
         Ok(listed
-            .map(|(path, item)| Listed {
+            .map(|(path, item)| FileEntry {
                 path,
                 size: item.size,
                 mode: 0o644,
@@ -207,7 +207,7 @@ impl FarCluster for AzureBackend {
             })
             .collect())
     }
-    fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
+    fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
         if let Some(path) = self.kept_by_service(run, path)? {
             return self.artifact_bytes(run, &path, offset, most);
         }
@@ -219,7 +219,7 @@ impl FarCluster for AzureBackend {
             .unwrap_or_default())
     }
 
-    fn last_words(&self, run: &FarRun) -> Result<Vec<String>> {
+    fn last_words(&self, run: &RunRef) -> Result<Vec<String>> {
         self.platform_words(run)
     }
 
@@ -234,7 +234,7 @@ impl FarCluster for AzureBackend {
 impl AzureBackend {
     /// The path of a file that run history keeps: any of another tool's job, and the platform's own
     /// logs of each.
-    fn kept_by_service(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
+    fn kept_by_service(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
         let parts: Vec<&str> = path
             .split('/')
             .filter(|part| !part.is_empty() && *part != ".")
@@ -249,7 +249,7 @@ impl AzureBackend {
     }
 
     /// Where a path of a run's folder lies in the stage.
-    fn files_of(&self, far: &FarRun, path: &str) -> Result<Option<String>> {
+    fn files_of(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
         let path = path.trim_matches('/').trim_start_matches("code/");
         let parts: Vec<&str> = path
             .split('/')
@@ -282,7 +282,7 @@ impl AzureBackend {
     }
 
     /// Where a job lets somebody in: `user`, host and port.
-    pub fn ssh_endpoint(&self, run: &FarRun, node: u32) -> Result<String> {
+    pub fn ssh_endpoint(&self, run: &RunRef, node: u32) -> Result<String> {
         let job: JobView = self
             .job(run)?
             .ok_or_else(|| Error::not_found(format!("the service has no job of {}", run.run)))?;

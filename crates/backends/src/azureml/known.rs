@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use towline_core::cloud::Call;
+use towline_core::cluster::{KnownJob, RunRef};
 use towline_core::job::{Job, Resources, Words};
 use towline_core::plan::{PLAN_VERSION, Plan, PlannedRun, Request};
 use towline_core::resolve::{Surroundings, resolve};
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, keys};
-use towline_wire::site::{FarRun, KnownJob};
 
 /// The newest so many are shown: a workspace keeps every job it ever had.
 const MOST: usize = 5_000;
@@ -115,9 +115,9 @@ impl AzureBackend {
                 });
             }
         }
-        let far = FarRun {
+        let far = RunRef {
             native: native.map(ToOwned::to_owned),
-            ..FarRun::of(submission)
+            ..RunRef::of(submission)
         };
         let site = self.site()?;
         let at = url(
@@ -141,7 +141,7 @@ impl AzureBackend {
                 let run = RunId::try_from(run.clone()).map_err(|_| {
                     Error::not_found(format!("`{}` has no run id of ours", job.name))
                 })?;
-                let submission = FarRun::of(&run).submission;
+                let submission = RunRef::of(&run).submission;
                 let order = self.with_stage(|objects| {
                     objects.json::<CrewOrder>(&format!("{stage}/{}", keys::order(&submission)))
                 })?;
@@ -164,7 +164,7 @@ impl AzureBackend {
             return Ok(false);
         }
         for run in &plan.runs {
-            if self.job(&FarRun::of(&run.id))?.is_some() {
+            if self.job(&RunRef::of(&run.id))?.is_some() {
                 return Ok(false);
             }
         }

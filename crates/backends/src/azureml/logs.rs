@@ -5,19 +5,19 @@ use super::memory::{Ends, ObjectPlace};
 use super::observe::job_name;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use towline_core::backend::LogSource;
 use towline_core::cloud::{Audience, Call, Reply};
+use towline_core::cluster::LogSource;
+use towline_core::cluster::{LogLength, RunRef};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 use towline_wire::crew::{PART, keys};
-use towline_wire::site::{FarRun, LogLength};
 
 /// A log that ends elsewhere every time it is asked grows faster than it is read: the next look
 /// goes on.
 const MOST_ENDS: usize = 64;
 
 impl AzureBackend {
-    pub(super) fn lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
+    pub(super) fn lengths(&self, far: &RunRef) -> Result<Vec<LogLength>> {
         match self.object_place(far)? {
             ObjectPlace::Stage(stage) => self.staged_lengths(&stage, far, ""),
             ObjectPlace::Foreign => self.foreign_lengths(far),
@@ -26,7 +26,7 @@ impl AzureBackend {
 
     pub(super) fn bytes(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,
@@ -41,7 +41,7 @@ impl AzureBackend {
     }
 
     /// Every part but a log's last has the same size.
-    fn staged_lengths(&self, stage: &str, far: &FarRun, below: &str) -> Result<Vec<LogLength>> {
+    fn staged_lengths(&self, stage: &str, far: &RunRef, below: &str) -> Result<Vec<LogLength>> {
         let folder = format!("{stage}/{}", keys::logs(&far.run));
         let mut lengths: BTreeMap<(u32, LogSource), u64> = BTreeMap::new();
         for item in self.with_stage(|objects| objects.list(&format!("{folder}{below}")))? {
@@ -66,7 +66,7 @@ impl AzureBackend {
     fn staged_bytes(
         &self,
         stage: &str,
-        far: &FarRun,
+        far: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,
@@ -101,7 +101,7 @@ impl AzureBackend {
     }
 
     /// Addresses of the logs that run history has, by what they are logs of.
-    fn addresses(&self, far: &FarRun) -> Result<BTreeMap<(u32, LogSource), String>> {
+    fn addresses(&self, far: &RunRef) -> Result<BTreeMap<(u32, LogSource), String>> {
         let site = self.site()?;
         let details = self
             .history(&site, job_name(far), "/details")?
@@ -115,7 +115,7 @@ impl AzureBackend {
     /// Asked from where the last look ended: one question for a log that has not grown. What an
     /// answer calls the length may be that of a copy which ended early, so only where nothing
     /// follows is the end.
-    fn foreign_lengths(&self, far: &FarRun) -> Result<Vec<LogLength>> {
+    fn foreign_lengths(&self, far: &RunRef) -> Result<Vec<LogLength>> {
         let known = self
             .memory()
             .ends
@@ -161,7 +161,7 @@ impl AzureBackend {
 
     fn foreign_bytes(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,

@@ -4,7 +4,7 @@ use super::state::RunError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::RunId;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_wire::crew::{SecretPlace, StatusDocument};
 
 /// A job in its final state has sent all its news after this time.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::cloud::{Audience, Call, Reply};
+use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
 use towline_core::reason::Cause;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, StatusDocument, keys};
-use towline_wire::site::{AttemptReport, FarRun, Observed, RunReport};
 
 /// So many jobs are asked for one by one; of more, lists are read.
 const FEW: usize = 20;
@@ -35,7 +35,7 @@ struct Jobs {
 
 impl AzureBackend {
     /// The job of a run, if there is one.
-    pub(super) fn job(&self, far: &FarRun) -> Result<Option<JobView>> {
+    pub(super) fn job(&self, far: &RunRef) -> Result<Option<JobView>> {
         let site = self.site()?;
         let job = job_in(
             &self
@@ -53,7 +53,7 @@ impl AzureBackend {
     }
 
     /// Where its objects are.
-    fn learn(&self, far: &FarRun, job: &JobView) {
+    fn learn(&self, far: &RunRef, job: &JobView) {
         let object_place = match (&job.run, &job.stage) {
             (Some(_), Some(stage)) => ObjectPlace::Stage(stage.clone()),
             (Some(_), None) => ObjectPlace::Stage(self.own_stage()),
@@ -64,7 +64,7 @@ impl AzureBackend {
             .insert(far.run.clone(), object_place);
     }
 
-    pub(super) fn object_place(&self, far: &FarRun) -> Result<ObjectPlace> {
+    pub(super) fn object_place(&self, far: &RunRef) -> Result<ObjectPlace> {
         if let Some(known) = self.memory().object_place.get(&far.run) {
             return Ok(known.clone());
         }
@@ -74,7 +74,7 @@ impl AzureBackend {
     }
 
     /// As far as it is known without asking.
-    fn likely(&self, far: &FarRun) -> ObjectPlace {
+    fn likely(&self, far: &RunRef) -> ObjectPlace {
         let is_named_so = far
             .native
             .as_deref()
@@ -93,7 +93,7 @@ impl AzureBackend {
             .unwrap_or_else(usual)
     }
 
-    pub(super) fn look_at(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+    pub(super) fn look_at(&self, runs: &[RunRef], ask: bool) -> Result<Observed> {
         let at = towline_host::clock::now();
         let jobs = if ask { Some(self.jobs(runs)?) } else { None };
         for far in runs {
@@ -138,7 +138,7 @@ impl AzureBackend {
             for (submission, error) in self.clear_secrets(runs) {
                 // No end is told while secrets of it lie there: whoever hears of it looks no more.
                 observed.runs.retain(|report| {
-                    FarRun::of(&report.run).submission != submission
+                    RunRef::of(&report.run).submission != submission
                         || report.attempts.iter().all(|of| of.end.is_none())
                 });
                 failed = failed.and(Err(error.to_string()));
@@ -153,7 +153,7 @@ impl AzureBackend {
     /// it.
     fn quick(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
     ) -> Result<RunReport> {
@@ -186,7 +186,7 @@ impl AzureBackend {
 
     fn report_of(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         job: Option<&JobView>,
         status_document: Option<&StatusDocument>,
         site: &AzureSite,
@@ -223,7 +223,7 @@ impl AzureBackend {
     /// It has ended by its own account, and there is more to its end.
     fn waits_for_service(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         status_document: Option<&StatusDocument>,
     ) -> Result<bool> {
         let Some(end) = status_document
@@ -244,7 +244,7 @@ impl AzureBackend {
     /// way.
     fn is_settled(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         job: &JobView,
         status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
@@ -282,7 +282,7 @@ impl AzureBackend {
     /// The service has no such job: it was never put, or is not seen yet, or was deleted.
     fn not_found(
         &self,
-        far: &FarRun,
+        far: &RunRef,
         status_document: Option<&StatusDocument>,
         settles_in: &mut Option<u64>,
     ) -> RunReport {
@@ -311,7 +311,7 @@ impl AzureBackend {
     }
 
     /// The jobs of these runs. A list is read as long as that is cheaper than to ask for each.
-    fn jobs(&self, runs: &[FarRun]) -> Result<Jobs> {
+    fn jobs(&self, runs: &[RunRef]) -> Result<Jobs> {
         let site = self.site()?;
         let mut wanted: HashSet<&str> = runs.iter().map(job_name).collect();
         let mut jobs = Jobs {
@@ -360,8 +360,8 @@ impl AzureBackend {
     }
 
     /// What has changed of the news; the rest is known.
-    fn status_document(&self, runs: &[FarRun]) -> Result<HashMap<RunId, StatusDocument>> {
-        let mut by_stage: HashMap<String, Vec<&FarRun>> = HashMap::new();
+    fn status_document(&self, runs: &[RunRef]) -> Result<HashMap<RunId, StatusDocument>> {
+        let mut by_stage: HashMap<String, Vec<&RunRef>> = HashMap::new();
         for far in runs {
             if let ObjectPlace::Stage(stage) = self.likely(far) {
                 by_stage.entry(stage).or_default().push(far);
@@ -424,12 +424,12 @@ impl AzureBackend {
 
     /// What run history says of failures. It may be a moment behind, and need not be reachable at
     /// all: then there is one thing less to tell.
-    fn learn_errors(&self, runs: &[FarRun], jobs: &HashMap<String, JobView>, site: &AzureSite) {
-        let failed = |far: &&FarRun| {
+    fn learn_errors(&self, runs: &[RunRef], jobs: &HashMap<String, JobView>, site: &AzureSite) {
+        let failed = |far: &&RunRef| {
             jobs.get(job_name(far))
                 .is_some_and(|job| job.state.is_final() && job.word != "Completed")
         };
-        let is_open = |far: &&FarRun| {
+        let is_open = |far: &&RunRef| {
             let memory = self.memory();
             let is_young = memory
                 .finals
@@ -440,7 +440,7 @@ impl AzureBackend {
                 .get(&far.run)
                 .is_none_or(|known| known.is_none() && is_young)
         };
-        let unknown: Vec<&FarRun> = runs.iter().filter(failed).filter(is_open).collect();
+        let unknown: Vec<&RunRef> = runs.iter().filter(failed).filter(is_open).collect();
         for some in unknown.chunks(BATCH) {
             let calls: Vec<Call> = some
                 .iter()
@@ -467,7 +467,7 @@ impl AzureBackend {
         )
     }
 
-    pub(super) fn order(&self, far: &FarRun) -> Result<Option<CrewOrder>> {
+    pub(super) fn order(&self, far: &RunRef) -> Result<Option<CrewOrder>> {
         let ObjectPlace::Stage(stage) = self.object_place(far)? else {
             return Ok(None);
         };
@@ -478,7 +478,7 @@ impl AzureBackend {
 }
 
 /// What the service calls a run's job.
-pub(super) fn job_name(far: &FarRun) -> &str {
+pub(super) fn job_name(far: &RunRef) -> &str {
     far.native.as_deref().unwrap_or_else(|| far.run.as_str())
 }
 

@@ -10,8 +10,8 @@ use super::site::{
 use super::suggestions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use towline_core::backend::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::cloud::{Audience, Call, Cloud};
+use towline_core::cluster::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::{Error, ErrorKind, Result, suggest};
 
 /// The version that knows virtual clusters and their machines.

@@ -3,12 +3,12 @@
 use super::site::AzureSite;
 use super::state::{self, NativeState, RunError, moment};
 use serde_json::Value;
+use towline_core::cluster::{AttemptReport, RunRef, RunReport};
+use towline_core::cluster::{Claim, End, JobStart, Started};
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::Native;
 use towline_core::time::Moment;
 use towline_wire::crew::StatusDocument;
-use towline_wire::site::{AttemptReport, FarRun, RunReport};
-use towline_wire::stage::{Claim, End, JobStart, Started};
 
 /// What the service shows of a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ pub(super) struct Signs<'a> {
     pub waits_for_service: bool,
 }
 
-pub(super) fn report(far: &FarRun, job: &JobView, site: &AzureSite, signs: Signs<'_>) -> RunReport {
+pub(super) fn report(far: &RunRef, job: &JobView, site: &AzureSite, signs: Signs<'_>) -> RunReport {
     let mut attempts = if job.is_ours() {
         signs
             .status_document

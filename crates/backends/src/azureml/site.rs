@@ -3,8 +3,8 @@
 use super::config::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use towline_core::backend::Facts;
 use towline_core::cloud::Who;
+use towline_core::cluster::Facts;
 
 /// Which of the three it is: they are asked for resources in different words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use super::site::AzureSite;
 use std::time::{Duration, Instant};
 use towline_core::backend::Asked;
 use towline_core::cloud::{Audience, Call};
+use towline_core::cluster::RunRef;
 use towline_core::config::Credential;
 use towline_core::plan::{Plan, PlannedRun};
 use towline_core::redact::{Secret, SecretSet};
@@ -19,7 +20,6 @@ use towline_core::resolve::{NamedStore, STORE_SECRET};
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
 use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, SharedToken, keys};
-use towline_wire::site::FarRun;
 
 /// What ranks get between SIGTERM and SIGKILL.
 const GRACE_MILLIS: u64 = 10_000;
@@ -59,9 +59,9 @@ impl AzureBackend {
     /// What is adopted is there already, or nothing is: never put a second time.
     fn taken(&self, plan: &Plan) -> Result<Vec<String>> {
         let find = |run: &PlannedRun| {
-            let far = FarRun {
+            let far = RunRef {
                 native: plan.native_of(&run.id),
-                ..FarRun::of(&run.id)
+                ..RunRef::of(&run.id)
             };
             let none = || {
                 format!(
@@ -344,7 +344,7 @@ impl AzureBackend {
         let sent_before = reply.tries > 1 && reply.status != 400;
         // A name that is taken: by an earlier try of ours, whose answer was lost.
         if matches!(reply.status, 400 | 409 | 412) || sent_before {
-            let there = self.job(&FarRun::of(&run.id));
+            let there = self.job(&RunRef::of(&run.id));
             match there {
                 Err(_) if sent_before => return Err(refused.as_unknown()),
                 Err(error) => return Err(error),

@@ -9,6 +9,7 @@ use super::memory::Remains;
 use super::payload::Payload;
 use super::site::AzureSite;
 use towline_core::cloud::{Audience, Call};
+use towline_core::cluster::RunRef;
 use towline_core::config::Credential;
 use towline_core::job::IoMode;
 use towline_core::plan::Plan;
@@ -16,7 +17,6 @@ use towline_core::redact::{Secret, SecretSet};
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, SecretPlace, keys};
-use towline_wire::site::FarRun;
 
 impl AzureBackend {
     /// Into the workspace's vault, under names of this submission. They stay until nothing of it
@@ -147,8 +147,8 @@ impl AzureBackend {
 
     /// Secrets of submissions that are over go from the vault. Submissions whose secrets could not
     /// be cleared, and why.
-    pub(super) fn clear_secrets(&self, runs: &[FarRun]) -> Vec<(RunId, Error)> {
-        let over: Vec<FarRun> = {
+    pub(super) fn clear_secrets(&self, runs: &[RunRef]) -> Vec<(RunId, Error)> {
+        let over: Vec<RunRef> = {
             let memory = self.memory();
             runs.iter()
                 .filter(|far| {
@@ -177,7 +177,7 @@ impl AzureBackend {
     }
 
     /// Whether nothing of a run's submission lies in the vault any more.
-    fn clear_of(&self, far: &FarRun, runs: &[FarRun]) -> Result<bool> {
+    fn clear_of(&self, far: &RunRef, runs: &[RunRef]) -> Result<bool> {
         // A colleague's are theirs to clear.
         if self.stage_of_ours(far)?.is_none() {
             return Ok(true);
@@ -204,7 +204,7 @@ impl AzureBackend {
         for run in runs {
             if !self.memory().finals.contains_key(*run)
                 && self
-                    .job(&FarRun::of(run))?
+                    .job(&RunRef::of(run))?
                     .is_some_and(|job| !job.state.is_final())
             {
                 return Ok(true);
@@ -214,7 +214,7 @@ impl AzureBackend {
     }
 
     /// What of a submission is over only with the service's end.
-    pub(super) fn remains(&self, far: &FarRun) -> Result<Remains> {
+    pub(super) fn remains(&self, far: &RunRef) -> Result<Remains> {
         if let Some(known) = self.memory().remains.get(&far.submission) {
             return Ok(*known);
         }

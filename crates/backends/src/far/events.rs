@@ -1,13 +1,13 @@
 //! From what a far cluster reports of a run to events of its history, and to a state.
 
 use towline_core::backend::Observation;
+use towline_core::cluster::RunReport;
 use towline_core::event::RunEvent;
 use towline_core::job::RetryPolicy;
 use towline_core::reason::Cause;
 use towline_core::retry::{Next, after};
 use towline_core::state::{Phase, RunState, Step, cancelled, reduce};
 use towline_core::time::Moment;
-use towline_wire::site::RunReport;
 
 /// The events that a report tells, in order and with their moments: what the history does not know
 /// yet is applied.

@@ -5,11 +5,12 @@ pub mod events;
 pub(crate) mod seam;
 
 use std::time::Duration;
-use towline_core::backend::{Backend, LogSource};
+use towline_core::backend::Backend;
+use towline_core::cluster::LogSource;
+use towline_core::cluster::{Explanation, FileEntry, KnownJob, LogLength, Observed, RunRef};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
-use towline_wire::site::{Explained, FarRun, KnownJob, Listed, LogLength, Observed};
 
 /// The content of one blob of a snapshot, when it is its turn.
 pub type BlobBytes<'a> = dyn Iterator<Item = Result<(String, Vec<u8>)>> + 'a;
@@ -38,10 +39,10 @@ pub trait FarCluster: Backend + std::fmt::Debug {
     /// Submits every run of a plan; the cluster's name for each, in their order.
     fn submit_plan(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>>;
     /// With `ask`, the scheduler is asked too; else only what is quick to know.
-    fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed>;
+    fn observe_runs(&self, runs: &[RunRef], ask: bool) -> Result<Observed>;
     /// Those that the cluster will not end, and why. Of an error nothing is known: they may be
     /// ending.
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>>;
+    fn cancel_runs(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>>;
     /// How long something that was taken may not be seen yet.
     fn unseen(&self) -> Duration {
         Duration::ZERO
@@ -55,28 +56,28 @@ pub trait FarCluster: Backend + std::fmt::Debug {
         None
     }
     /// Why it waits, or how the cluster saw it.
-    fn explain(&self, run: &FarRun) -> Result<Explained>;
+    fn explain(&self, run: &RunRef) -> Result<Explanation>;
     /// Drops what the cluster keeps of ended runs.
-    fn forget_runs(&self, runs: &[FarRun]) -> Result<()>;
+    fn forget_runs(&self, runs: &[RunRef]) -> Result<()>;
 
     /// Every log of a run, with its length.
-    fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>>;
+    fn log_lengths(&self, run: &RunRef) -> Result<Vec<LogLength>>;
     /// Bytes of a log, and the length of the whole where it is known.
     fn log_bytes(
         &self,
-        run: &FarRun,
+        run: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)>;
     /// What lies at a path of a run's folder.
-    fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>>;
+    fn list_files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>>;
     /// Bytes of a file of a run's folder.
-    fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
+    fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
 
     /// The end of what the platform itself wrote of a job, for one whose own program never spoke.
-    fn last_words(&self, _run: &FarRun) -> Result<Vec<String>> {
+    fn last_words(&self, _run: &RunRef) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 

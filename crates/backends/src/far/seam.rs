@@ -2,12 +2,13 @@
 
 use super::FarCluster;
 use super::events::observation;
-use towline_core::backend::{Cursor, Handle, LogChunk, Observation};
+use towline_core::backend::{Handle, Observation};
 use towline_core::caps::Caps;
+use towline_core::cluster::RunRef;
+use towline_core::cluster::{Cursor, LogChunk};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result};
-use towline_wire::site::FarRun;
 
 /// What holds wherever our runner is on the nodes.
 pub(crate) fn caps() -> Caps {
@@ -27,14 +28,14 @@ pub(crate) fn caps() -> Caps {
     }
 }
 
-fn far(handle: &Handle) -> FarRun {
-    FarRun {
+fn far(handle: &Handle) -> RunRef {
+    RunRef {
         native: Some(handle.native.clone()).filter(|native| !native.is_empty()),
-        ..FarRun::of(&handle.run)
+        ..RunRef::of(&handle.run)
     }
 }
 
-fn all(handles: &[Handle]) -> Vec<FarRun> {
+fn all(handles: &[Handle]) -> Vec<RunRef> {
     handles.iter().map(far).collect()
 }
 

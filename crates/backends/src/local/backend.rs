@@ -4,10 +4,9 @@ use super::{client, gpus, render};
 use async_trait::async_trait;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use towline_core::backend::{
-    Asked, Backend, Cursor, Facts, Handle, LogChunk, NodeFacts, Observation, Staged,
-};
+use towline_core::backend::{Asked, Backend, Handle, Observation, Staged};
 use towline_core::caps::Caps;
+use towline_core::cluster::{Cursor, Facts, LogChunk, NodeFacts};
 use towline_core::config::Cluster;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;

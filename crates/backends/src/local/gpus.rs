@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use towline_core::backend::{GpuFacts, GpuMake};
+use towline_core::cluster::{GpuFacts, GpuMake};
 
 /// How full a GPU's memory is when nobody we can see uses it and it still counts as busy.
 const BUSY_SHARE: u64 = 10;

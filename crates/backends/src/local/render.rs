@@ -1,6 +1,6 @@
 //! What a job needs of this machine, and whether it can ever have it.
 
-use towline_core::backend::Facts;
+use towline_core::cluster::Facts;
 use towline_core::plan::{self, Request};
 use towline_core::quantity::Memory;
 use towline_core::resolve::{Resolved, Shape};

@@ -6,14 +6,16 @@ use super::render;
 use crate::far::{FarCluster, seam};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
-use towline_core::backend::{Asked, Backend, Cursor, Facts, Handle, LogChunk, Observation, Staged};
+use towline_core::backend::{Asked, Backend, Handle, Observation, Staged};
 use towline_core::caps::Caps;
+use towline_core::cluster::RunRef;
+use towline_core::cluster::{Cursor, Facts, LogChunk};
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_wire::line::OwnProgram;
-use towline_wire::site::{FarRun, SiteFacts, SiteReply, SiteRequest};
+use towline_wire::site::{SiteFacts, SiteReply, SiteRequest};
 
 /// A Slurm cluster. Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
@@ -160,7 +162,7 @@ impl Backend for SlurmBackend {
     }
 
     async fn find(&self, run: &RunId) -> Result<Option<Handle>> {
-        let far = FarRun::of(run);
+        let far = RunRef::of(run);
         let observed = self.observe_runs(std::slice::from_ref(&far), true)?;
         if let Some(why) = observed.unasked {
             return Err(Error::unreachable(why));

@@ -3,14 +3,13 @@
 use super::backend::{SlurmBackend, unexpected};
 use crate::far::{BlobBytes, FarCluster};
 use std::sync::PoisonError;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
+use towline_core::cluster::{Explanation, FileEntry, KnownJob, LogLength, Observed, RunRef};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::PrivateSecrets;
-use towline_wire::site::{
-    Explained, FarRun, KnownJob, Listed, LogLength, Observed, SiteReply, SiteRequest,
-};
+use towline_wire::site::{SiteReply, SiteRequest};
 use towline_wire::stage::{ORDER_VERSION, Order, Sent};
 
 /// What ranks get between SIGTERM and SIGKILL, where the site allows it.
@@ -71,31 +70,31 @@ impl FarCluster for SlurmBackend {
         };
         let job: String = answer!(self, SiteRequest::Submit(Box::new(sent)), SiteReply::Submitted { job } => job)?;
         let native = |run: &RunId| {
-            FarRun::of(run)
+            RunRef::of(run)
                 .task
                 .map_or_else(|| job.clone(), |task| format!("{job}_{task}"))
         };
         Ok(plan.runs.iter().map(|run| native(&run.id)).collect())
     }
-    fn observe_runs(&self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+    fn observe_runs(&self, runs: &[RunRef], ask: bool) -> Result<Observed> {
         answer!(self, SiteRequest::Observe { runs: runs.to_vec(), ask }, SiteReply::Observed(observed) => observed)
     }
-    fn cancel_runs(&self, runs: &[FarRun]) -> Result<Vec<(RunId, Error)>> {
+    fn cancel_runs(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         answer!(self, SiteRequest::Cancel { runs: runs.to_vec() }, SiteReply::Done => Vec::new())
     }
-    fn explain(&self, run: &FarRun) -> Result<Explained> {
+    fn explain(&self, run: &RunRef) -> Result<Explanation> {
         answer!(self, SiteRequest::Explain { run: run.clone() }, SiteReply::Explained(explained) => explained)
     }
-    fn forget_runs(&self, runs: &[FarRun]) -> Result<()> {
+    fn forget_runs(&self, runs: &[RunRef]) -> Result<()> {
         answer!(self, SiteRequest::Forget { runs: runs.to_vec() }, SiteReply::Done => ())
     }
 
-    fn log_lengths(&self, run: &FarRun) -> Result<Vec<LogLength>> {
+    fn log_lengths(&self, run: &RunRef) -> Result<Vec<LogLength>> {
         answer!(self, SiteRequest::Logs { run: run.run.clone() }, SiteReply::Logs(logs) => logs)
     }
     fn log_bytes(
         &self,
-        run: &FarRun,
+        run: &RunRef,
         attempt: u32,
         source: LogSource,
         offset: u64,
@@ -109,10 +108,10 @@ impl FarCluster for SlurmBackend {
             most,
         })
     }
-    fn list_files(&self, run: &FarRun, path: &str) -> Result<Vec<Listed>> {
+    fn list_files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         answer!(self, SiteRequest::List { run: run.run.clone(), path: path.to_owned() }, SiteReply::Listed(entries) => entries)
     }
-    fn file_bytes(&self, run: &FarRun, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
+    fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
         self.fetch(&SiteRequest::Read {
             run: run.run.clone(),
             path: path.to_owned(),

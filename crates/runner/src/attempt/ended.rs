@@ -4,7 +4,7 @@ use super::{Attempt, Stage};
 use crate::inner::ending_file;
 use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::WaitStatus;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending, RankFailure};
 use towline_wire::layout::log_name;
 

@@ -4,7 +4,7 @@ use super::local_part::LocalPart;
 use super::{CrewTask, FindSecrets, given};
 use crate::assemble::{self, AttemptFolders, Given, Wanted};
 use std::path::PathBuf;
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Shape;

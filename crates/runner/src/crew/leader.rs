@@ -10,11 +10,11 @@ use crate::far::records::Due;
 use crate::launch::free_port;
 use std::io;
 use std::time::{Duration, Instant};
+use towline_core::cluster::{Claim, Held, JobStart};
 use towline_core::reason::{Cause, Ending};
 use towline_host::crash;
 use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
-use towline_wire::stage::{Claim, Held, JobStart};
 
 /// How long a node that gives signs of life may take beyond the grace to say that it has ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);

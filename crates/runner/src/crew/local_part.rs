@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::rank::Place;
 use towline_core::reason::Ending;
 use towline_wire::layout::log_name;

@@ -10,11 +10,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use towline_core::cluster::AttemptReport;
+use towline_core::cluster::{Claim, End, Held, Started};
 use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
 use towline_wire::crew::{CREW_VERSION, StatusDocument};
-use towline_wire::site::AttemptReport;
-use towline_wire::stage::{Claim, End, Held, Started};
 
 /// How long a file is tried to be written, for what carries it away may have a bad moment: one that
 /// can be done without, and one that cannot. Who is ended meanwhile is killed at it, which is no
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use crate::crew::Pace;
     use towline_core::RunId;
-    use towline_wire::stage::JobStart;
+    use towline_core::cluster::JobStart;
 
     fn task(folder: &Path) -> CrewTask {
         let run = RunId::new("x", 1, 2);

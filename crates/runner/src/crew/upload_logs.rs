@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_snapshot::digest::Digest;
 use towline_wire::crew::{PART, keys};
 use towline_wire::layout::parse_log_name;

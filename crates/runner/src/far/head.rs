@@ -20,13 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use towline_core::RunId;
+use towline_core::cluster::{Claim, End, Held, JobStart};
 use towline_core::reason::{Cause, Ending};
 use towline_host::crash;
 use towline_wire::runner::CodeOrder;
-use towline_wire::stage::{
-    Claim, End, Held, Holder, JobStart, LEASE_EVERY, Order, Record, RunFolder, StageFolder,
-    StopOrder,
-};
+use towline_wire::stage::{Holder, LEASE_EVERY, Order, Record, RunFolder, StageFolder, StopOrder};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a node may take beyond the grace to write down its end.

@@ -2,7 +2,7 @@
 //! what the scheduler says.
 
 use std::path::Path;
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::resolve::Runtime;
 use towline_core::{Error, Result};
 use towline_host::program::find_program;

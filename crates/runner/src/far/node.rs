@@ -14,15 +14,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
+use towline_core::cluster::{Claim, End, Started};
 use towline_core::job::IoMode;
 use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::runner::{Assignment, GangPlace, Stop};
-use towline_wire::stage::{
-    Claim, End, Holder, Order, Record, RunFolder, StageFolder, Started, StopOrder,
-};
+use towline_wire::stage::{Holder, Order, Record, RunFolder, StageFolder, StopOrder};
 
 /// How often the word to end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

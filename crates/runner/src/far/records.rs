@@ -8,12 +8,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 use towline_core::RunId;
+use towline_core::cluster::{Claim, End, Held, Started};
 use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
 use towline_core::retry::{Next, after};
-use towline_wire::stage::{
-    Claim, End, Held, Order, Record, RunFolder, StageFolder, Started, StopOrder,
-};
+use towline_wire::stage::{Order, Record, RunFolder, StageFolder, StopOrder};
 
 /// One attempt, as far as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use towline_core::cluster::JobStart;
 use towline_core::reason::{Cause, Ending};
-use towline_wire::stage::JobStart;
 
 const PATIENCE: Duration = Duration::from_secs(8);
 

@@ -5,7 +5,7 @@ use crate::schedule::{Capacity, Decision, Waiting, decide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use towline_core::backend::GpuMake;
+use towline_core::cluster::GpuMake;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};

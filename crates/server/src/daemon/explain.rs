@@ -5,7 +5,7 @@ use super::far::Order;
 use super::{Daemon, Replies};
 use towline_backends::local::render::Need;
 use towline_core::RunId;
-use towline_core::backend::{Facts, NodeFacts};
+use towline_core::cluster::{Facts, NodeFacts};
 use towline_core::quantity::Memory;
 use towline_wire::daemon::{Explanation, RefusalKind, Reply};
 

@@ -3,7 +3,7 @@
 use super::{Daemon, Message, Replies};
 use crate::machine::look_at_gpus;
 use std::time::{Duration, Instant};
-use towline_core::backend::GpuFacts;
+use towline_core::cluster::GpuFacts;
 use towline_wire::daemon::Reply;
 
 /// How old a look may be when a run is given a GPU.

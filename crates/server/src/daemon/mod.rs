@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use submit::FirstStart;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use towline_core::backend::GpuFacts;
+use towline_core::cluster::GpuFacts;
 use towline_core::event::{Recorded, RunEvent};
 use towline_core::plan::Plan;
 use towline_core::state::{RunState, Step, reduce};
@@ -159,7 +159,7 @@ struct Cancelled {
     already_ended: Vec<RunId>,
     to_stop: Vec<RunKey>,
     /// By cluster, those that are not here.
-    far: std::collections::BTreeMap<String, Vec<towline_wire::site::FarRun>>,
+    far: std::collections::BTreeMap<String, Vec<towline_core::cluster::RunRef>>,
     events: Vec<Announced>,
 }
 

@@ -4,12 +4,12 @@ use super::clients::refuse_with;
 use super::far::Order;
 use super::{Daemon, Message, Replies};
 use std::collections::{HashMap, HashSet};
+use towline_core::cluster::RunRef;
 use towline_core::event::Recorded;
 use towline_core::state::RunState;
 use towline_core::{Result, RunId};
 use towline_engine::history::RunKey;
 use towline_wire::daemon::Reply;
-use towline_wire::site::FarRun;
 
 #[derive(Default)]
 pub(super) struct Watchers {
@@ -146,8 +146,8 @@ impl Daemon {
     /// Far runs whose logs somebody follows, or has ceased to.
     fn follow_far(&mut self, keys: &[RunKey], on: bool) {
         let runs = keys.iter().filter_map(|key| self.run_of(*key));
-        let far: Vec<(String, FarRun)> = runs
-            .filter_map(|run| Some((run.far.clone()?, FarRun::known(&run.id, &run.state))))
+        let far: Vec<(String, RunRef)> = runs
+            .filter_map(|run| Some((run.far.clone()?, RunRef::known(&run.id, &run.state))))
             .collect();
         for (cluster, run) in far {
             self.order(&cluster, Order::Follow { run, on });

@@ -7,7 +7,7 @@ use towline_backends::slurm::parse::node::Node;
 use towline_backends::slurm::parse::queue::{QueueRow, Which};
 use towline_backends::slurm::parse::values::Limit;
 use towline_backends::slurm::state;
-use towline_core::backend::{Facts, GpuFacts, NodeFacts};
+use towline_core::cluster::{Facts, GpuFacts, NodeFacts};
 use towline_core::resolve::Runtime;
 use towline_core::{Result, RunId};
 use towline_host::program::find_program;

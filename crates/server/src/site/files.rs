@@ -6,10 +6,11 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
+use towline_core::cluster::{FileEntry, LogLength};
 use towline_core::{Error, Result, RunId};
 use towline_wire::layout::{log_name, parse_log_name};
-use towline_wire::site::{Listed, LogLength, SiteReply};
+use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
 /// Sent at once; a file of any size passes through this much memory.
@@ -148,7 +149,7 @@ fn below(stage: &StageFolder, run: &RunId, path: &str) -> Result<PathBuf> {
     Err(error.hint("copy it from there"))
 }
 
-pub(super) fn list(stage: &StageFolder, run: &RunId, path: &str) -> Result<Vec<Listed>> {
+pub(super) fn list(stage: &StageFolder, run: &RunId, path: &str) -> Result<Vec<FileEntry>> {
     let root = below(stage, run, path)?;
     let mut listed = Vec::new();
     let mut todo = vec![root.clone()];
@@ -165,7 +166,7 @@ pub(super) fn list(stage: &StageFolder, run: &RunId, path: &str) -> Result<Vec<L
         let link = fs::read_link(&path)
             .ok()
             .and_then(|target| target.to_str().map(str::to_owned));
-        listed.push(Listed {
+        listed.push(FileEntry {
             path: name.to_owned(),
             size: meta.len(),
             mode: meta.permissions().mode() & 0o7777,

@@ -14,13 +14,14 @@ use towline_backends::slurm::parse::ids::{JobId, Part};
 use towline_backends::slurm::parse::queue::{QueueRow, Which};
 use towline_backends::slurm::reasons::{Outlook, explain_with, is_turn};
 use towline_backends::slurm::state::{self, ExitPair};
+use towline_core::cluster::End;
+use towline_core::cluster::{AttemptReport, Explanation, KnownJob, Observed, RunRef, RunReport};
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::Native;
 use towline_core::{Error, ErrorKind, Result, Retry, RunId};
 use towline_runner::far::is_lapsed;
 use towline_runner::far::records::{self, Due, Records};
-use towline_wire::site::{AttemptReport, Explained, FarRun, KnownJob, Observed, RunReport};
-use towline_wire::stage::{End, Holder, Record, StopOrder};
+use towline_wire::stage::{Holder, Record, StopOrder};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
 /// nothing for its first seconds.
@@ -68,7 +69,7 @@ impl Site {
             .ok_or_else(|| Error::bug("the settings are gone"))
     }
 
-    pub(super) fn observe(&mut self, runs: &[FarRun], ask: bool) -> Result<Observed> {
+    pub(super) fn observe(&mut self, runs: &[RunRef], ask: bool) -> Result<Observed> {
         let asked = ask.then(|| self.ask_scheduler(runs)).transpose();
         let (queue, mut unasked) = match asked {
             Ok(queue) => (queue, None),
@@ -167,7 +168,7 @@ impl Site {
 
     /// One question for all, and one more for those that the controller has let go, or that ended
     /// without a word of ours: only the database tells how.
-    fn ask_scheduler(&self, runs: &[FarRun]) -> Result<Queue> {
+    fn ask_scheduler(&self, runs: &[RunRef]) -> Result<Queue> {
         let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         let mut queue = Queue {
             rows,
@@ -196,20 +197,20 @@ impl Site {
         Ok(queue)
     }
 
-    pub(super) fn is_over(&self, far: &FarRun) -> Result<bool> {
+    pub(super) fn is_over(&self, far: &RunRef) -> Result<bool> {
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
         Ok(!records.attempts.is_empty()
             && matches!(records.due(self.policy(far).as_ref()), Due::Nothing(_)))
     }
 
-    fn policy(&self, far: &FarRun) -> Option<towline_core::job::RetryPolicy> {
+    fn policy(&self, far: &RunRef) -> Option<towline_core::job::RetryPolicy> {
         records::order(&self.stage, &far.submission)
             .ok()
             .and_then(|order| order.plan.resolved.retry)
     }
 
-    fn settle_one(&mut self, far: &FarRun, queue: &Queue) -> Result<Left> {
+    fn settle_one(&mut self, far: &RunRef, queue: &Queue) -> Result<Left> {
         let jobs = self.jobs(&far.submission)?;
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
@@ -278,7 +279,7 @@ impl Site {
     /// how.
     fn settle_unrecorded(
         &mut self,
-        far: &FarRun,
+        far: &RunRef,
         records: &Records,
         queue: &Queue,
     ) -> Result<Left> {
@@ -333,7 +334,7 @@ impl Site {
             .map_err(|error| failed(folder.root(), error))
     }
 
-    fn is_dead(&self, far: &FarRun, attempt: u32, records: &Records) -> Result<bool> {
+    fn is_dead(&self, far: &RunRef, attempt: u32, records: &Records) -> Result<bool> {
         let folder = self.stage.run(&far.run);
         let nodes = records
             .attempts
@@ -351,7 +352,7 @@ impl Site {
     }
 
     /// What the job itself wrote last, where it never came to write records.
-    fn with_last_words(&self, far: &FarRun, jobs: &Jobs, ending: Ending) -> Ending {
+    fn with_last_words(&self, far: &RunRef, jobs: &Jobs, ending: Ending) -> Ending {
         if ending.cause != Some(Cause::NotStarted) {
             return ending;
         }
@@ -385,7 +386,7 @@ impl Site {
         }
     }
 
-    fn report(&self, far: &FarRun, queue: Option<&Queue>) -> Result<RunReport> {
+    fn report(&self, far: &RunRef, queue: Option<&Queue>) -> Result<RunReport> {
         let folder = self.stage.run(&far.run);
         let records = Records::read(&folder).map_err(|error| failed(folder.root(), error))?;
         let jobs = self.jobs(&far.submission)?;
@@ -425,7 +426,7 @@ impl Site {
 
     /// The lines of one run: by the number that its job was given, if that is still the one that
     /// waits.
-    fn rows_of_one(&self, far: &FarRun) -> Result<Vec<QueueRow>> {
+    fn rows_of_one(&self, far: &RunRef) -> Result<Vec<QueueRow>> {
         let jobs = self.jobs(&far.submission)?;
         let number = jobs.accepted(far.task).next().map(|(_, job)| job);
         let asked = number
@@ -449,13 +450,13 @@ impl Site {
     }
 
     /// Why it waits.
-    pub(super) fn explain(&self, far: &FarRun) -> Result<Explained> {
+    pub(super) fn explain(&self, far: &RunRef) -> Result<Explanation> {
         let queue = Queue {
             rows: self.rows_of_one(far)?,
             accounted: Vec::new(),
         };
         let plain = |text: &str| {
-            Ok(Explained {
+            Ok(Explanation {
                 native: queue.native(far),
                 text: text.into(),
                 next: None,
@@ -496,7 +497,7 @@ impl Site {
             waiting: waiting.as_ref().map(|waiting| count(waiting.len())),
         };
         let found = explain_with(&reason, &outlook);
-        Ok(Explained {
+        Ok(Explanation {
             text: found.text,
             next: found.next,
             forever: found.forever,
@@ -551,7 +552,7 @@ impl Site {
             };
             let jobs = self.jobs(&submission)?;
             for run in &order.plan.runs {
-                let far = FarRun::of(&run.id);
+                let far = RunRef::of(&run.id);
                 known.push(KnownJob {
                     ended: jobs.is_refused() || self.is_over(&far)?,
                     job: jobs
@@ -590,7 +591,7 @@ fn on_hosts(ending: Ending, records: &Records, attempt: u32) -> Ending {
 /// The lines of a run: by the name it has there, which is its submission's id.
 pub(super) fn rows_of<'q, 'f>(
     rows: &'q [QueueRow],
-    far: &'f FarRun,
+    far: &'f RunRef,
 ) -> impl Iterator<Item = &'q QueueRow> + use<'q, 'f> {
     let task = |row: &QueueRow, task: u32| {
         row.id.covers(&JobId {
@@ -605,7 +606,7 @@ pub(super) fn rows_of<'q, 'f>(
 }
 
 impl Queue {
-    fn row(&self, far: &FarRun) -> Option<&QueueRow> {
+    fn row(&self, far: &RunRef) -> Option<&QueueRow> {
         // Of several, by a lost answer, the one that lives; else the last.
         let rank = |row: &&QueueRow| {
             let life = match state::native(&row.state) {
@@ -619,7 +620,7 @@ impl Queue {
         rows_of(&self.rows, far).max_by_key(rank)
     }
 
-    fn native(&self, far: &FarRun) -> Option<Native> {
+    fn native(&self, far: &RunRef) -> Option<Native> {
         let row = self.row(far)?;
         Some(Native {
             id: far.task.map_or_else(
@@ -636,7 +637,7 @@ impl Queue {
         })
     }
 
-    fn truth(&self, far: &FarRun) -> Truth {
+    fn truth(&self, far: &RunRef) -> Truth {
         let controller = self
             .row(far)
             .map(|row| read(&row.state, ExitPair::default(), row.reason.as_deref()));

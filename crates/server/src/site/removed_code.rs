@@ -5,13 +5,13 @@ use super::failed;
 use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use towline_core::cluster::FileEntry;
 use towline_core::{Result, RunId};
 use towline_runner::far::ended_code;
 use towline_snapshot::manifest::{Entry, Kind};
 use towline_snapshot::read::read_part;
 use towline_snapshot::root::Root;
 use towline_snapshot::store::FolderStore;
-use towline_wire::site::Listed;
 use towline_wire::stage::StageFolder;
 
 /// The name of the tree in a run's folder.
@@ -62,7 +62,7 @@ impl RemovedCode {
     }
 
     /// Adds what lies at or below a path and is not listed.
-    pub(super) fn add_to(&self, path: &str, listed: &mut Vec<Listed>) {
+    pub(super) fn add_to(&self, path: &str, listed: &mut Vec<FileEntry>) {
         let Some(wanted) = self.resolved(path) else {
             return;
         };
@@ -82,7 +82,7 @@ impl RemovedCode {
                 Kind::Link(target) => Some(String::from_utf8_lossy(target).into_owned()),
                 _ => None,
             };
-            listed.push(Listed {
+            listed.push(FileEntry {
                 path: below.to_owned(),
                 size: entry.size(),
                 mode: entry.mode & 0o7777,

@@ -154,9 +154,9 @@ fn not_started(ending: &Ending) -> Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use towline_core::cluster::{Claim, End, JobStart};
     use towline_core::time::Moment;
     use towline_runner::far::records::AttemptRecords;
-    use towline_wire::stage::{Claim, End, JobStart};
 
     const LASTING: Signs = Signs {
         lapsed: true,

@@ -9,11 +9,11 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 use towline_backends::slurm::state;
+use towline_core::cluster::RunRef;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_runner::far::records::Records;
-use towline_wire::site::FarRun;
 use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
 /// How often a submission is handed over that the scheduler took and forgot.
@@ -313,7 +313,7 @@ impl Site {
 
     /// The wish is in the run's folder before the scheduler hears of it: a start that comes too
     /// late finds it there.
-    pub(super) fn cancel(&self, runs: &[FarRun]) -> Result<()> {
+    pub(super) fn cancel(&self, runs: &[RunRef]) -> Result<()> {
         for far in runs {
             let folder = self.stage.run(&far.run);
             let made = fs::DirBuilder::new()
@@ -328,7 +328,7 @@ impl Site {
     }
 
     /// Takes what the scheduler still has of these runs out of its queue.
-    pub(super) fn withdraw(&self, runs: &[FarRun]) -> Result<()> {
+    pub(super) fn withdraw(&self, runs: &[RunRef]) -> Result<()> {
         let mut jobs: Vec<String> = Vec::new();
         // By name, not by the ids that were noted: a controller that forgot a job gives its id to
         // another.
@@ -353,7 +353,7 @@ impl Site {
     }
 
     /// Drops what is kept of ended runs, and of their submission with the last of them.
-    pub(super) fn forget(&self, runs: &[FarRun]) -> Result<()> {
+    pub(super) fn forget(&self, runs: &[RunRef]) -> Result<()> {
         for far in runs {
             let folder = self.stage.run(&far.run);
             towline_host::filesystem::remove_tree(folder.root())

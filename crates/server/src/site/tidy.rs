@@ -15,12 +15,12 @@ use std::time::{Duration, Instant, SystemTime};
 use towline_backends::slurm::parse::ids::Part;
 use towline_backends::slurm::parse::queue::Which;
 use towline_backends::slurm::state;
+use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
 use towline_runner::far::{ended_code, records};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::root::read;
 use towline_snapshot::store::{BlobKind, BlobStore, FolderStore, Stored};
-use towline_wire::site::FarRun;
 use towline_wire::stage::StageFolder;
 
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
@@ -96,7 +96,7 @@ impl Site {
             } else {
                 submission
             };
-            if self.is_over(&FarRun::of(&run)).unwrap_or(false) {
+            if self.is_over(&RunRef::of(&run)).unwrap_or(false) {
                 jobs.push(id.to_string());
             }
         }
@@ -164,7 +164,7 @@ impl Site {
                 .plan
                 .runs
                 .iter()
-                .all(|run| self.is_over(&FarRun::of(&run.id)).unwrap_or(false))
+                .all(|run| self.is_over(&RunRef::of(&run.id)).unwrap_or(false))
     }
 }
 
@@ -189,7 +189,7 @@ fn remove_code(stage: &StageFolder) {
         if is_done || !stage.run(&run).code().exists() {
             continue;
         }
-        if let Ok(order) = records::order(stage, &FarRun::of(&run).submission) {
+        if let Ok(order) = records::order(stage, &RunRef::of(&run).submission) {
             let _ = ended_code::remove(stage, &order, &run, &|| false);
         }
     }

@@ -4,9 +4,9 @@ use super::Report;
 use crate::context::{AnyCluster, Context};
 use crate::far;
 use towline_backends::local::client;
+use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
-use towline_wire::site::FarRun;
 
 /// Take a run that another machine of mine submitted into the history here.
 ///
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let (id, native) = wanted(&args.id, &name, &cluster)?;
     crate::machines::connect(backend)?;
-    let plan = backend.plan_of(&FarRun::of(&id).submission, native.as_deref())?;
+    let plan = backend.plan_of(&RunRef::of(&id).submission, native.as_deref())?;
     let mut plan = plan.ok_or_else(|| {
         Error::not_found(format!(
             "cluster `{name}` knows no run {} that you may take",

@@ -7,8 +7,8 @@ use crate::table::Table;
 use serde::Serialize;
 use towline_backends::azureml::site::QuotaFacts;
 use towline_core::Result;
-use towline_core::backend::{Facts, NodeFacts};
 use towline_core::cloud::Who;
+use towline_core::cluster::{Facts, NodeFacts};
 
 /// List the clusters I can use and what is free there.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::freshen::freshen;
 use crate::logfiles;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::reason::Ending;
 use towline_core::record::RunRecord;
 use towline_core::state::RunState;

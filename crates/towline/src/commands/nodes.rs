@@ -8,7 +8,7 @@ use serde::Serialize;
 use towline_backends::azureml::known::Holder;
 use towline_backends::azureml::site::AzureSite;
 use towline_core::Result;
-use towline_core::backend::Facts;
+use towline_core::cluster::Facts;
 use towline_core::quantity::{Memory, Span};
 use towline_wire::site::SiteFacts;
 

@@ -9,13 +9,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use towline_backends::local::forget;
+use towline_core::cluster::RunRef;
 use towline_core::quantity::{Memory, Span};
 use towline_core::state::Phase;
 use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History, PruneRow};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::FarRun;
 
 /// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
@@ -181,8 +181,8 @@ fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) 
     crate::machines::connect(backend)?;
     let far = runs.iter().map(|run| {
         Ok(history.run(run)?.map_or_else(
-            || FarRun::of(run),
-            |record| FarRun::known(run, &record.state),
+            || RunRef::of(run),
+            |record| RunRef::known(run, &record.state),
         ))
     });
     backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)

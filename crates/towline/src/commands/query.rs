@@ -7,7 +7,7 @@ use crate::freshen::freshen;
 use crate::{local_time, logfiles, output};
 use serde::Serialize;
 use std::path::PathBuf;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_wire::report::Run;

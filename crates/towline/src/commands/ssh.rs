@@ -8,12 +8,12 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use towline_core::cluster::RunRef;
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
-use towline_wire::site::FarRun;
 
 /// Open a shell where a run is, with the environment of one of its ranks.
 #[derive(Debug, clap::Args)]
@@ -169,7 +169,7 @@ fn enter_azure(
     crate::machines::connect(backend)?;
     let per_node = (record.world / record.nodes.max(1)).max(1);
     let address = backend.ssh_endpoint(
-        &FarRun::known(&record.id, &record.state),
+        &RunRef::known(&record.id, &record.state),
         args.rank / per_node,
     )?;
     let (login, port) = address

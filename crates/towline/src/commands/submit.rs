@@ -9,7 +9,7 @@ use crate::sending::send;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::command::Program;
 use towline_core::job::{Job, Launch, Tier, Words};
 use towline_core::plan::{self, Plan};

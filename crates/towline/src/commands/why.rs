@@ -9,7 +9,7 @@ use crate::freshen::freshen;
 use crate::logfiles;
 use serde::Serialize;
 use towline_backends::local::client;
-use towline_core::backend::LogSource;
+use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
@@ -239,7 +239,7 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
 }
 
 /// What a far scheduler says of it.
-fn far(record: &RunRecord, explained: towline_wire::site::Explained) -> Why {
+fn far(record: &RunRecord, explained: towline_core::cluster::Explanation) -> Why {
     let mut summary = explained.text;
     if let Some(native) = &explained.native {
         let reason = if native.reason.is_empty() {

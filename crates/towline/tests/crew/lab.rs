@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use towline_core::RunId;
+use towline_core::cluster::AttemptReport;
 use towline_core::plan::{Plan, PlannedRun, Request};
 use towline_core::reason::{Cause, Ending};
 use towline_core::resolve::{FrozenCode, Resolved, Surroundings, resolve};
@@ -21,7 +22,6 @@ use towline_snapshot::take::{Options, take};
 use towline_snapshot::walk::Limits;
 use towline_testkit::until;
 use towline_wire::crew::{CREW_VERSION, CrewOrder, PART, SharedToken, StatusDocument};
-use towline_wire::site::AttemptReport;
 
 pub(crate) struct Lab {
     folder: TempDir,

@@ -330,7 +330,7 @@ fn a_run_without_a_log_says_so() {
     std::fs::remove_file(home.state().log(
         &towline_core::RunId::try_from(id.clone()).unwrap(),
         1,
-        towline_core::backend::LogSource::Rank(0),
+        towline_core::cluster::LogSource::Rank(0),
     ))
     .unwrap();
     assert!(

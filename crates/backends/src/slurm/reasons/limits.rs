@@ -1,7 +1,7 @@
 //! The reasons that name a limit: `QOSMaxGRESPerUser`, `AssocGrpCPUMinutesLimit`,
 //! `MaxJobsPerAccount`. There are some 150, all built from the same parts.
 
-use super::Explained;
+use super::Explanation;
 
 /// What is counted: Slurm's spelling, the plain words, the word in front of "minutes". Longer
 /// spellings first.
@@ -29,7 +29,7 @@ const WAIT: &str = "wait for other jobs to end, ask for less, or use another tie
 const LESS: &str = "abort it and submit it with less, or use another tier";
 const USED_UP: &str = "use another account or tier, or ask the site's staff for more";
 
-pub(super) fn explain(word: &str) -> Option<Explained> {
+pub(super) fn explain(word: &str) -> Option<Explanation> {
     let (owner, rest) = if let Some(rest) = word.strip_prefix("QOS") {
         ("its QOS", rest)
     } else if let Some(rest) = word.strip_prefix("Assoc") {
@@ -61,7 +61,7 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
         _ => return None,
     };
     let explained = |text: String, next: &str, forever: bool| {
-        Some(Explained {
+        Some(Explanation {
             text,
             next: Some(next.to_owned()),
             forever,
@@ -115,9 +115,9 @@ pub(super) fn explain(word: &str) -> Option<Explained> {
 }
 
 /// Since 22.05 some limits come as a sentence: "Job is at or exceeds QOS lab's group wall limit …".
-pub(super) fn explain_sentence(text: &str) -> Option<Explained> {
+pub(super) fn explain_sentence(text: &str) -> Option<Explanation> {
     let rest = text.strip_prefix("Job is at or exceeds ")?;
-    Some(Explained {
+    Some(Explanation {
         text: format!("it is at the limit: {rest}"),
         next: Some(USED_UP.to_owned()),
         forever: false,

@@ -7,7 +7,7 @@ use towline_core::time::{Moment, human_millis};
 
 /// A pending reason, explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explained {
+pub struct Explanation {
     /// What it waits for, without a full stop: "jobs of higher priority are ahead of it".
     pub text: String,
     /// What the user can do.
@@ -31,7 +31,7 @@ pub struct Outlook<'a> {
 }
 
 /// Explains a reason of `squeue` (with blanks) or `scontrol` (with underscores instead).
-pub fn explain(reason: &str) -> Explained {
+pub fn explain(reason: &str) -> Explanation {
     let reason = reason.trim().trim_start_matches('(').trim_end_matches(')');
     let (word, rest) = split(reason);
     if let Some(found) = with_detail(word, rest) {
@@ -39,7 +39,7 @@ pub fn explain(reason: &str) -> Explained {
     }
     if let Some((_, text, next, forever)) = table::REASONS.iter().find(|(known, ..)| *known == word)
     {
-        return Explained {
+        return Explanation {
             text: (*text).to_owned(),
             next: (!next.is_empty()).then(|| (*next).to_owned()),
             forever: *forever,
@@ -50,14 +50,14 @@ pub fn explain(reason: &str) -> Explained {
         .iter()
         .find(|(begin, ..)| spaced.starts_with(begin))
     {
-        return Explained {
+        return Explanation {
             text: (*text).to_owned(),
             next: (!next.is_empty()).then(|| (*next).to_owned()),
             forever: *forever,
         };
     }
     if reason.is_empty() {
-        return Explained {
+        return Explanation {
             text: "Slurm has not said yet why it waits".to_owned(),
             next: Some("ask again in a few seconds".to_owned()),
             forever: false,
@@ -65,7 +65,7 @@ pub fn explain(reason: &str) -> Explained {
     }
     limits::explain(word)
         .or_else(|| limits::explain_sentence(&spaced))
-        .unwrap_or_else(|| Explained {
+        .unwrap_or_else(|| Explanation {
             text: format!("Slurm says `{spaced}`"),
             next: Some("Slurm's manual of `squeue` lists its reasons".to_owned()),
             forever: false,
@@ -81,7 +81,7 @@ pub fn is_turn(reason: &str) -> bool {
 }
 
 /// The same with what is known of its place in the queue.
-pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explained {
+pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explanation {
     let mut explained = explain(reason);
     if let Some(job) = outlook.job {
         explained.next = explained.next.map(|next| next.replace(table::JOB, job));
@@ -124,7 +124,7 @@ fn split(reason: &str) -> (&str, &str) {
     (word.trim(), rest.trim().trim_start_matches('_'))
 }
 
-fn with_detail(word: &str, rest: &str) -> Option<Explained> {
+fn with_detail(word: &str, rest: &str) -> Option<Explanation> {
     let rest = rest.replace('_', " ");
     match word {
         "ReqNodeNotAvail" if rest.starts_with("UnavailableNodes:") => {
@@ -134,7 +134,7 @@ fn with_detail(word: &str, rest: &str) -> Option<Explained> {
             } else {
                 format!(": {nodes}")
             };
-            Some(Explained {
+            Some(Explanation {
                 text: format!("nodes that it needs are down, drained or reserved{which}"),
                 next: Some(
                     "`tow nodes` tells their state; ask for fewer or other nodes, or wait \
@@ -144,17 +144,17 @@ fn with_detail(word: &str, rest: &str) -> Option<Explained> {
                 forever: false,
             })
         }
-        "ReqNodeNotAvail" if rest.contains("maintenance") => Some(Explained {
+        "ReqNodeNotAvail" if rest.contains("maintenance") => Some(Explanation {
             text: "its nodes are reserved for maintenance before it could end".into(),
             next: Some("a shorter `time` may fit in before; otherwise it starts afterwards".into()),
             forever: false,
         }),
-        "ReqNodeNotAvail" if rest.contains("reserved for other job") => Some(Explained {
+        "ReqNodeNotAvail" if rest.contains("reserved for other job") => Some(Explanation {
             text: "nodes that it needs may be kept for another job".into(),
             next: Some("wait, or ask for a shorter `time` so that it fits in before".into()),
             forever: false,
         }),
-        _ if word.starts_with("RaisedSignal:") => Some(Explained {
+        _ if word.starts_with("RaisedSignal:") => Some(Explanation {
             text: format!(
                 "its last start was ended by signal {}",
                 word.trim_start_matches("RaisedSignal:")

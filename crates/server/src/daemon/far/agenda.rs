@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use towline_core::RunId;
+use towline_core::cluster::{Observed, RunRef, RunReport};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_wire::site::{FarRun, Observed, RunReport};
 
 /// How often the records of a run that somebody watches are looked at.
 const WATCHED: Duration = Duration::from_millis(400);
@@ -37,11 +37,11 @@ pub(super) struct Submission {
 /// What is to be done, and when.
 pub(super) struct Agenda {
     pub(super) submissions: VecDeque<Submission>,
-    pub(super) cancels: Vec<FarRun>,
-    pub(super) watched: HashMap<RunId, FarRun>,
-    pub(super) followed: HashMap<RunId, FarRun>,
+    pub(super) cancels: Vec<RunRef>,
+    pub(super) watched: HashMap<RunId, RunRef>,
+    pub(super) followed: HashMap<RunId, RunRef>,
     /// Logs that somebody waits for.
-    pub(super) fetches: VecDeque<(FarRun, Replies)>,
+    pub(super) fetches: VecDeque<(RunRef, Replies)>,
     /// What the last look took: the next waits a few times as long.
     cost: Duration,
     /// There is more of what is followed.

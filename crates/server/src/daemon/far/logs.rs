@@ -5,9 +5,9 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use towline_backends::far::FarCluster;
+use towline_core::cluster::RunRef;
 use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
-use towline_wire::site::FarRun;
 
 const CHUNK: u64 = 4 << 20;
 /// So much is brought at a time: somebody may want something else of the cluster meanwhile.
@@ -15,7 +15,7 @@ const AT_ONCE: u64 = 64 << 20;
 
 /// Appends what is new of every log of a run. Whether that is all there is: else the next call goes
 /// on.
-pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &FarRun) -> Result<bool> {
+pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &RunRef) -> Result<bool> {
     let logs = backend.log_lengths(far)?;
     let run = &far.run;
     if logs.is_empty() {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use towline_backends::far::FarCluster;
 use towline_backends::far::events::events;
+use towline_core::cluster::{RunRef, RunReport};
 use towline_core::event::RunEvent;
 use towline_core::reason::Ending;
 use towline_core::state::{Phase, cancelled};
@@ -25,7 +26,6 @@ use towline_engine::history::RunKey;
 use towline_host::crash;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{RefusalKind, Reply};
-use towline_wire::site::{FarRun, RunReport};
 
 /// Makes the way to a cluster from its configuration: what only the program as a whole can.
 pub type Opener = Arc<dyn Fn(&NamedCluster) -> Result<Box<dyn FarCluster>> + Send + Sync>;
@@ -155,12 +155,12 @@ impl Daemon {
                 .filter(|run| run.far.as_deref() == Some(cluster))
         };
         // Any of them may be there: whoever carried it may have died before writing that down.
-        let all: Vec<FarRun> = mine()
-            .map(|run| FarRun::known(&run.id, &run.state))
+        let all: Vec<RunRef> = mine()
+            .map(|run| RunRef::known(&run.id, &run.state))
             .collect();
-        let cancelled: Vec<FarRun> = mine()
+        let cancelled: Vec<RunRef> = mine()
             .filter(|run| run.state.cancel_requested)
-            .map(|run| FarRun::known(&run.id, &run.state))
+            .map(|run| RunRef::known(&run.id, &run.state))
             .collect();
         let mut to_submit: Vec<RunId> = mine()
             .filter(|run| !is_there(run.state.phase))
@@ -357,7 +357,7 @@ impl Daemon {
 
     /// Drops what clusters keep of ended runs; one that cannot be reached keeps it.
     pub(super) fn forget_far(&mut self, runs: &[RunId]) {
-        let mut by_cluster: HashMap<String, Vec<FarRun>> = HashMap::new();
+        let mut by_cluster: HashMap<String, Vec<RunRef>> = HashMap::new();
         // By submission: the runs of a sweep may be many.
         let mut clusters: HashMap<RunId, Option<String>> = HashMap::new();
         for run in runs {
@@ -388,14 +388,14 @@ impl Daemon {
     }
 
     /// A run with what its cluster calls it, ended or not.
-    pub(super) fn far_run(&self, run: &RunId) -> FarRun {
+    pub(super) fn far_run(&self, run: &RunId) -> RunRef {
         if let Some(live) = self.queue.key(run).and_then(|key| self.run_of(key)) {
-            return FarRun::known(run, &live.state);
+            return RunRef::known(run, &live.state);
         }
         let stored = self.ledger.history().run(run).ok().flatten();
         stored.map_or_else(
-            || FarRun::of(run),
-            |record| FarRun::known(run, &record.state),
+            || RunRef::of(run),
+            |record| RunRef::known(run, &record.state),
         )
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
+use towline_core::cluster::{RunRef, RunReport};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::{Result, RunId};
 use towline_wire::daemon::Reply;
-use towline_wire::site::{FarRun, RunReport};
 
 pub(super) type Replies = UnboundedSender<Reply>;
 
@@ -21,10 +21,10 @@ pub(in super::super) enum Order {
     },
     /// From now on these are looked after.
     Watch {
-        runs: Vec<FarRun>,
+        runs: Vec<RunRef>,
     },
     Cancel {
-        runs: Vec<FarRun>,
+        runs: Vec<RunRef>,
     },
     /// These have ended.
     Unwatch {
@@ -32,12 +32,12 @@ pub(in super::super) enum Order {
     },
     /// Its logs are kept up to date here while somebody follows it.
     Follow {
-        run: FarRun,
+        run: RunRef,
         on: bool,
     },
     /// Brings what is new of a run's logs, then answers.
     Logs {
-        run: FarRun,
+        run: RunRef,
         replies: Replies,
     },
     /// Looks now, whatever the time.
@@ -45,11 +45,11 @@ pub(in super::super) enum Order {
         replies: Replies,
     },
     Explain {
-        run: FarRun,
+        run: RunRef,
         replies: Replies,
     },
     Forget {
-        runs: Vec<FarRun>,
+        runs: Vec<RunRef>,
     },
     Leave,
 }
@@ -63,7 +63,7 @@ pub(in super::super) enum Word {
     Submitted {
         submission: RunId,
         /// Its runs, with what the cluster calls them.
-        result: Result<Vec<FarRun>>,
+        result: Result<Vec<RunRef>>,
     },
     /// The cluster will not end these, and why.
     NotCancelled {

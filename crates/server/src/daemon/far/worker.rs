@@ -12,12 +12,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use towline_backends::far::FarCluster;
+use towline_core::cluster::{RunRef, RunReport};
 use towline_core::state::Native;
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
 use towline_wire::daemon::Reply;
 use towline_wire::layout::StateFolder;
-use towline_wire::site::{FarRun, RunReport};
 
 pub(super) struct Worker {
     pub(super) cluster: String,
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// What has not been carried over yet never will be; the rest is asked for over there.
-    fn withdraw(&self, runs: Vec<FarRun>, agenda: &mut Agenda) {
+    fn withdraw(&self, runs: Vec<RunRef>, agenda: &mut Agenda) {
         for far in runs {
             let held = agenda.submissions.iter().position(|held| {
                 held.plan.id == far.submission
@@ -194,12 +194,12 @@ impl Worker {
         while let Some(mut next) = agenda.submissions.pop_front() {
             let plan = next.plan.clone();
             // From here on it may be there, whatever becomes of us.
-            let mut runs: Vec<FarRun> = plan
+            let mut runs: Vec<RunRef> = plan
                 .runs
                 .iter()
-                .map(|run| FarRun {
+                .map(|run| RunRef {
                     native: plan.native_of(&run.id),
-                    ..FarRun::of(&run.id)
+                    ..RunRef::of(&run.id)
                 })
                 .collect();
             agenda
@@ -239,7 +239,7 @@ impl Worker {
     }
 
     /// Carries one over. A no is final only where nothing of it is there.
-    fn submit(&self, next: &mut Submission, runs: &[FarRun]) -> Result<Vec<String>> {
+    fn submit(&self, next: &mut Submission, runs: &[RunRef]) -> Result<Vec<String>> {
         let plan = &next.plan;
         let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
             self.tell(Word::Staged {
@@ -269,7 +269,7 @@ impl Worker {
     fn taken_before(
         &self,
         next: &mut Submission,
-        runs: &[FarRun],
+        runs: &[RunRef],
         refused: &Error,
     ) -> Result<Option<Vec<String>>> {
         let observed = self
@@ -346,7 +346,7 @@ impl Worker {
         }
         let begun = Instant::now();
         let ask = agenda.ask_in().is_zero();
-        let runs: Vec<FarRun> = agenda.watched.values().cloned().collect();
+        let runs: Vec<RunRef> = agenda.watched.values().cloned().collect();
         let observed = self.backend.observe_runs(&runs, ask)?;
         agenda.has_looked(ask, &observed);
         // While the scheduler keeps silent, records alone are not all there is to know.

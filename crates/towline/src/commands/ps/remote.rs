@@ -6,9 +6,9 @@ use crate::context::{AnyCluster, Context};
 use crate::output::{Paint, state_paint};
 use crate::table::Table;
 use std::collections::BTreeSet;
+use towline_core::cluster::KnownJob;
 use towline_core::time::human_millis;
 use towline_core::{Error, Result};
-use towline_wire::site::KnownJob;
 
 /// What is asked for of a cluster's own jobs: by our word for their state or by its own.
 fn is_wanted(job: &KnownJob, args: &Args) -> bool {

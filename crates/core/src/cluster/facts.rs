@@ -1,0 +1,66 @@
+//! What a cluster has: nodes, GPUs, and who uses them.
+
+use crate::RunId;
+use serde::{Deserialize, Serialize};
+
+/// What a cluster offers, as far as it could be asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Facts {
+    pub nodes: Vec<NodeFacts>,
+    /// What the user should know: "GPUs found through nvidia-smi", "cgroups not delegated".
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    /// The most GPUs one node has.
+    pub fn gpus_per_node(&self) -> u32 {
+        self.nodes
+            .iter()
+            .map(|node| u32::try_from(node.gpus.len()).unwrap_or(u32::MAX))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NodeFacts {
+    pub name: String,
+    /// The cluster's own word for how it is: `idle`, `drained`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// Who runs there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
+    pub cpus: u32,
+    pub cpus_used: u32,
+    pub memory: u64,
+    pub memory_used: u64,
+    pub gpus: Vec<GpuFacts>,
+}
+
+/// One GPU and who has it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GpuFacts {
+    /// What goes into `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES`.
+    pub index: u32,
+    pub name: String,
+    pub make: GpuMake,
+    pub memory: u64,
+    #[serde(default)]
+    pub memory_used: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Somebody else's processes keep it busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_with: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuMake {
+    #[default]
+    Nvidia,
+    Amd,
+    /// Only declared in the configuration.
+    Declared,
+}
