@@ -1,7 +1,10 @@
 //! The kinds of cluster. Each folder holds one, in the same rooms, behind the seam
-//! `towline_core::backend::Backend`.
+//! `towline_core::cluster::Cluster`.
 
 pub mod azureml;
-pub mod far;
 pub mod local;
+pub mod own_facts;
+pub mod registry;
+pub mod remembered;
+pub mod run_files;
 pub mod slurm;

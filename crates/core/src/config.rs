@@ -118,6 +118,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether it is this machine.
+    pub fn is_here(&self) -> bool {
+        self.kind == ClusterKind::Local
+    }
+
     pub fn local() -> Self {
         Self {
             kind: ClusterKind::Local,

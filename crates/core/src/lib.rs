@@ -3,9 +3,7 @@
 //! Nothing here opens a file, a socket or a clock, or reads the environment; every function is a
 //! value in, a value out. What touches the world lives in the crates around this one.
 
-pub mod backend;
 pub mod bastion;
-pub mod caps;
 pub mod cloud;
 pub mod cluster;
 pub mod command;
@@ -14,6 +12,7 @@ pub mod defaults;
 pub mod error;
 pub mod event;
 pub mod id;
+pub mod image;
 pub mod job;
 pub mod network;
 pub mod plan;

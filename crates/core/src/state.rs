@@ -47,6 +47,14 @@ impl Phase {
     }
 }
 
+/// What the name of a runner begins with that is a job of a scheduler; its id follows.
+const JOB_RUNNER: &str = "job ";
+
+/// The name of the runner that a scheduler's job is.
+pub fn job_runner(job: &str) -> String {
+    format!("{JOB_RUNNER}{job}")
+}
+
 /// What is known of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
@@ -102,6 +110,13 @@ pub struct Native {
     /// Its page in the cluster's portal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+}
+
+impl RunState {
+    /// The scheduler's id of the job that carries the current attempt.
+    pub fn job_of_scheduler(&self) -> Option<&str> {
+        self.runner.as_deref()?.strip_prefix(JOB_RUNNER)
+    }
 }
 
 impl Default for RunState {

@@ -5,6 +5,7 @@
 //! by the transport. A path that does not begin with `/` is below the user's home over there.
 
 use crate::Result;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -57,6 +58,14 @@ pub trait Forward: Send {
     fn port(&self) -> u16;
 }
 
+/// How a user is let in on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    pub user: String,
+    /// Files of keys, as the user's configuration has them.
+    pub keys: Vec<String>,
+}
+
 /// One machine. An error of kind `Unreachable` means that nothing is known of what was asked:
 /// it may have been done.
 pub trait Transport: Send + Sync + fmt::Debug {
@@ -81,6 +90,17 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
     /// A port of loopback here that leads to `port` of `host`, as that machine sees it.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>>;
+
+    /// A command of this machine that runs `argv` there with our own stdin and stdout; with
+    /// `terminal` it has a terminal there too.
+    fn interactive(&self, argv: &[&str], terminal: bool) -> Result<Vec<OsString>>;
+
+    /// A command of this machine that becomes a plain connection to a port over there, on its stdin
+    /// and stdout: what a `ProxyCommand` is.
+    fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>>;
+
+    /// How the user is let in there, for a configuration that ssh reads.
+    fn login(&self) -> Result<Login>;
 
     /// Lets the shared connection go.
     fn close(&self);

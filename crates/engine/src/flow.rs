@@ -1,8 +1,7 @@
 //! The flow, up to the point where something changes: a job becomes a plan.
 
 use std::path::{Path, PathBuf};
-use towline_core::backend::{Asked, Backend};
-use towline_core::cluster::Facts;
+use towline_core::cluster::{Asked, Cluster, Draft, Facts};
 use towline_core::job::{Job, Words};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;
@@ -29,7 +28,7 @@ pub fn read_job(file: &Path) -> Result<Job> {
 }
 
 /// What the plan is made from, beside the job.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Request {
     pub job: Job,
     /// `-n`: GPUs in all.
@@ -41,26 +40,41 @@ pub struct Request {
     pub epoch_seconds: i64,
     pub random: u32,
     pub resubmits: Option<RunId>,
+    /// Of whoever submits.
+    pub home: Option<PathBuf>,
 }
 
 /// The job resolved against one cluster: everything that will be sent, and nothing sent yet.
 pub fn make_plan(
     request: Request,
-    backend: &dyn Backend,
-    facts: &Facts,
+    cluster: &dyn Cluster,
+    facts: Facts,
 ) -> Result<(Plan, SecretSet)> {
     let Request {
-        mut job,
+        job,
         total_gpus,
         gpus_per_node,
-        around,
+        mut around,
         epoch_seconds,
         random,
         resubmits,
+        home,
     } = request;
-    check_caps(&job, backend)?;
+    check_caps(&job, cluster)?;
+    let fit = cluster.fit(Draft {
+        job,
+        facts,
+        environment: &around.environment,
+        workdir: Path::new(&around.workdir),
+        home: home.as_deref(),
+    })?;
+    let (mut job, facts, mut notes) = (fit.job, fit.facts, fit.notes);
+    around.container = fit.container;
     let tokens = towline_core::token::take_out(&mut job)?;
-    let gpus_per_node = gpus_per_node.unwrap_or_else(|| facts.gpus_per_node());
+    let gpus_per_node = fit
+        .gpus_per_node
+        .or(gpus_per_node)
+        .unwrap_or_else(|| facts.gpus_per_node());
     let (mut resolved, mut secrets) = resolve(&job, total_gpus, gpus_per_node, around)?;
     resolved.secrets.extend(tokens.names());
     let has_tokens = !tokens.is_empty();
@@ -71,7 +85,7 @@ pub fn make_plan(
         job.resources.nodes = (resolved.shape.nodes > 1).then_some(resolved.shape.nodes);
     }
     if job.cluster.is_empty() {
-        job.cluster = Words::One(backend.name().to_owned());
+        job.cluster = Words::One(cluster.name().to_owned());
     }
     let name = job
         .name
@@ -79,16 +93,13 @@ pub fn make_plan(
         .unwrap_or_else(|| resolved.program.default_name());
     let id = RunId::new(&name_without_values(&name), epoch_seconds, random);
     let runs = plan_runs(&id, &name, &job.sweep.combinations()?)?;
-    let request = backend.render(
-        &Asked {
-            id: &id,
-            runs: &runs,
-            job: &job,
-            resolved: &resolved,
-        },
-        facts,
-    )?;
-    let mut notes = Vec::new();
+    let asked = Asked {
+        id: &id,
+        runs: &runs,
+        job: &job,
+        resolved: &resolved,
+    };
+    let request = cluster.render(&asked, &facts)?;
     if has_tokens {
         notes.push(
             "what looks like a token in its command or variables travels as a secret, and \
@@ -99,19 +110,19 @@ pub fn make_plan(
     if resolved.shape.gpus_per_node == 0
         && gpus_per_node > 0
         && total_gpus.is_none()
-        && !backend.caps().whole_nodes
+        && !cluster.caps().whole_nodes
     {
         notes.push(format!(
             "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n \
             1` asks for one, `-n 0` says that none is wanted"
         ));
     }
-    notes.extend(unused_words(&job, backend));
-    let plan = Plan {
+    notes.extend(unused_words(&job, cluster));
+    let mut plan = Plan {
         version: PLAN_VERSION,
         id,
-        cluster: backend.name().to_owned(),
-        kind: backend.kind().to_owned(),
+        cluster: cluster.name().to_owned(),
+        kind: cluster.kind().to_owned(),
         runs,
         job,
         resolved,
@@ -121,26 +132,27 @@ pub fn make_plan(
         adopted: None,
         made: None,
     };
+    plan.notes.extend(cluster.notes(&plan, &facts));
     Ok((plan, secrets))
 }
 
 /// What was asked for and has no meaning there is said, not dropped in silence.
-fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
+fn unused_words(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
     let resources = &job.resources;
-    let caps = backend.caps();
+    let caps = cluster.caps();
     let given = [
         (
             "instance_type",
             resources.instance_type.is_some(),
-            caps.native_words,
+            caps.native_options,
         ),
         ("location", !resources.location.is_empty(), caps.locations),
-        ("account", resources.account.is_some(), caps.native_words),
+        ("account", resources.account.is_some(), caps.native_options),
         // With an image they are the container runtime's.
         (
             "native",
             !resources.native.is_empty() && job.environment.image.is_none(),
-            caps.native_words,
+            caps.native_options,
         ),
     ];
     let unused: Vec<&str> = given
@@ -152,7 +164,7 @@ fn unused_words(job: &Job, backend: &dyn Backend) -> Vec<String> {
     if !unused.is_empty() {
         notes.push(format!(
             "cluster `{}` has no use for `resources.{}`",
-            backend.name(),
+            cluster.name(),
             unused.join("`, `resources.")
         ));
     }
@@ -191,12 +203,12 @@ fn name_without_values(name: &str) -> String {
 }
 
 /// What the cluster cannot do is refused here, with the reason, before anything is made.
-fn check_caps(job: &Job, backend: &dyn Backend) -> Result<()> {
-    let caps = backend.caps();
+fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
+    let caps = cluster.caps();
     let refuse = |what: &str| {
         Err(Error::refused(format!(
             "cluster `{}` cannot give a run {what}",
-            backend.name()
+            cluster.name()
         )))
     };
     if !job.io.is_empty() && !caps.io {

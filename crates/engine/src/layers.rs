@@ -467,7 +467,7 @@ impl Layers {
             self.config
                 .clusters
                 .values()
-                .find(|cluster| cluster.kind == ClusterKind::Local)
+                .find(|cluster| cluster.is_here())
         };
         self.config
             .clusters

@@ -649,13 +649,16 @@ fn a_shell_on_the_terminal_uses_the_same_connection() {
     far.transport.connect(false).expect("it is there");
     let words = far
         .transport
-        .interactive(&[
-            "sh",
-            "-c",
-            "echo \"it's $1\"; test -t 0 || exit 4",
-            "sh",
-            "a b",
-        ])
+        .interactive(
+            &[
+                "sh",
+                "-c",
+                "echo \"it's $1\"; test -t 0 || exit 4",
+                "sh",
+                "a b",
+            ],
+            true,
+        )
         .expect("words");
     // `script` is a terminal for it.
     let words: Vec<&str> = words

@@ -1,5 +1,5 @@
-//! Test support: a hermetic home for the real `tow`, a fake cluster with fault switches, and the
-//! contract suite that every backend passes; real services to test against, and an emulator of one
+//! Test support: a hermetic home for the real `tow`, a toy cluster with fault switches, and the
+//! contract suite that every kind of cluster passes; real services to test against, and an emulator of one
 //! that nobody can run.
 
 #![expect(
@@ -13,11 +13,12 @@ pub mod campaign;
 pub mod contract;
 pub mod disk;
 pub mod exposure;
-pub mod fake;
+
 mod home;
 pub mod page;
 mod program;
 pub mod real;
+pub mod toy;
 pub mod transport_contract;
 mod wait;
 

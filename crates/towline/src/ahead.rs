@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use towline_backends::far::FarCluster;
+use towline_core::cluster::Cluster;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::problem::Result as SnapshotResult;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
-type Start = Box<dyn FnOnce() -> Result<Box<dyn FarCluster>> + Send>;
+type Start = Box<dyn FnOnce() -> Result<Arc<dyn Cluster>> + Send>;
 
 /// The local store, whose new packs go to a cluster too.
 pub(crate) struct Ahead<'s> {
@@ -27,7 +27,7 @@ enum Sending {
 }
 
 /// The way to the cluster, once it is there.
-type Way = Arc<OnceLock<Box<dyn FarCluster>>>;
+type Way = Arc<OnceLock<Arc<dyn Cluster>>>;
 
 /// How long a way that is in trouble is waited for, and how often that is looked at.
 const TROUBLE: Duration = Duration::from_secs(5);
@@ -90,13 +90,13 @@ fn carry(
     start: Start,
     folder: PathBuf,
     blobs: &Receiver<Blob>,
-    way: &OnceLock<Box<dyn FarCluster>>,
+    way: &OnceLock<Arc<dyn Cluster>>,
 ) -> Result<()> {
     let made = start()?;
     let backend = way.get_or_init(|| made);
     let store = FolderStore::new(folder);
     let gone = || Error::bug("a pack that was just made is gone");
-    backend.keep(
+    backend.put(
         &mut blobs
             .iter()
             .map(|blob| Ok((blob.path(), store.get(&blob)?.ok_or_else(gone)?))),

@@ -3,16 +3,16 @@
 //! in a file of ours that the user's configuration includes; where a name leads is found out when
 //! it is used, so it follows a run from node to node.
 
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
-use towline_core::transport::Transport;
+use towline_core::transport::{Login, Transport};
 use towline_core::{Error, Result};
 use towline_engine::history::Filter;
-use towline_io::machine::{Client, WayIn};
+use towline_io::machine::Client;
 use towline_wire::tunnel::Wanted;
 
 /// The alias of the newest allocation.
@@ -122,13 +122,13 @@ fn forget_keys(context: &Context, text: &str) {
 }
 
 /// The newest active runs that an alias can lead to, however many there are elsewhere.
-fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<WayIn>)>> {
+fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
     let Some(history) = context.maybe_history()? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     for cluster in context.layers()?.config.clusters.keys() {
-        let Ok(way) = way_in(context, cluster).map(Rc::new) else {
+        let Ok(way) = login(context, cluster).map(Rc::new) else {
             continue;
         };
         let newest = Filter {
@@ -154,19 +154,16 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<WayIn>)>> {
     Ok(found)
 }
 
-fn way_in(context: &Context, cluster: &str) -> Result<WayIn> {
-    match context.cluster(cluster)? {
-        AnyCluster::Slurm(cluster) => {
-            crate::machines::ssh(cluster.backend.config(), context.state()?)?.way_in()
-        }
-        AnyCluster::Azure(_) => Err(Error::refused(
-            "a job of Azure ML has an address of its own each time",
-        )),
-        AnyCluster::Local(_) => Err(Error::refused("this machine needs no alias")),
+fn login(context: &Context, cluster: &str) -> Result<Login> {
+    match context.cluster(cluster)?.transport() {
+        Some(machine) => machine.login(),
+        None => Err(Error::refused(format!(
+            "runs of `{cluster}` have no host that an alias could lead to"
+        ))),
     }
 }
 
-fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
+fn entry(context: &Context, names: &[String], way: &Login) -> Result<String> {
     let mut text = String::new();
     for name in names {
         let _ = write!(
@@ -180,7 +177,7 @@ fn entry(context: &Context, names: &[String], way: &WayIn) -> Result<String> {
 
 /// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since
 /// 7.3: one option that a client does not know makes it refuse the whole configuration of its user.
-pub(crate) fn lines(context: &Context, alias: &str, way: &WayIn) -> Result<String> {
+pub(crate) fn lines(context: &Context, alias: &str, way: &Login) -> Result<String> {
     let own = std::env::current_exe()
         .map_err(|error| Error::bug("this program has no place").source_error(error))?;
     let (own, state) = (own.display(), context.state()?.root().display());
@@ -254,9 +251,8 @@ pub(crate) fn connect(
 ) -> Result<std::convert::Infallible> {
     use std::os::unix::process::CommandExt;
     let record = find(context, alias)?;
-    let reached = crate::reach::reach(context, &record.id)?;
-    let host = crate::reach::host_of(&record, &reached.hosts, 0)?;
-    let keys = host_keys(reached.cluster.backend.transport(), host, port)?;
+    let (machine, host) = crate::reach::through(context, &record.id, 0)?;
+    let keys = host_keys(machine.as_ref(), &host, port)?;
     let lines = keys
         .iter()
         .fold(String::new(), |text, key| text + alias + " " + key + "\n");
@@ -265,8 +261,8 @@ pub(crate) fn connect(
         |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
     towline_host::filesystem::private_folder(file.parent().unwrap_or(&file)).map_err(failed)?;
     towline_host::once::replace(&file, lines.as_bytes()).map_err(failed)?;
-    let ssh = crate::machines::ssh(reached.cluster.backend.config(), context.state()?)?;
-    let error = ssh.through(host, port)?.exec();
+    let argv = machine.proxy(&host, port)?;
+    let error = std::process::Command::new(&argv[0]).args(&argv[1..]).exec();
     Err(Error::refused("ssh cannot be started").source_error(error))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::context::Context;
+use crate::means::OwnMeans;
 use crate::progress::Bar;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -306,10 +307,10 @@ pub(crate) fn take_ahead(
     store: &LocalStore,
     named: &NamedCluster,
 ) -> Result<Taken> {
-    let (named, state) = (named.clone(), context.state()?.clone());
+    let (named, means) = (named.clone(), OwnMeans::new(context.state()?));
     let ahead = Ahead::new(
         &store.store,
-        Box::new(move || crate::machines::far(&named, &state)),
+        Box::new(move || towline_backends::registry::open(&named, &means)),
     );
     let taken = take(context, survey, &ahead, local_index(context)?);
     ahead.finish();

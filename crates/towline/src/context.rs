@@ -1,26 +1,18 @@
 //! What every verb is given: the folders, the layers and the history, each made when first asked
 //! for.
 
+use crate::means::OwnMeans;
+use crate::open_cluster::OpenCluster;
 use std::cell::OnceCell;
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Wake, Waker};
-use towline_backends::azureml::backend::AzureBackend;
-use towline_backends::far::FarCluster;
-use towline_backends::local::LocalBackend;
-use towline_backends::slurm::backend::SlurmBackend;
-use towline_core::backend::Backend;
-use towline_core::cluster::Facts;
-use towline_core::config::{Cluster, ClusterKind};
+use towline_backends::registry::{self, Caller};
+use towline_core::config::Cluster;
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
 use towline_engine::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
-use towline_wire::runner::Variables;
 
 pub(crate) struct Context {
     pub(crate) json: bool,
@@ -133,7 +125,7 @@ impl Context {
                 .config
                 .clusters
                 .values()
-                .any(|cluster| cluster.kind != ClusterKind::Local)
+                .any(|cluster| !cluster.is_here())
         });
         let elsewhere = has_far.then(|| {
             "what a cluster itself knows: `tow ps --remote`; `tow \
@@ -155,42 +147,37 @@ impl Context {
     }
 
     /// A cluster by its name. Nothing is asked of it yet.
-    pub(crate) fn cluster(&self, name: &str) -> Result<AnyCluster> {
-        let layers = self.layers()?;
-        let cluster = match layers.cluster(name) {
-            Ok(cluster) => cluster.clone(),
+    pub(crate) fn cluster(&self, name: &str) -> Result<OpenCluster> {
+        let named = self.definition(name)?;
+        let cluster = registry::open(&named, &OwnMeans::new(self.state()?))?;
+        Ok(OpenCluster { cluster, named })
+    }
+
+    /// A cluster as the configuration has it.
+    pub(crate) fn definition(&self, name: &str) -> Result<NamedCluster> {
+        let definition = match self.layers()?.cluster(name) {
+            Ok(cluster) => cluster,
             // A run knows its cluster also from where the configuration does not name it.
             Err(error) => self.known_cluster(name)?.ok_or(error)?,
         };
-        match cluster.kind {
-            ClusterKind::Local => Ok(AnyCluster::Local(LocalBackend::new(
-                name,
-                self.state()?.clone(),
-                &layers.this_machine(),
-            ))),
-            ClusterKind::Slurm => {
-                let backend = crate::machines::slurm(name, &cluster, self.state()?)?;
-                Ok(AnyCluster::Slurm(Box::new(SlurmCluster {
-                    backend,
-                    named: NamedCluster {
-                        name: name.to_owned(),
-                        cluster,
-                        variables: Variables::default(),
-                    },
-                })))
-            }
-            ClusterKind::Azureml => {
-                let named =
-                    crate::azure::settled(name, cluster, self.folder()?, self.environment())?;
-                let backend = crate::azure::backend(&named, self.state()?)?;
-                Ok(AnyCluster::Azure(Box::new(AzureCluster { backend, named })))
-            }
-            kind => Err(Error::refused(format!(
-                "cluster `{name}` is of kind `{}`, which this version cannot use yet",
-                kind.word()
-            ))
-            .hint("the local cluster is called `local`")),
-        }
+        // What is said about this machine counts for every name that it has.
+        let definition = if definition.is_here() {
+            self.layers()?.this_machine()
+        } else {
+            definition
+        };
+        self.with_caller(|caller| registry::define(name, definition, caller))
+    }
+
+    /// Does something that depends on where the user stands.
+    pub(crate) fn with_caller<T>(&self, act: impl FnOnce(&Caller<'_>) -> Result<T>) -> Result<T> {
+        let folder = self.folder()?;
+        act(&Caller {
+            folder,
+            code_root: &surroundings::code_root(folder),
+            home: surroundings::home().as_deref(),
+            environment: self.environment(),
+        })
     }
 }
 
@@ -224,91 +211,5 @@ impl Context {
                 .source_error(error)
         })?;
         Ok(known.map(|named| named.cluster))
-    }
-}
-
-/// A cluster of any kind.
-pub(crate) enum AnyCluster {
-    Local(LocalBackend),
-    Slurm(Box<SlurmCluster>),
-    Azure(Box<AzureCluster>),
-}
-
-pub(crate) struct SlurmCluster {
-    pub(crate) backend: SlurmBackend,
-    pub(crate) named: NamedCluster,
-}
-
-pub(crate) struct AzureCluster {
-    pub(crate) backend: AzureBackend,
-    pub(crate) named: NamedCluster,
-}
-
-impl AnyCluster {
-    /// As another machine than this, where it is one.
-    pub(crate) fn far(&self) -> Option<(&dyn FarCluster, &NamedCluster)> {
-        match self {
-            Self::Local(_) => None,
-            Self::Slurm(cluster) => Some((&cluster.backend, &cluster.named)),
-            Self::Azure(cluster) => Some((&cluster.backend, &cluster.named)),
-        }
-    }
-
-    pub(crate) fn backend(&self) -> &dyn Backend {
-        match self {
-            Self::Local(backend) => backend,
-            Self::Slurm(cluster) => &cluster.backend,
-            Self::Azure(cluster) => &cluster.backend,
-        }
-    }
-
-    /// What it has, as far as a plan needs to know: without asking, where that is known.
-    pub(crate) fn quick_facts(&self, context: &Context) -> Result<Facts> {
-        match self {
-            Self::Local(backend) => Ok(backend.quick_facts()),
-            Self::Slurm(cluster) => {
-                crate::machines::facts(context, &cluster.backend, false).map(|site| site.facts)
-            }
-            Self::Azure(cluster) => {
-                crate::azure::site(context, &cluster.backend, false).map(|site| site.facts)
-            }
-        }
-    }
-
-    /// What it has now.
-    pub(crate) fn facts(&self, context: &Context) -> Result<Facts> {
-        match self {
-            Self::Local(backend) => block_on(backend.probe()),
-            Self::Slurm(cluster) => {
-                crate::machines::facts(context, &cluster.backend, true).map(|site| site.facts)
-            }
-            Self::Azure(cluster) => {
-                crate::azure::site(context, &cluster.backend, true).map(|site| site.facts)
-            }
-        }
-    }
-
-    /// Whether it is this machine.
-    pub(crate) const fn is_here(&self) -> bool {
-        matches!(self, Self::Local(_))
-    }
-}
-
-/// Runs a future to its end on this thread. The local backend never waits for anything else.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut task = TaskContext::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut task) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }

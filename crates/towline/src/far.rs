@@ -1,13 +1,13 @@
 //! Runs on far clusters, as verbs see them: carried over, kept in sight, their logs brought here.
 
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::output;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
-use towline_backends::far::FarCluster;
 use towline_backends::local::client::{self, Heard};
+use towline_core::cluster::Cluster;
 use towline_core::cluster::{FileEntry, RunRef};
 use towline_core::reason::{Cause, Outcome};
 use towline_core::record::{Freshness, RunRecord};
@@ -38,25 +38,16 @@ pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
 
 /// Where a far run lies on its cluster: its folder, and its code where that is kept.
 pub(crate) fn places(
-    state: &StateFolder,
+    context: &Context,
     history: &History,
     record: &RunRecord,
 ) -> Result<Option<(String, Option<String>)>> {
-    let Some(plan) = history
-        .submission_of(&record.id)?
-        .map(|submission| submission.plan)
-        .filter(|plan| !plan.is_here())
-    else {
+    if !is_far(history, &record.id)? {
         return Ok(None);
-    };
-    if plan.kind == "azureml" {
-        // Nodes come and go with the job; what it left lies in the workspace's datastore.
-        return Ok(Some((crate::azure::folder(state, record), None)));
     }
-    let stage = crate::machines::known_stage(state, &record.cluster)
-        .unwrap_or_else(|| "~/.towline".to_owned());
-    let folder = format!("{}:{stage}/runs/{}", record.cluster, record.id);
-    Ok(Some((folder.clone(), Some(format!("{folder}/code")))))
+    // A cluster that the configuration does not know any more cannot say.
+    let cluster = context.cluster(&record.cluster).ok();
+    Ok(cluster.and_then(|cluster| cluster.run_folder(&record.id)))
 }
 
 /// What is shown of a far run is as old as what was last heard of its cluster.
@@ -172,12 +163,10 @@ pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecor
     let Ok(cluster) = context.cluster(&record.cluster) else {
         return Vec::new();
     };
-    let Some((backend, _)) = cluster.far() else {
-        return Vec::new();
-    };
-    let words = crate::machines::connect(backend)
-        .and_then(|()| backend.last_words(&RunRef::known(&record.id, &record.state)));
-    words.unwrap_or_default()
+    let lines = cluster
+        .sign_in()
+        .and_then(|()| cluster.platform_log(&RunRef::known(&record.id, &record.state)));
+    lines.unwrap_or_default()
 }
 
 /// Waits until the cluster has said yes or no to a submission. One that does not answer is not
@@ -316,14 +305,14 @@ pub(crate) fn get(
     to: &Path,
 ) -> Result<Vec<PathBuf>> {
     let cluster = context.cluster(&record.cluster)?;
-    let Some((backend, _)) = cluster.far() else {
+    if cluster.is_here() {
         return Err(Error::refused(format!(
             "cluster `{}` is not what it was",
             record.cluster
         )));
-    };
+    }
     let run = RunRef::known(&record.id, &record.state);
-    crate::machines::connect(backend)?;
+    cluster.sign_in()?;
     let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
     // All are found before any is brought.
     let mut found = Vec::new();
@@ -337,18 +326,14 @@ pub(crate) fn get(
         let mut listed = None;
         for root in &roots {
             let place = text(&root.join(path))?;
-            let entries = backend.list_files(&run, &place)?;
+            let entries = cluster.files(&run, &place)?;
             if !entries.is_empty() {
                 listed = Some((place, entries));
                 break;
             }
         }
         let listed = listed.ok_or_else(|| {
-            let kept = matches!(cluster, AnyCluster::Azure(_)).then(|| {
-                "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) \
-                    and what its `io` wrote outlive the nodes"
-                    .to_owned()
-            });
+            let kept = cluster.kept_files().map(ToOwned::to_owned);
             Error::not_found(format!("the run has no {}", path.display())).maybe_hint(kept)
         })?;
         found.push((path, listed));
@@ -372,7 +357,7 @@ pub(crate) fn get(
                 format!("{place}/{}", entry.path)
             };
             check_inside(to, &target)?;
-            bring(backend, &run, &source, &entry, &target)?;
+            bring(cluster.cluster.as_ref(), &run, &source, &entry, &target)?;
             if !entry.is_folder && entry.link.is_none() {
                 copied.push(target);
             }
@@ -382,7 +367,7 @@ pub(crate) fn get(
 }
 
 fn bring(
-    backend: &dyn FarCluster,
+    backend: &dyn Cluster,
     run: &RunRef,
     source: &str,
     entry: &FileEntry,

@@ -329,7 +329,7 @@ impl Follower<'_> {
                     offset,
                 };
                 let chunk = read_log(self.context.state()?, &self.view.run, &cursor, CHUNK)?;
-                if let Some(length) = chunk.truncated_to {
+                if let Some(length) = chunk.truncated_to(cursor.offset) {
                     output::status(&format!(
                         "the job cut this log from {offset} to {length} bytes; going on from there"
                     ));

@@ -1,54 +1,16 @@
-//! Reaching far clusters: which machine, by which way, and what was learnt of it before.
+//! Reaching other machines: which one, by which way, and with which program.
 
-use crate::context::Context;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use towline_backends::far::FarCluster;
-use towline_backends::slurm::backend::SlurmBackend;
-use towline_backends::slurm::config::SlurmConfig;
-use towline_core::config::{Cluster, ClusterKind};
+use towline_core::cluster::Cluster;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_io::far_folder::Way;
 use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
 use towline_snapshot::digest::Digest;
-use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
-use towline_wire::site::SiteFacts;
-
-/// What a site was found to have counts for this long.
-const FACTS_LAST: Duration = Duration::from_secs(600);
-
-/// The way to a cluster that is not this machine. Nothing is asked yet.
-pub(crate) fn far(named: &NamedCluster, state: &StateFolder) -> Result<Box<dyn FarCluster>> {
-    let NamedCluster { name, cluster, .. } = named;
-    match cluster.kind {
-        ClusterKind::Slurm => Ok(Box::new(slurm(name, cluster, state)?)),
-        ClusterKind::Azureml => Ok(Box::new(crate::azure::backend(named, state)?)),
-        kind => Err(Error::refused(format!(
-            "cluster `{name}` is of kind `{}`, which this version cannot use yet",
-            kind.word()
-        ))),
-    }
-}
-
-/// The way to a Slurm cluster. Nothing is asked yet.
-pub(crate) fn slurm(name: &str, cluster: &Cluster, state: &StateFolder) -> Result<SlurmBackend> {
-    let config = SlurmConfig::new(name, cluster)?;
-    let transport = transport(&config, state)?;
-    let (facts, former) = (
-        known_facts(state, name, &config),
-        stored_facts(state, name).filter(|known| known.of == mark(&config)),
-    );
-    let former_tiers = former.map(|known| known.site.tiers).unwrap_or_default();
-    Ok(
-        SlurmBackend::new(config, transport, own_program(state)?, facts)
-            .with_former_tiers(former_tiers),
-    )
-}
 
 pub(crate) fn home() -> Result<PathBuf> {
     std::env::var_os("HOME")
@@ -60,21 +22,6 @@ pub(crate) fn home() -> Result<PathBuf> {
 /// This machine, as one that commands are run on.
 pub(crate) fn here() -> Result<Arc<dyn Transport>> {
     Ok(Arc::new(LocalTransport::new(home()?)))
-}
-
-fn transport(config: &SlurmConfig, state: &StateFolder) -> Result<Arc<dyn Transport>> {
-    match &config.host {
-        Some(_) => Ok(Arc::new(ssh(config, state)?)),
-        None => here(),
-    }
-}
-
-/// The way by ssh; an error where the cluster is this machine's own.
-pub(crate) fn ssh(config: &SlurmConfig, state: &StateFolder) -> Result<SshTransport> {
-    let host = config.host.as_deref().ok_or_else(|| {
-        Error::refused(format!("cluster `{}` is reached without ssh", config.name))
-    })?;
-    ssh_to(host, config.ssh_config.as_deref(), state)
 }
 
 /// A path that may begin with the home.
@@ -183,56 +130,8 @@ pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
     Ok(OwnProgram { path, digest })
 }
 
-#[derive(serde::Serialize, serde::Deserialize)]
-struct KnownFacts {
-    /// Of the host and stage they were asked of.
-    of: String,
-    site: SiteFacts,
-}
-
-fn mark(config: &SlurmConfig) -> String {
-    format!(
-        "{:?} {:?} {} {:?}",
-        config.host, config.ssh_config, config.stage, config.bin
-    )
-}
-
-fn stored_facts(state: &StateFolder, name: &str) -> Option<KnownFacts> {
-    serde_json::from_slice(&std::fs::read(state.cluster(name, "facts")).ok()?).ok()
-}
-
-fn known_facts(state: &StateFolder, name: &str, config: &SlurmConfig) -> Option<SiteFacts> {
-    let path = state.cluster(name, "facts");
-    let age = std::fs::metadata(&path)
-        .ok()?
-        .modified()
-        .ok()?
-        .elapsed()
-        .ok()?;
-    let known = stored_facts(state, name)?;
-    (age < FACTS_LAST && known.of == mark(config)).then_some(known.site)
-}
-
-/// The stage folder of a cluster, as it was last found.
-pub(crate) fn known_stage(state: &StateFolder, name: &str) -> Option<String> {
-    stored_facts(state, name).map(|known| known.site.stage)
-}
-
-/// What a site has, kept for the next call.
-pub(crate) fn keep_facts(state: &StateFolder, backend: &SlurmBackend, site: &SiteFacts) {
-    let known = KnownFacts {
-        of: mark(backend.config()),
-        site: site.clone(),
-    };
-    let _ = towline_host::filesystem::private_folder(&state.clusters())
-        .and_then(|()| serde_json::to_vec(&known).map_err(std::io::Error::other))
-        .and_then(|bytes| {
-            towline_host::once::replace(&state.cluster(&backend.config().name, "facts"), &bytes)
-        });
-}
-
 /// Signs in where that is needed, asking the user if there is a terminal.
-pub(crate) fn connect(backend: &dyn FarCluster) -> Result<()> {
+pub(crate) fn connect(backend: &dyn Cluster) -> Result<()> {
     // Whoever is asked something on the terminal is not to be talked over.
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         return backend.connect(true);
@@ -241,24 +140,10 @@ pub(crate) fn connect(backend: &dyn FarCluster) -> Result<()> {
 }
 
 /// Asks a cluster something itself; what keeps it from answering is told after a moment.
-pub(crate) fn waited_for<T>(backend: &dyn FarCluster, ask: impl FnOnce() -> T) -> T {
+pub(crate) fn waited_for<T>(backend: &dyn Cluster, ask: impl FnOnce() -> T) -> T {
     let line = || match backend.trouble() {
         Some(error) => format!("waiting for `{}`: {error}", backend.name()),
         None => format!("waiting for `{}`", backend.name()),
     };
     crate::waiting::told(line, ask)
-}
-
-/// What the site has: known, or asked now.
-pub(crate) fn facts(context: &Context, backend: &SlurmBackend, anew: bool) -> Result<SiteFacts> {
-    if anew {
-        connect(backend)?;
-        let site = waited_for(backend, || backend.look())?;
-        keep_facts(context.state()?, backend, &site);
-        return Ok(site);
-    }
-    match known_facts(context.state()?, &backend.config().name, backend.config()) {
-        Some(site) => Ok(site),
-        None => facts(context, backend, true),
-    }
 }

@@ -3,10 +3,10 @@
 mod ahead;
 mod aliases;
 mod arguments;
-mod azure;
 mod bar;
 mod cli;
 mod cloud;
+mod cluster_data;
 mod code;
 mod code_diff;
 mod columns;
@@ -20,14 +20,16 @@ mod failure;
 mod far;
 mod follow;
 mod freshen;
-mod image;
 mod job_data;
 mod local_time;
 mod logfiles;
 mod loglines;
 mod machines;
+mod means;
 mod mount;
+mod open_cluster;
 mod output;
+mod page;
 mod planning;
 mod progress;
 mod reach;
@@ -103,7 +105,7 @@ fn main() -> ExitCode {
         (Some(towline_wire::tunnel::COMMAND_VERB), Some(_)) => {
             return job_exit_code(towline_io::tunnel::command_main(&words[2..]));
         }
-        (Some(commands::ssh::ENTER_VERB), Some(_)) => {
+        (Some(towline_wire::stage::ENTER_VERB), Some(_)) => {
             return exec_failed(commands::ssh::enter(&words[2..]));
         }
         (Some(aliases::CONNECT_VERB), Some(state)) => return exec_failed(connect(state, &words)),

@@ -1,10 +1,13 @@
 //! From a job to a plan for one cluster: its code looked at, its data, image and surroundings
 //! found. Nothing is sent, and nothing is kept yet.
 
+use crate::cluster_data;
 use crate::code::{self, Survey, Wish};
-use crate::context::{AnyCluster, Context};
-use crate::job_data::{job_data, same_data};
+use crate::context::Context;
+use crate::job_data::{JobData, job_data, same_data};
+use crate::open_cluster::OpenCluster;
 use crate::sending::check_kept;
+use std::path::Path;
 use towline_core::cluster::NodeFacts;
 use towline_core::job::{Job, Launch};
 use towline_core::plan::Plan;
@@ -18,7 +21,7 @@ use towline_engine::{flow, surroundings};
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) secrets: SecretSet,
-    pub(crate) cluster: AnyCluster,
+    pub(crate) cluster: OpenCluster,
     /// The code to take before anything is sent.
     pub(crate) survey: Option<Survey>,
 }
@@ -44,29 +47,19 @@ pub(crate) enum CodeChoice {
 }
 
 /// Whether as many nodes as it asks for have what it asks for free.
-pub(crate) fn can_start_now(context: &Context, prepared: &Prepared) -> bool {
+pub(crate) fn can_start_now(prepared: &Prepared) -> bool {
     let shape = &prepared.plan.resolved.shape;
-    let Ok(facts) = prepared.cluster.facts(context) else {
+    let Ok(facts) = prepared.cluster.facts_now() else {
         return false;
     };
-    let nodes = if prepared.cluster.is_here() {
-        1
+    // All nodes of a run on this machine are this machine.
+    let (nodes, gpus, cpus) = if prepared.cluster.is_here() {
+        (1, shape.total_gpus(), 1)
     } else {
-        shape.nodes
+        let cpus = shape.cpus_per_node.unwrap_or(1);
+        (shape.nodes, shape.gpus_per_node, cpus)
     };
-    let (gpus, cpus) = if prepared.cluster.is_here() {
-        (shape.total_gpus(), 1)
-    } else {
-        (shape.gpus_per_node, shape.cpus_per_node.unwrap_or(1))
-    };
-    let fits = |node: &&NodeFacts| {
-        let free = node
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none())
-            .count();
-        free >= gpus as usize && node.cpus.saturating_sub(node.cpus_used) >= cpus
-    };
+    let fits = |node: &&NodeFacts| node.free_gpus() >= u64::from(gpus) && node.free_cpus() >= cpus;
     facts.nodes.iter().filter(fits).count() >= nodes as usize
 }
 
@@ -109,6 +102,25 @@ pub(crate) fn plan_for(
     origin: Origin,
 ) -> Result<Prepared> {
     let target = context.cluster(cluster)?;
+    let configured_gpus = context
+        .layers()?
+        .cluster(cluster)
+        .ok()
+        .and_then(|cluster| cluster.gpus_per_node);
+    let keyring = surroundings::keyring(&job.environment.secrets, &origin.environment);
+    if !target.is_here() {
+        // Mistakes of one's own are told before anybody has to sign in.
+        let around = Surroundings {
+            environment: origin.environment.clone(),
+            keyring: keyring.clone(),
+            ..Surroundings::default()
+        };
+        check(&job, total_gpus, configured_gpus, &around)?;
+    }
+    let remembered = target.remembered_facts();
+    let may_be_old = remembered.is_some() && !target.is_here();
+    let facts = remembered.map_or_else(|| target.facts_now(), Ok)?;
+    let mut notes = Vec::new();
     let Origin {
         place,
         environment,
@@ -116,108 +128,47 @@ pub(crate) fn plan_for(
         code,
         data,
     } = origin;
-    if !target.is_here() {
-        // Mistakes of one's own are told before anybody has to sign in.
-        let gpus = context
-            .layers()?
-            .cluster(cluster)
-            .ok()
-            .and_then(|cluster| cluster.gpus_per_node);
-        let keyring = surroundings::keyring(&job.environment.secrets, &environment);
-        check(
-            &job,
-            total_gpus,
-            gpus,
-            &Surroundings {
-                environment: environment.clone(),
-                keyring,
-                ..Surroundings::default()
-            },
-        )?;
-    }
-    let facts = target.quick_facts(context)?;
-    let mut notes = Vec::new();
     let (survey, mut frozen, git) =
         choose_code(context, &place, &job, (code, target.is_here()), &mut notes)?;
-    let data = match (&target, data) {
-        (AnyCluster::Azure(_), Some((io, copy))) => crate::azure::with_folders(
-            context,
-            cluster,
-            same_data(context, io, copy)?,
-            &mut frozen,
-        )?,
-        (_, Some((io, copy))) => same_data(context, io, copy)?,
-        (AnyCluster::Azure(_), None) => {
-            crate::azure::job_data(context, cluster, &job, &mut frozen)?
-        }
-        (_, None) => job_data(context, &job, target.is_here())?,
-    };
-    if let (false, Some(frozen)) = (matches!(target, AnyCluster::Azure(_)), &mut frozen) {
-        // Mounts of another kind of cluster mean nothing here.
-        frozen.mapped.retain(|_, place| !place.starts_with(MOUNTED));
-    }
+    let data = data_there(context, &target, &job, data, &mut frozen)?;
     let around = Surroundings {
         git,
         code: frozen,
         io: data.io,
         copy: data.copy,
-        container: match &target {
-            AnyCluster::Local(_) => {
-                crate::image::container(&job, &facts, &environment, &place.workdir)?
-            }
-            // The service itself puts the job into its image.
-            AnyCluster::Azure(_) => None,
-            AnyCluster::Slurm(_) if job.environment.image.is_none() => None,
-            AnyCluster::Slurm(far) => crate::image::far_container(
-                &job,
-                &facts,
-                cluster,
-                &crate::machines::facts(context, &far.backend, false)?.runtimes,
-            )?,
-        },
-        keyring: surroundings::keyring(&job.environment.secrets, &environment),
+        container: None,
+        keyring,
         environment,
-        workdir: place
-            .workdir
-            .into_os_string()
-            .into_string()
-            .map_err(|folder| {
-                Error::refused(format!(
-                    "the folder {} has a name that is not UTF-8",
-                    folder.to_string_lossy()
-                ))
-            })?,
+        workdir: text_of(&place.workdir)?,
         umask: surroundings::umask(),
         limits: Some(towline_host::limits::own()),
         inherit: target.is_here(),
         credentials: context.layers()?.credential_variables(),
     };
-    let mut random = [0; 4];
-    getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    let machine = match &target {
-        AnyCluster::Azure(far) => crate::azure::gpus(context, &far.backend, &job)?,
-        _ => None,
-    };
-    let gpus_per_node =
-        machine.or_else(|| context.layers().ok()?.cluster(cluster).ok()?.gpus_per_node);
-    let epoch_seconds = towline_host::clock::now().seconds();
     let request = flow::Request {
         job,
         total_gpus,
-        gpus_per_node,
+        gpus_per_node: configured_gpus,
         around,
-        epoch_seconds,
-        random: u32::from_le_bytes(random),
+        epoch_seconds: towline_host::clock::now().seconds(),
+        random: random()?,
         resubmits,
+        home: surroundings::home(),
     };
-    let (mut plan, mut secrets) = flow::make_plan(request, target.backend(), &facts)?;
+    let again = may_be_old.then(|| request.clone());
+    let planned = flow::make_plan(request, target.cluster.as_ref(), facts);
+    // What a job was refused for may have changed since the cluster was last asked.
+    let (mut plan, mut secrets) = match (planned, again) {
+        (Err(refused), Some(request)) => match target.facts_now() {
+            Ok(facts) => flow::make_plan(request, target.cluster.as_ref(), facts)?,
+            Err(_) => return Err(refused),
+        },
+        (planned, _) => planned?,
+    };
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
     if target.is_here() {
         plan.notes.extend(local_notes(context, &plan));
-    }
-    if let AnyCluster::Azure(far) = &target {
-        plan.notes.extend(far.backend.notes(&plan));
     }
     Ok(Prepared {
         plan,
@@ -225,6 +176,48 @@ pub(crate) fn plan_for(
         cluster: target,
         survey,
     })
+}
+
+fn random() -> Result<u32> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(|_| Error::bug("the system gives no random numbers"))?;
+    Ok(u32::from_le_bytes(random))
+}
+
+fn text_of(folder: &Path) -> Result<String> {
+    folder.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+        Error::refused(format!(
+            "the folder {} has a name that is not UTF-8",
+            folder.display()
+        ))
+    })
+}
+
+/// The data of a job on its cluster: what it asks for, or what another run had.
+fn data_there(
+    context: &Context,
+    target: &OpenCluster,
+    job: &Job,
+    former: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
+    frozen: &mut Option<FrozenCode>,
+) -> Result<JobData> {
+    let caps = target.caps();
+    if !caps.mounts_folders
+        && let Some(frozen) = frozen
+    {
+        // Mounts of another kind of cluster mean nothing here.
+        frozen.mapped.retain(|_, place| !place.starts_with(MOUNTED));
+    }
+    match former {
+        Some((io, copy)) => {
+            let data = same_data(context, io, copy)?;
+            cluster_data::with_folders(context, target, data, frozen)
+        }
+        None if caps.own_datastores.is_some() || caps.mounts_folders => {
+            cluster_data::job_data(context, target, job, frozen)
+        }
+        None => job_data(context, job, caps.is_here),
+    }
 }
 
 /// What this machine does not do with a run that asks for it.

@@ -1,80 +1,55 @@
 //! Where a run is now, for those who want in: a shell, a port, an alias. Asked anew each time, so
 //! that a run that was started again elsewhere is found there.
 
-use crate::context::{AnyCluster, Context, SlurmCluster};
+use crate::context::Context;
+use std::sync::Arc;
 use std::time::Duration;
+use towline_core::cluster::{Purpose, Reach, ReachRequest, RunRef};
 use towline_core::record::RunRecord;
-use towline_core::state::Phase;
+use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::Request;
 
 /// How long a cluster may take to be looked at.
-const LOOKS: Duration = Duration::from_secs(60);
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A running run on a far cluster.
-pub(crate) struct Reached {
-    pub(crate) cluster: Box<SlurmCluster>,
-    /// The scheduler's id of the job that carries it now.
-    pub(crate) job: String,
-    /// By node.
-    pub(crate) hosts: Vec<String>,
+/// The way to a rank of a run, or why there is none.
+pub(crate) fn reach(
+    context: &Context,
+    run: &RunId,
+    rank: u32,
+    purpose: Purpose<'_>,
+) -> Result<Reach> {
+    let record = current(context, run)?;
+    let cluster = context.cluster(&record.cluster)?;
+    let node = node_of(&record, rank)?;
+    if !record.state.phase.is_ended() && !cluster.is_here() {
+        cluster.sign_in()?;
+    }
+    cluster.reach(&ReachRequest {
+        run: &RunRef::known(&record.id, &record.state),
+        state: &record.state,
+        node,
+        rank,
+        purpose,
+    })
 }
 
-/// The job and the hosts of a run, or why there are none.
-pub(crate) fn reach(context: &Context, run: &RunId) -> Result<Reached> {
-    let record = current(context, run)?;
-    let cluster = match context.cluster(&record.cluster)? {
-        AnyCluster::Slurm(cluster) => cluster,
-        AnyCluster::Local(_) => {
-            return Err(Error::refused(format!("{run} is on this machine"))
-                .hint("its ports are at localhost"));
+/// The machine through which the node of a rank is reached, and the node.
+pub(crate) fn through(
+    context: &Context,
+    run: &RunId,
+    rank: u32,
+) -> Result<(Arc<dyn Transport>, String)> {
+    match reach(context, run, rank, Purpose::Port)? {
+        Reach::Through { transport, host } => Ok((transport, host)),
+        Reach::Here => {
+            Err(Error::refused(format!("{run} is on this machine"))
+                .hint("its ports are at localhost"))
         }
-        AnyCluster::Azure(_) => {
-            let error = Error::refused(format!(
-                "{run} is on Azure ML, which lets nobody in but by ssh"
-            ));
-            return Err(error.hint(
-                "`tow submit ssh`, then `tow ssh RUN`; its page in the portal \
-                has other services of an interactive job",
-            ));
-        }
-    };
-    let short = run.short();
-    let refuse = |why: String, hint: String| Err(Error::refused(why).hint(hint));
-    match record.state.phase {
-        Phase::Ended(_) => refuse(
-            format!("{run} has ended ({})", record.state.phase.word()),
-            format!("`tow submit ssh` or `tow alloc` keeps nodes; its files: tow get {short} PATH"),
-        ),
-        Phase::Running => {
-            let job = record
-                .state
-                .runner
-                .as_deref()
-                .and_then(|runner| runner.strip_prefix("job "))
-                .map(str::to_owned);
-            let hosts = record
-                .state
-                .native
-                .as_ref()
-                .map(|native| native.hosts.clone())
-                .unwrap_or_default();
-            match job {
-                Some(job) if !hosts.is_empty() => Ok(Reached {
-                    cluster,
-                    job,
-                    hosts,
-                }),
-                _ => refuse(
-                    format!("where {run} runs is not known yet"),
-                    "try again in a moment".to_owned(),
-                ),
-            }
-        }
-        _ => refuse(
-            format!("{run} does not run yet ({})", record.state.phase.word()),
-            format!("what it waits for: tow why {short}"),
-        ),
+        Reach::Command(_) | Reach::Ssh(_) => Err(Error::refused(format!(
+            "{run} has no ports that lead anywhere"
+        ))),
     }
 }
 
@@ -89,7 +64,7 @@ fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
         context,
         &cluster,
         &|| Request::Refresh { run: run.clone() },
-        LOOKS,
+        REFRESH_TIMEOUT,
     ) {
         // It has ended, and is nobody's any more.
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {}
@@ -102,11 +77,14 @@ fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
 }
 
 /// The node of a rank.
-pub(crate) fn host_of<'h>(record: &RunRecord, hosts: &'h [String], rank: u32) -> Result<&'h str> {
+fn node_of(record: &RunRecord, rank: u32) -> Result<u32> {
     let per_node = (record.world / record.nodes.max(1)).max(1);
-    let node = usize::try_from(rank / per_node).unwrap_or(usize::MAX);
-    hosts.get(node).map(String::as_str).ok_or_else(|| {
+    let node = rank / per_node;
+    if node < record.nodes.max(1) {
+        return Ok(node);
+    }
+    Err(
         Error::not_found(format!("{} has no rank {rank}", record.id))
-            .hint(format!("ranks 0 to {}", record.world.saturating_sub(1)))
-    })
+            .hint(format!("ranks 0 to {}", record.world.saturating_sub(1))),
+    )
 }

@@ -2,26 +2,26 @@
 //! happen.
 
 use crate::code::{self, LocalStore, Survey};
-use crate::context::{AnyCluster, Context, block_on};
+use crate::context::Context;
+use crate::open_cluster::OpenCluster;
 use crate::planning::Prepared;
 use towline_backends::local::client;
-use towline_core::backend::{Backend, Staged};
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};
-use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
 /// What cannot be reached now is refused while nothing is written, or ended, yet.
 pub(crate) fn reach(prepared: &Prepared) -> Result<()> {
-    match prepared.cluster.far() {
-        Some((cluster, _)) => crate::machines::connect(cluster).map_err(|error| {
-            error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster))
-        }),
-        None => Ok(()),
+    if prepared.cluster.is_here() {
+        return Ok(());
     }
+    prepared
+        .cluster
+        .sign_in()
+        .map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))
 }
 
 /// Freezes the code, then sends the plan. When this returns, the runs happen.
@@ -40,18 +40,16 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
     crash::pass("client.submit.before");
     let failed =
         |error: Error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster));
-    match &prepared.cluster {
-        AnyCluster::Local(backend) => {
-            block_on(backend.submit(&prepared.plan, &prepared.secrets, &Staged::default()))
-                .map_err(failed)?;
-        }
-        AnyCluster::Slurm(cluster) => {
-            send_far(context, &cluster.named, prepared).map_err(failed)?;
+    let cluster = &prepared.cluster;
+    if cluster.is_here() {
+        cluster
+            .submit(&prepared.plan, &prepared.secrets)
+            .map_err(failed)?;
+    } else {
+        send_far(context, prepared).map_err(failed)?;
+        if cluster.transport().is_some() {
             // Its alias; that it cannot be written is no reason to fail what was submitted.
             let _ = crate::aliases::write(context);
-        }
-        AnyCluster::Azure(cluster) => {
-            send_far(context, &cluster.named, prepared).map_err(failed)?
         }
     }
     crash::pass("client.submit.answered");
@@ -59,12 +57,12 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
 }
 
 /// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
-fn send_far(context: &Context, named: &NamedCluster, prepared: &Prepared) -> Result<()> {
+fn send_far(context: &Context, prepared: &Prepared) -> Result<()> {
     let submit = || Submit {
         plan: prepared.plan.clone(),
         secrets: PrivateSecrets(prepared.secrets.clone()),
         limits: Limits::default(),
-        cluster: Some(named.clone()),
+        cluster: Some(prepared.cluster.named.clone()),
     };
     let submitted = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
@@ -76,19 +74,15 @@ fn freeze(
     context: &Context,
     frozen: &mut FrozenCode,
     survey: Option<Survey>,
-    cluster: &AnyCluster,
+    cluster: &OpenCluster,
 ) -> Result<LocalStore> {
     let store = code::local_store(context.state()?)?;
     match survey {
         Some(survey) => {
-            let taken = match cluster {
-                AnyCluster::Local(_) => code::take_here(context, survey, &store)?,
-                AnyCluster::Slurm(cluster) => {
-                    code::take_ahead(context, survey, &store, &cluster.named)?
-                }
-                AnyCluster::Azure(cluster) => {
-                    code::take_ahead(context, survey, &store, &cluster.named)?
-                }
+            let taken = if cluster.is_here() {
+                code::take_here(context, survey, &store)?
+            } else {
+                code::take_ahead(context, survey, &store, &cluster.named)?
             };
             frozen.snapshot = Some(taken.id.to_string());
         }

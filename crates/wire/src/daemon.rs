@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
-use towline_core::backend::Observation;
 use towline_core::cluster::Facts;
 use towline_core::event::Recorded;
 use towline_core::plan::Plan;
@@ -58,9 +57,6 @@ pub enum Request {
     },
     /// Bring what is new of the logs of a far run.
     BringLogs {
-        run: RunId,
-    },
-    Find {
         run: RunId,
     },
     Observe {
@@ -160,9 +156,6 @@ pub enum Reply {
     },
     /// No further event will come: all watched runs have ended.
     WatchEnded,
-    Found {
-        known: bool,
-    },
     Observed {
         observations: Vec<Observation>,
     },
@@ -180,6 +173,18 @@ pub enum Reply {
         autos: usize,
     },
     Refused(Refusal),
+}
+
+/// What the daemon knows of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Observation {
+    Known {
+        state: Box<RunState>,
+        native: String,
+    },
+    /// It never heard of the run.
+    Gone,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

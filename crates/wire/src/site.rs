@@ -121,6 +121,7 @@ pub enum SiteReply {
 /// What is known of a site, beside its nodes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SiteFacts {
+    #[serde(default)]
     pub facts: Facts,
     /// `22.05.8`
     pub version: String,

@@ -28,6 +28,10 @@ use towline_core::time::Moment;
 /// What the scheduler starts: `tow __head STAGE SUBMISSION`.
 pub const HEAD_VERB: &str = "__head";
 
+/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a
+/// rank is.
+pub const ENTER_VERB: &str = "__enter";
+
 /// How often a lease is touched.
 pub const LEASE_EVERY: Duration = Duration::from_secs(3);
 /// Who could not touch its lease for this long ends what it holds.

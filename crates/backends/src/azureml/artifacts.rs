@@ -2,8 +2,8 @@
 //! Results of jobs that another tool made, and what the platform wrote of a job whose program never
 //! began.
 
-use super::backend::AzureBackend;
 use super::client::BATCH;
+use super::cluster::AzureCluster;
 use super::logs::{log_refusal, ranged, which, whole_length};
 use super::observe::job_name;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) fn is_of_the_platform(path: &str) -> bool {
         .is_some_and(|first| OF_THE_PLATFORM.contains(&first))
 }
 
-impl AzureBackend {
+impl AzureCluster {
     /// Files at or below a path.
     pub(super) fn artifacts(&self, far: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         let found = self.artifact_addresses(far, path)?;

@@ -1,7 +1,7 @@
 //! Ending jobs. The service may not know one yet that it has taken: then it is told again.
 
-use super::backend::AzureBackend;
 use super::client::{BATCH, refusal, url};
+use super::cluster::AzureCluster;
 use super::memory::ObjectPlace;
 use super::observe::{job_name, later};
 use super::report::JobView;
@@ -18,7 +18,7 @@ use towline_wire::crew::keys;
 /// Until it is looked again whether a job is there.
 const AGAIN: Duration = Duration::from_millis(500);
 
-impl AzureBackend {
+impl AzureCluster {
     /// The word is left for the runner first, so that it knows why it is ended.
     /// One that cannot be ended does not keep the others from it; what is done is not done again.
     /// Those that may not be ended, and why.

@@ -1,13 +1,13 @@
 //! What is cleared away when runs are over: their news, from the list of all. Only what is ours; a
 //! colleague's runs are theirs to clear.
 
-use super::backend::AzureBackend;
+use super::cluster::AzureCluster;
 use super::memory::ObjectPlace;
 use towline_core::cluster::{RunRef, RunReport};
 use towline_core::{Result, RunId};
 use towline_wire::crew::keys;
 
-impl AzureBackend {
+impl AzureCluster {
     /// Where its objects are, if they are ours to clear away.
     pub(super) fn stage_of_ours(&self, far: &RunRef) -> Result<Option<String>> {
         Ok(match self.object_place(far)? {

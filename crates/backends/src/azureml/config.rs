@@ -88,6 +88,8 @@ pub struct AzureConfig {
     pub is_shared_name: bool,
     pub endpoint: String,
     pub gpus_per_node: Option<u32>,
+    /// For ssh to interactive jobs.
+    pub ssh_config: Option<String>,
 }
 
 /// The keys of a `config.json`, as Azure's own tools write it.
@@ -173,9 +175,23 @@ impl AzureConfig {
                 .trim_end_matches('/')
                 .to_owned(),
             gpus_per_node: cluster.gpus_per_node,
+            ssh_config: cluster.ssh_config.clone(),
         };
         config.check_words()?;
         Ok(config)
+    }
+
+    /// Facts that were learnt with another configuration mean nothing.
+    pub(crate) fn mark(&self) -> String {
+        format!(
+            "{} {:?} {:?} {} {:?} {:?}",
+            self.endpoint,
+            self.subscription,
+            self.resource_group,
+            self.workspace,
+            self.target,
+            self.gpus_per_node
+        )
     }
 
     /// Names become parts of addresses.

@@ -1,7 +1,7 @@
 //! As whom a job runs, in the words of each flavour.
 
-use super::backend::AzureBackend;
 use super::client::{get, list, versioned};
+use super::cluster::AzureCluster;
 use super::discover::IDENTITIES;
 use super::probe::subscriptions;
 use super::site::{AzureSite, Flavour, IdentityFacts};
@@ -87,7 +87,7 @@ fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
     )))
 }
 
-impl AzureBackend {
+impl AzureCluster {
     /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by
     /// its client id. Whoever may not look at it may use it all the same.
     pub(super) fn identity_elsewhere(

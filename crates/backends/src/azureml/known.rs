@@ -1,7 +1,7 @@
 //! What a workspace knows of jobs that this machine, or this tool, did not submit.
 
-use super::backend::AzureBackend;
 use super::client::{pages, url};
+use super::cluster::AzureCluster;
 use super::image::hash;
 use super::memory::ObjectPlace;
 use super::observe::job_name;
@@ -35,7 +35,7 @@ pub struct Holder {
 /// What was submitted this long ago is seen, or gone.
 const SETTLED_MILLIS: u64 = 600_000;
 
-impl AzureBackend {
+impl AzureCluster {
     pub(super) fn known(&self) -> Result<Vec<KnownJob>> {
         let site = self.site()?;
         let first = Call::get(url(
@@ -152,7 +152,7 @@ impl AzureBackend {
     }
 }
 
-impl AzureBackend {
+impl AzureCluster {
     /// Whether nothing of a submission is left. What is new may not be seen yet.
     fn is_gone(&self, plan: &Plan) -> Result<bool> {
         let now = towline_host::clock::now();

@@ -1,6 +1,6 @@
 //! Logs: parts in the stage, of runs of ours; files of run history, of jobs that another tool made.
 
-use super::backend::AzureBackend;
+use super::cluster::AzureCluster;
 use super::memory::{Ends, ObjectPlace};
 use super::observe::job_name;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use towline_wire::crew::{PART, keys};
 /// goes on.
 const MOST_ENDS: usize = 64;
 
-impl AzureBackend {
+impl AzureCluster {
     pub(super) fn lengths(&self, far: &RunRef) -> Result<Vec<LogLength>> {
         match self.object_place(far)? {
             ObjectPlace::Stage(stage) => self.staged_lengths(&stage, far, ""),

@@ -14,15 +14,17 @@
 //! An abort is one call and one word in the stage for each job, and one call for why each ended.
 
 mod artifacts;
-pub mod backend;
 mod cancel;
 mod clear;
 mod client;
+pub mod cluster;
 pub mod config;
 mod data;
+mod define;
 pub mod discover;
+mod discover_page;
 mod explain;
-mod far;
+mod fit;
 mod fits;
 mod identity;
 mod image;
@@ -33,8 +35,10 @@ mod machines;
 mod memory;
 mod notes;
 mod observe;
+mod page;
 mod payload;
 mod probe;
+mod reach;
 mod report;
 pub mod site;
 mod stage;
@@ -45,3 +49,5 @@ mod vault;
 mod words;
 
 pub use data::WORKSPACE_STORE;
+pub(crate) use define::define;
+pub(crate) use discover_page::discovered;

@@ -1,6 +1,6 @@
 //! What a plan is told with before it is sent: what has no effect here, and what it would wait for.
 
-use super::backend::AzureBackend;
+use super::cluster::AzureCluster;
 use super::config::Target;
 use super::data::is_native;
 use super::limits;
@@ -9,15 +9,14 @@ use towline_core::plan::Plan;
 use towline_core::resolve::IoPlan;
 use towline_core::suggest::did_you_mean;
 
-impl AzureBackend {
-    pub fn notes(&self, plan: &Plan) -> Vec<String> {
+impl AzureCluster {
+    pub(super) fn plan_notes(&self, plan: &Plan, site: Option<&AzureSite>) -> Vec<String> {
         let mut notes: Vec<String> = plan.resolved.io.iter().filter_map(mounted).collect();
         notes.extend(self.held(plan));
         notes.extend(limits::experiment_note(plan.job.experiment.as_deref()));
-        // What was not asked for yet is no reason to ask now.
-        if let Ok(site) = self.site() {
-            notes.extend(quota(plan, &site));
-            notes.extend(unlisted(plan, &site));
+        if let Some(site) = site {
+            notes.extend(quota(plan, site));
+            notes.extend(unlisted(plan, site));
         }
         notes
     }

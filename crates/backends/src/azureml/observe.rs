@@ -1,8 +1,8 @@
 //! Looking at many runs at once: one listing of news, and of the service as few questions as there
 //! are pages, or runs.
 
-use super::backend::AzureBackend;
 use super::client::{BATCH, found, is_elsewhere, pages, refusal, url};
+use super::cluster::AzureCluster;
 use super::memory::{LOST, ObjectPlace, SETTLES};
 use super::report::{JobView, Signs, report};
 use super::site::AzureSite;
@@ -33,7 +33,7 @@ struct Jobs {
     failed: std::result::Result<(), String>,
 }
 
-impl AzureBackend {
+impl AzureCluster {
     /// The job of a run, if there is one.
     pub(super) fn job(&self, far: &RunRef) -> Result<Option<JobView>> {
         let site = self.site()?;
@@ -173,6 +173,7 @@ impl AzureBackend {
             cancelled: false,
             attempts,
             native: None,
+            state: None,
         })
     }
 
@@ -307,6 +308,7 @@ impl AzureBackend {
             cancelled: false,
             attempts,
             native: None,
+            state: None,
         }
     }
 

@@ -9,12 +9,12 @@ use super::limits;
 use super::site::{AzureSite, Flavour, short};
 use super::words::{self, NativeWords};
 use serde_json::{Map, Value, json};
-use towline_core::backend::Asked;
-use towline_core::job::{Image, Job, Tier};
+use towline_core::cluster::{Asked, GpuMake};
+use towline_core::job::{Job, Tier};
 use towline_core::plan::PlannedRun;
 use towline_core::quantity::Memory;
 use towline_core::resolve::{NamedStore, Resolved};
-use towline_core::{Error, Result, RunId};
+use towline_core::{Result, RunId};
 use towline_wire::crew::{CREW_VERB, keys};
 
 /// What the service allows a job beyond its own limit: our program ends it before.
@@ -61,14 +61,16 @@ impl<'a> Payload<'a> {
         let has_no_gpu = kind
             .and_then(|kind| site.instance(kind))
             .is_some_and(|instance| instance.gpus == 0);
-        let image = chosen_image(
-            asked.job,
-            kind.is_some_and(|kind| site.has_amd(kind)),
-            has_no_gpu,
-        )?;
+        let is_amd = kind.is_some_and(|kind| site.has_amd(kind));
+        let make = if is_amd {
+            GpuMake::Amd
+        } else {
+            GpuMake::Nvidia
+        };
+        let image = towline_core::image::chosen(asked.job, (!has_no_gpu).then_some(make))?;
         let has_gpus = asked.resolved.shape.gpus_per_node > 0;
         let environment = image::environment(
-            image.as_deref(),
+            image,
             has_gpus,
             site.flavour,
             &site.scope,
@@ -373,27 +375,4 @@ fn is_for_the_platform(name: &str) -> bool {
         || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"]
             .iter()
             .any(|beginning| name.starts_with(beginning))
-}
-
-/// NVIDIA's or AMD's, by the kind of machine. Without a GPU either can run: the only one that is
-/// named counts.
-fn chosen_image(job: &Job, amd: bool, has_no_gpu: bool) -> Result<Option<String>> {
-    match &job.environment.image {
-        None => Ok(None),
-        Some(Image::Any(name)) if name.trim().is_empty() => {
-            Err(Error::config("`environment.image` is empty"))
-        }
-        Some(Image::Any(name)) => Ok(Some(name.clone())),
-        Some(Image::PerMake(names)) => {
-            let word = if amd { "amd" } else { "nvidia" };
-            let missing = || {
-                Error::refused(format!("`environment.image` names none for {word} GPUs"))
-                    .hint("name it, or one image for all")
-            };
-            let found = names
-                .get(word)
-                .or_else(|| names.values().next().filter(|_| has_no_gpu));
-            found.cloned().map(Some).ok_or_else(missing)
-        }
-    }
 }

@@ -127,6 +127,7 @@ pub(super) fn report(far: &RunRef, job: &JobView, site: &AzureSite, signs: Signs
         cancelled,
         attempts,
         native: Some(native),
+        state: None,
     }
 }
 

@@ -45,6 +45,12 @@ pub struct QuotaFacts {
     pub used: u64,
 }
 
+impl QuotaFacts {
+    pub const fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
 /// A kind of machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceFacts {
@@ -109,6 +115,7 @@ pub struct AzureSite {
     /// Who is signed in.
     #[serde(default)]
     pub who: Option<Who>,
+    #[serde(default)]
     pub facts: Facts,
 }
 

@@ -1,8 +1,8 @@
 //! Submitting: what a job needs is brought first, then each job is put under its run's id. Every
 //! step may be taken again: content is written once, and a name that is taken is our own job.
 
-use super::backend::AzureBackend;
 use super::client::{BATCH, good, refusal, url};
+use super::cluster::AzureCluster;
 use super::data::{self, document, store_name};
 use super::identity::JobIdentity;
 use super::image;
@@ -10,8 +10,8 @@ use super::observe::job_name;
 use super::payload::Payload;
 use super::site::AzureSite;
 use std::time::{Duration, Instant};
-use towline_core::backend::Asked;
 use towline_core::cloud::{Audience, Call};
+use towline_core::cluster::Asked;
 use towline_core::cluster::RunRef;
 use towline_core::config::Credential;
 use towline_core::plan::{Plan, PlannedRun};
@@ -32,7 +32,7 @@ const SIGNED: Duration = Duration::from_secs(86_400);
 /// A name in conflict that shows no job for this long is refused.
 pub(super) const CONFLICT: Duration = Duration::from_secs(60);
 
-impl AzureBackend {
+impl AzureCluster {
     pub(super) fn submit_all(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
         if plan.adopted.is_some() {
             return self.taken(plan);

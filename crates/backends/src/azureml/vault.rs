@@ -1,8 +1,8 @@
 //! Secrets of runs, in the workspace's vault: from before a job is put until the last run of its
 //! submission is over for the service too. No end is told while they lie there.
 
-use super::backend::AzureBackend;
 use super::client::{good, refusal};
+use super::cluster::AzureCluster;
 use super::data;
 use super::image;
 use super::memory::Remains;
@@ -18,7 +18,7 @@ use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, SecretPlace, keys};
 
-impl AzureBackend {
+impl AzureCluster {
     /// Into the workspace's vault, under names of this submission. They stay until nothing of it
     /// will run.
     pub(super) fn keep_secrets(

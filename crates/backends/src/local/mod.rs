@@ -1,10 +1,12 @@
 //! This machine as a cluster. The daemon is the cluster: it keeps the queue and the history; this
 //! side talks to it.
 
-mod backend;
 pub mod client;
+mod cluster;
+mod fit;
 pub mod gpus;
+mod page;
 pub mod render;
 pub mod stop;
 
-pub use backend::{LocalBackend, forget, machine_size, read_log};
+pub use cluster::{LocalCluster, forget, machine_size, read_log};

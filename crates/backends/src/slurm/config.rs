@@ -5,7 +5,7 @@ use towline_core::job::Tier;
 use towline_core::{Error, Result, suggest};
 
 /// Where a cluster keeps what we bring, unless told otherwise.
-const USUAL_STAGE: &str = "~/.towline";
+pub(super) const DEFAULT_STAGE: &str = "~/.towline";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmConfig {
@@ -34,7 +34,7 @@ impl SlurmConfig {
         if cluster.kind != ClusterKind::Slurm {
             return Err(Error::bug(format!("cluster `{name}` is not of kind slurm")));
         }
-        let stage = cluster.stage.as_deref().unwrap_or(USUAL_STAGE);
+        let stage = cluster.stage.as_deref().unwrap_or(DEFAULT_STAGE);
         if stage.is_empty()
             || stage.contains(['\n', '\0', '"', '\'', '\\', '$', '%', '`'])
             || stage.split('/').any(|part| part == "..")
@@ -83,6 +83,14 @@ impl SlurmConfig {
             bin: cluster.slurm_bin.clone(),
             tiers,
         })
+    }
+
+    /// Facts that were learnt with another configuration mean nothing.
+    pub(crate) fn mark(&self) -> String {
+        format!(
+            "{:?} {:?} {} {:?}",
+            self.host, self.ssh_config, self.stage, self.bin
+        )
     }
 
     pub fn tier(&self, tier: Tier) -> TierWords {

@@ -1,10 +1,11 @@
 //! Slurm as a cluster.
 
-pub mod backend;
+pub mod cluster;
 pub mod commands;
 pub mod config;
-mod far;
+mod fit;
 pub mod link;
+mod page;
 pub mod parse;
 pub mod reasons;
 pub mod refusal;

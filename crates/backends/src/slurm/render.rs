@@ -2,7 +2,7 @@
 
 use super::config::SlurmConfig;
 use super::script::Batch;
-use towline_core::backend::Asked;
+use towline_core::cluster::Asked;
 use towline_core::job::Tier;
 use towline_core::plan::Request;
 use towline_core::quantity::Span;

@@ -1,7 +1,9 @@
 //! What a cluster has: nodes, GPUs, and who uses them.
 
 use crate::RunId;
+use crate::cloud::Who;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What a cluster offers, as far as it could be asked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -9,9 +11,30 @@ pub struct Facts {
     pub nodes: Vec<NodeFacts>,
     /// What the user should know: "GPUs found through nvidia-smi", "cgroups not delegated".
     pub notes: Vec<String>,
+    /// What only this kind of cluster has to tell, in its own shape.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub own: Value,
+    /// Who is signed in, where the cluster wants to know.
+    #[serde(skip)]
+    pub signed_in_as: Option<Who>,
+    /// GPUs that may be used, where the nodes do not tell.
+    #[serde(skip)]
+    pub gpu_quota: Option<GpuQuota>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuQuota {
+    pub limit: u64,
+    pub free: u64,
 }
 
 impl Facts {
+    /// Who made its GPUs, where there are some.
+    pub fn gpu_make(&self) -> Option<GpuMake> {
+        let mut gpus = self.nodes.iter().flat_map(|node| &node.gpus);
+        gpus.next().map(|gpu| gpu.make)
+    }
+
     /// The most GPUs one node has.
     pub fn gpus_per_node(&self) -> u32 {
         self.nodes
@@ -19,6 +42,17 @@ impl Facts {
             .map(|node| u32::try_from(node.gpus.len()).unwrap_or(u32::MAX))
             .max()
             .unwrap_or(0)
+    }
+}
+
+impl NodeFacts {
+    /// GPUs that no run and nobody else has.
+    pub fn free_gpus(&self) -> u64 {
+        let is_free = |gpu: &&GpuFacts| gpu.run.is_none() && gpu.busy_with.is_none();
+        self.gpus.iter().filter(is_free).count() as u64
+    }
+    pub const fn free_cpus(&self) -> u32 {
+        self.cpus.saturating_sub(self.cpus_used)
     }
 }
 

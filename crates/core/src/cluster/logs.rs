@@ -18,12 +18,19 @@ pub struct Cursor {
     pub offset: u64,
 }
 
-/// Bytes of a log from a cursor on.
+/// Bytes of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LogChunk {
+pub struct LogBytes {
     pub bytes: Vec<u8>,
-    /// The log is shorter than the cursor: the job truncated it.
-    pub truncated_to: Option<u64>,
+    /// Of the whole log, where that is known.
+    pub length: Option<u64>,
+}
+
+impl LogBytes {
+    /// The length of a log that is shorter than where the reader stands: the job emptied it.
+    pub fn truncated_to(&self, offset: u64) -> Option<u64> {
+        self.length.filter(|length| *length < offset)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use crate::state::{Native, RunState};
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 
-/// A run over there: which submission it is of, and which task of its array.
+/// A run on a cluster: which submission it is of, and which task of its array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRef {
     pub run: RunId,
@@ -73,6 +73,9 @@ pub struct RunReport {
     pub cancelled: bool,
     pub attempts: Vec<AttemptReport>,
     pub native: Option<Native>,
+    /// The run's state itself, where the cluster keeps it in our own words, as this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<RunState>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

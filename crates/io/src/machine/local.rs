@@ -5,6 +5,7 @@ use super::relay::{Far, Relay};
 use super::running::Running;
 use super::{check, deadline, is_missing, shown, token};
 use rustix::fs::{Mode, OFlags};
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use towline_core::transport::{Forward, Ran, Session, Transport};
+use towline_core::transport::{Forward, Login, Ran, Session, Transport};
 use towline_core::{Error, Result};
 
 #[derive(Debug, Clone)]
@@ -65,6 +66,10 @@ impl LocalTransport {
     fn file(&self, path: &str) -> PathBuf {
         self.home.join(path)
     }
+}
+
+fn without_ssh() -> Error {
+    Error::refused("this machine is reached without ssh")
 }
 
 impl Transport for LocalTransport {
@@ -169,6 +174,18 @@ impl Transport for LocalTransport {
             })
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
+    }
+
+    fn interactive(&self, argv: &[&str], _: bool) -> Result<Vec<OsString>> {
+        Ok(argv.iter().map(Into::into).collect())
+    }
+
+    fn proxy(&self, _: &str, _: u16) -> Result<Vec<OsString>> {
+        Err(without_ssh())
+    }
+
+    fn login(&self) -> Result<Login> {
+        Err(without_ssh())
     }
 
     fn close(&self) {}

@@ -13,7 +13,7 @@ mod ssh;
 
 pub use local::LocalTransport;
 pub(crate) use ssh::{Channel, Heard};
-pub use ssh::{Client, LONGEST_FOLDER, SshTransport, WayIn};
+pub use ssh::{Client, LONGEST_FOLDER, SshTransport};
 
 use std::ffi::OsStr;
 use std::fmt::Write;

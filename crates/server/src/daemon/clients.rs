@@ -8,9 +8,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 use towline_core::RunId;
-use towline_core::backend::Observation;
 use towline_core::state::RunState;
-use towline_wire::daemon::{Hello, PROTOCOL, Refusal, RefusalKind, Reply, Request, Status};
+use towline_wire::daemon::{
+    Hello, Observation, PROTOCOL, Refusal, RefusalKind, Reply, Request, Status,
+};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::version;
 
@@ -215,7 +216,6 @@ impl Daemon {
                 super::far::Order::Look { replies }
             }),
             Request::BringLogs { run } => self.bring_logs(&run, replies),
-            Request::Find { run } => self.find(run, replies),
             Request::Observe { runs } => self.observe(runs, replies),
             Request::Explain { run } => self.explain(&run, replies),
             Request::Facts { limits } => {
@@ -259,20 +259,6 @@ impl Daemon {
         self.tunnels.unlisten(connection);
     }
 
-    fn find(&mut self, run: RunId, replies: Replies) {
-        self.read_states(vec![run], move |states| {
-            if let Ok(states) = &states {
-                let _ = replies.send(Reply::Found {
-                    known: states.first().is_some_and(Option::is_some),
-                });
-            }
-            Message::Observed {
-                replies,
-                states: Ok(Vec::new()),
-            }
-        });
-    }
-
     fn observe(&mut self, runs: Vec<RunId>, replies: Replies) {
         self.read_states(runs, move |states| Message::Observed { replies, states });
     }
@@ -294,7 +280,6 @@ impl Daemon {
 
     pub(super) fn observed(replies: &Replies, states: towline_core::Result<Vec<Option<RunState>>>) {
         match states {
-            Ok(states) if states.is_empty() => {}
             Ok(states) => {
                 let observe = |state: Option<RunState>| match state {
                     Some(state) => Observation::Known {

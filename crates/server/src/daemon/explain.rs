@@ -171,7 +171,7 @@ impl Daemon {
         };
         Facts {
             nodes: vec![node],
-            notes: Vec::new(),
+            ..Facts::default()
         }
     }
 }

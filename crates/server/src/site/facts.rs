@@ -80,6 +80,7 @@ impl Site {
                     .map(|node| node_facts(node, &holders))
                     .collect(),
                 notes,
+                ..Facts::default()
             },
             version: settings.version.to_string(),
             accounting,

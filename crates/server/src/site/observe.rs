@@ -421,6 +421,7 @@ impl Site {
             cancelled: records.cancelled,
             attempts,
             native,
+            state: None,
         })
     }
 

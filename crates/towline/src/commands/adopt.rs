@@ -1,7 +1,7 @@
 //! `tow adopt`: a run from elsewhere into my history.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::far;
 use towline_backends::local::client;
 use towline_core::cluster::RunRef;
@@ -30,14 +30,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         None => context.layers()?.default_cluster().to_owned(),
     };
     let cluster = context.cluster(&name)?;
-    let Some((backend, named)) = cluster.far() else {
-        return Err(Error::refused(format!(
-            "runs of `{name}` are all in the history here"
-        )));
+    let (id, native) = if cluster.is_here() {
+        (RunId::new(&args.id, 0, 0), None)
+    } else {
+        wanted(&args.id, &name, cluster.caps().adopts_others)?
     };
-    let (id, native) = wanted(&args.id, &name, &cluster)?;
-    crate::machines::connect(backend)?;
-    let plan = backend.plan_of(&RunRef::of(&id).submission, native.as_deref())?;
+    cluster.sign_in()?;
+    let plan = cluster.plan_of(&RunRef::of(&id).submission, native.as_deref())?;
     let mut plan = plan.ok_or_else(|| {
         Error::not_found(format!(
             "cluster `{name}` knows no run {} that you may take",
@@ -53,7 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         plan: plan.clone(),
         secrets: PrivateSecrets::default(),
         limits: Limits::default(),
-        cluster: Some(named.clone()),
+        cluster: Some(cluster.named.clone()),
     };
     let asked = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
@@ -74,13 +73,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 /// An id of ours; where jobs of other tools can be taken too, what the cluster calls one.
-fn wanted(text: &str, name: &str, cluster: &AnyCluster) -> Result<(RunId, Option<String>)> {
-    match (RunId::try_from(text.to_owned()), cluster) {
-        (Ok(id), _) => Ok((id, None)),
-        (Err(_), AnyCluster::Azure(_)) => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
-        (Err(_), _) => Err(
+fn wanted(text: &str, name: &str, others: bool) -> Result<(RunId, Option<String>)> {
+    match RunId::try_from(text.to_owned()) {
+        Ok(id) => Ok((id, None)),
+        Err(_) if others => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
+        Err(_) => Err(
             Error::not_found(format!("`{text}` is no id of a run")).hint(format!(
-                "`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay Slurm's"
+                "`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay the scheduler's"
             )),
         ),
     }

@@ -1,11 +1,10 @@
 //! `tow clusters`: where runs can go.
 
 use super::Report;
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::output::Paint;
 use crate::table::Table;
 use serde::Serialize;
-use towline_backends::azureml::site::QuotaFacts;
 use towline_core::Result;
 use towline_core::cloud::Who;
 use towline_core::cluster::{Facts, NodeFacts};
@@ -53,34 +52,17 @@ struct Cluster {
 
 impl Cluster {
     fn count(&mut self, facts: &Facts) {
-        let free = |node: &NodeFacts| {
-            node.gpus
-                .iter()
-                .filter(|gpu| gpu.run.is_none() && gpu.busy_with.is_none())
-                .count() as u64
-        };
-        self.cpus = Some(facts.nodes.iter().map(|node| node.cpus).sum());
-        self.cpus_free = Some(
-            facts
-                .nodes
-                .iter()
-                .map(|node| node.cpus.saturating_sub(node.cpus_used))
-                .sum(),
-        );
-        self.gpus = Some(facts.nodes.iter().map(|node| node.gpus.len() as u64).sum());
-        self.gpus_free = Some(facts.nodes.iter().map(free).sum());
-    }
-
-    /// A virtual cluster has quotas; which machines it would take is another matter.
-    fn count_quotas(&mut self, quotas: &[QuotaFacts]) {
-        (self.cpus, self.cpus_free) = (None, None);
-        self.gpus = Some(quotas.iter().map(|quota| quota.limit).sum());
-        self.gpus_free = Some(
-            quotas
-                .iter()
-                .map(|quota| quota.limit.saturating_sub(quota.used))
-                .sum(),
-        );
+        let nodes = &facts.nodes;
+        self.cpus = Some(nodes.iter().map(|node| node.cpus).sum());
+        self.cpus_free = Some(nodes.iter().map(NodeFacts::free_cpus).sum());
+        self.gpus = Some(nodes.iter().map(|node| node.gpus.len() as u64).sum());
+        self.gpus_free = Some(nodes.iter().map(NodeFacts::free_gpus).sum());
+        self.signed_in_as.clone_from(&facts.signed_in_as);
+        // Where quotas count, which machines they would take is another matter.
+        if let Some(quota) = facts.gpu_quota {
+            (self.cpus, self.cpus_free) = (None, None);
+            (self.gpus, self.gpus_free) = (Some(quota.limit), Some(quota.free));
+        }
     }
 }
 
@@ -182,18 +164,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
-    let known = context.cluster(&cluster.name)?;
-    match &known {
-        AnyCluster::Azure(azure) => {
-            let site = crate::azure::site(context, &azure.backend, true)?;
-            cluster.count(&site.facts);
-            cluster.signed_in_as.clone_from(&site.who);
-            if !site.quotas.is_empty() {
-                cluster.count_quotas(&site.quotas);
-            }
-        }
-        other => cluster.count(&other.facts(context)?),
-    }
+    let facts = context.cluster(&cluster.name)?.facts_now()?;
+    cluster.count(&facts);
     Ok(())
 }
 

@@ -1,15 +1,15 @@
 //! `tow doctor`: looks at everything once and says what is wrong.
 
 use super::Report;
-use crate::context::{AnyCluster, AzureCluster, Context};
+use crate::context::Context;
+use crate::open_cluster::OpenCluster;
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
-use std::sync::Arc;
-use towline_backends::far::FarCluster;
 use towline_backends::local::client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
+use towline_core::transport::Transport;
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request, Status};
@@ -125,79 +125,36 @@ fn clusters(context: &Context) -> Vec<Check> {
     let Ok(layers) = context.layers() else {
         return Vec::new();
     };
-    let asked = layers
-        .cluster_names()
-        .into_iter()
-        .filter_map(|name| match context.cluster(name) {
-            Ok(AnyCluster::Local(_)) => None,
-            Ok(AnyCluster::Slurm(cluster)) => {
-                let answer = crate::machines::facts(context, &cluster.backend, true).map(|site| {
-                    let gpus: usize = site.facts.nodes.iter().map(|node| node.gpus.len()).sum();
-                    let accounting = if site.accounting {
-                        ""
-                    } else {
-                        ", no accounting"
-                    };
-                    format!(
-                        "Slurm {}{accounting}, {} node(s), {gpus} GPU(s); stage \
-                    {}",
-                        site.version,
-                        site.facts.nodes.len(),
-                        site.stage
-                    )
-                });
-                Some(check(format!("cluster {name}"), answer))
-            }
-            Ok(AnyCluster::Azure(cluster)) => {
-                let cluster = Arc::new(*cluster);
-                let answer = crate::azure::site(context, &cluster.backend, true).and_then(|site| {
-                storage_answers(&cluster)?;
-                Ok(format!(
-                    "{} in workspace {} ({}), {} kind(s) of machines; stage {}; signed in as {}",
-                    site.flavour.word(),
-                    site.scope.workspace,
-                    site.location,
-                    site.instances.len(),
-                    cluster.backend.own_stage(),
-                    site.who.as_ref().map_or("somebody that the token does not \
-                        name", |who| &who.name)
-                ))
-            });
-                Some(check(format!("cluster {name}"), answer))
-            }
-            Err(error) => Some(check(format!("cluster {name}"), Err(error))),
-        });
+    let asked = layers.cluster_names().into_iter().filter_map(|name| {
+        let answer = match context.cluster(name) {
+            Ok(cluster) if cluster.is_here() => return None,
+            Ok(cluster) => cluster.facts_now().and_then(|facts| {
+                stage_answers(&cluster)?;
+                Ok(cluster.summary(&facts))
+            }),
+            Err(error) => Err(error),
+        };
+        Some(check(format!("cluster {name}"), answer))
+    });
     asked.collect()
 }
 
-/// Without its storage a workspace takes nothing: the stage is asked, too.
-fn storage_answers(cluster: &Arc<AzureCluster>) -> Result<()> {
-    let (told, answers) = std::sync::mpsc::channel();
-    let asked = cluster.clone();
-    let ask = move || drop(told.send(asked.backend.missing(vec!["doctor".to_owned()])));
+/// Whether what submissions need beside the scheduler answers, within a few seconds.
+fn stage_answers(cluster: &OpenCluster) -> Result<()> {
+    let (tell, answers) = std::sync::mpsc::channel();
+    let asked = cluster.cluster.clone();
     std::thread::Builder::new()
-        .spawn(ask)
+        .spawn(move || drop(tell.send(asked.check_stage())))
         .map_err(|error| Error::refused("no thread can be made").source_error(error))?;
     let silent = || {
-        Error::unreachable(format!(
-            "the workspace's storage did not answer in {} s",
-            PATIENCE.as_secs()
-        ))
+        let late = format!("its storage did not answer in {} s", PATIENCE.as_secs());
+        cluster
+            .trouble()
+            .unwrap_or_else(|| Error::unreachable(late))
     };
-    let answer = answers
+    answers
         .recv_timeout(PATIENCE)
-        .unwrap_or_else(|_| Err(cluster.backend.trouble().unwrap_or_else(silent)));
-    answer.map(drop).map_err(|error| {
-        let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
-        let vpn = (!is_said).then(|| {
-            "is the VPN on? storage behind a private endpoint or a \
-            firewall answers only from inside"
-                .to_owned()
-        });
-        error
-            .while_doing("the workspace answers, its storage does not")
-            .maybe_hint(vpn)
-    })
+        .unwrap_or_else(|_| Err(cluster.stage_trouble(silent())))
 }
 
 /// Each store answers one question, within a few seconds.
@@ -241,20 +198,16 @@ fn elsewhere(context: &Context, name: &str) -> Option<String> {
         .path
         .clone()?;
     let place = path.strip_prefix("~/").unwrap_or(&path);
-    let mut having =
-        layers
-            .cluster_names()
-            .into_iter()
-            .filter(|cluster| match context.cluster(cluster) {
-                Ok(AnyCluster::Slurm(cluster)) => {
-                    let transport = cluster.backend.transport();
-                    transport
-                        .connect(false)
-                        .and_then(|()| transport.run(&["test", "-d", place], b"", PATIENCE))
-                        .is_ok_and(|ran| ran.is_good())
-                }
-                _ => false,
-            });
+    let mut having = layers.cluster_names().into_iter().filter(|cluster| {
+        let has_folder = |machine: &dyn Transport| {
+            machine
+                .connect(false)
+                .and_then(|()| machine.run(&["test", "-d", place], b"", PATIENCE))
+                .is_ok_and(|ran| ran.is_good())
+        };
+        let cluster = context.cluster(cluster);
+        cluster.is_ok_and(|cluster| cluster.transport().is_some_and(has_folder))
+    });
     having.next().map(|cluster| {
         format!("{path} on the login host of `{cluster}`, for its jobs; not on this machine")
     })
@@ -422,9 +375,9 @@ fn daemon(context: &Context) -> Result<String> {
 fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
     let cluster = context.cluster("local")?;
     let facts = if daemon_answers {
-        cluster.facts(context)?
+        cluster.facts_now()?
     } else {
-        cluster.quick_facts(context)?
+        cluster.known_facts()?
     };
     let Some(node) = facts.nodes.first() else {
         return Err(Error::bug("this machine has no node"));

@@ -113,11 +113,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// To where its runs will be, if that is not here.
 fn send(context: &Context, cluster: &str, taken: &Taken) -> Result<()> {
     let target = context.cluster(cluster)?;
-    let Some((backend, _)) = target.far() else {
+    if target.is_here() {
         return Ok(());
-    };
-    crate::machines::connect(backend)?;
-    towline_server::bring_code(backend, context.state()?, taken.id)
+    }
+    target.sign_in()?;
+    towline_server::bring_code(target.cluster.as_ref(), context.state()?, taken.id)
 }
 
 fn made(root: String, taken: &Taken) -> Report {

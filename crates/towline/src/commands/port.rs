@@ -133,18 +133,12 @@ impl Ways {
     }
 
     fn far_port(&self, context: &Context) -> Result<u16> {
-        let reached = reach::reach(context, &self.record.id)?;
-        let host = reach::host_of(&self.record, &reached.hosts, self.rank)?.to_owned();
+        let (machine, host) = reach::through(context, &self.record.id, self.rank)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(forward) = open.get(&host) {
             return Ok(forward.port());
         }
-        crate::machines::connect(&reached.cluster.backend)?;
-        let forward = reached
-            .cluster
-            .backend
-            .transport()
-            .forward(&host, self.port)?;
+        let forward = machine.forward(&host, self.port)?;
         let port = forward.port();
         open.insert(host, forward);
         Ok(port)

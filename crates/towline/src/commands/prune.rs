@@ -175,17 +175,17 @@ fn unreachable(
 
 fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) -> Result<()> {
     let cluster = context.cluster(name)?;
-    let Some((backend, _)) = cluster.far() else {
+    if cluster.is_here() {
         return Ok(());
-    };
-    crate::machines::connect(backend)?;
+    }
+    cluster.sign_in()?;
     let far = runs.iter().map(|run| {
         Ok(history.run(run)?.map_or_else(
             || RunRef::of(run),
             |record| RunRef::known(run, &record.state),
         ))
     });
-    backend.forget_runs(&far.collect::<Result<Vec<_>>>()?)
+    cluster.forget(&far.collect::<Result<Vec<_>>>()?)
 }
 
 /// On a full disk nothing can be struck from the history until there is room: the folders go first

@@ -2,7 +2,7 @@
 
 use super::{Report, abort};
 use crate::code;
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::output;
 use crate::planning::{CodeChoice, Origin, plan_for, with_defaults};
 use crate::sending::{reach, send};
@@ -94,9 +94,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             // Its old cluster's habits are part of the job by now; the new one's fill what is open.
             let sweep = std::mem::take(&mut job.sweep);
             leave(context, &mut job, &plan.cluster)?;
-            if let (AnyCluster::Azure(far), Some(machine)) =
-                (context.cluster(&cluster)?, &job.resources.instance_type)
-                && far.backend.is_compute()
+            if let Some(machine) = &job.resources.instance_type
+                && context.cluster(&cluster)?.caps().fixed_machines
             {
                 output::hint(&format!(
                     "`{cluster}` has machines of its own: `instance_type: {machine}` of {} is left \

@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .map(|submission| &submission.plan.resolved);
     let frozen = resolved.and_then(|resolved| resolved.code.as_ref());
     let state = context.state()?;
-    let there = crate::far::places(state, &history, &record)?;
+    let there = crate::far::places(context, &history, &record)?;
     let shown = Shown {
         run: Run::from(&record),
         folder: there.as_ref().map_or_else(

@@ -1,14 +1,14 @@
 //! `tow ssh`: a shell in a run's folder, with its environment.
 
 use super::{Report, logs};
-use crate::context::{AnyCluster, AzureCluster, Context};
+use crate::context::Context;
 use crate::reach;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use towline_core::cluster::RunRef;
+use towline_core::cluster::{Purpose, Reach, SshAddress};
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
@@ -117,103 +117,46 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Err(not_started(&program, &folder, error))
 }
 
-/// Through the scheduler, beside the ranks: a node that takes no ssh lets us in this way too.
+/// By the way that its cluster knows: beside the ranks through the scheduler, or by ssh to the node.
 fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Report> {
-    if let AnyCluster::Azure(cluster) = context.cluster(&record.cluster)? {
-        return enter_azure(context, &cluster, record, args);
-    }
-    let reached = reach::reach(context, &record.id)?;
-    let host = reach::host_of(record, &reached.hosts, args.rank)?;
-    crate::machines::connect(&reached.cluster.backend)?;
-    // It also sees to it that this program is there.
-    let site = reached.cluster.backend.look()?;
-    let stage = site.stage.clone();
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut words = towline_backends::slurm::commands::beside(&site, &reached.job, host);
-    if is_terminal {
-        words.push("--pty".into());
-    }
-    words.extend([
-        reached.cluster.backend.program_in(&stage),
-        ENTER_VERB.to_owned(),
-        stage,
-        record.id.to_string(),
-        args.rank.to_string(),
-    ]);
-    for word in &args.command {
-        words.push(crate::text(word.clone())?);
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let config = reached.cluster.backend.config();
-    let error = match &config.host {
-        Some(_) => {
-            let mut line = crate::machines::ssh(config, context.state()?)?.interactive(&words)?;
-            if !is_terminal {
-                line.retain(|word| word != "-t");
-            }
-            Command::new(&line[0]).args(&line[1..]).exec()
-        }
-        None => Command::new(words[0]).args(&words[1..]).exec(),
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let argv = args
+        .command
+        .iter()
+        .map(|word| crate::text(word.clone()))
+        .collect::<Result<Vec<_>>>()?;
+    let purpose = Purpose::Shell {
+        argv: &argv,
+        terminal,
     };
-    Err(Error::refused("ssh cannot be started").source_error(error))
+    let mut command = match reach::reach(context, &record.id, args.rank, purpose)? {
+        Reach::Command(line) => {
+            let mut command = Command::new(&line[0]);
+            command.args(&line[1..]);
+            command
+        }
+        Reach::Ssh(address) => ssh_to(context, record, &address, &argv)?,
+        Reach::Here | Reach::Through { .. } => {
+            return Err(Error::bug("a run elsewhere is reached as one here"));
+        }
+    };
+    Err(Error::refused("ssh cannot be started").source_error(command.exec()))
 }
 
-/// By the address that an interactive job of Azure ML has while it runs.
-fn enter_azure(
+/// Each job is another host, often at an address that one before had: its key is kept apart.
+fn ssh_to(
     context: &Context,
-    cluster: &AzureCluster,
     record: &RunRecord,
-    args: &Args,
-) -> Result<Report> {
-    let backend = &cluster.backend;
-    crate::machines::connect(backend)?;
-    let per_node = (record.world / record.nodes.max(1)).max(1);
-    let address = backend.ssh_endpoint(
-        &RunRef::known(&record.id, &record.state),
-        args.rank / per_node,
-    )?;
-    let (login, port) = address
-        .strip_prefix("ssh://")
-        .map(|rest| rest.trim_end_matches('/'))
-        .map_or((None, None), |rest| match rest.rsplit_once(':') {
-            Some((login, port)) => (Some(login), port.parse::<u16>().ok()),
-            None => (Some(rest), Some(22)),
-        });
-    let (Some(login), Some(port)) = (
-        login.filter(|login| !login.starts_with('-') && !login.is_empty()),
-        port,
-    ) else {
-        let url = record
-            .state
-            .native
-            .as_ref()
-            .and_then(|native| native.url.clone())
-            .unwrap_or_default();
-        return Err(Error::refused(format!(
-            "the way into {} is a relay that only Azure's own client speaks",
-            record.id
-        ))
-        .hint(format!(
-            "az ml job connect-ssh --name {}",
-            record
-                .state
-                .native
-                .as_ref()
-                .map_or(record.id.as_str(), |native| native.id.as_str())
-        ))
-        .hint(format!("its page has a terminal too: {url}")));
-    };
+    address: &SshAddress,
+    argv: &[String],
+) -> Result<Command> {
     let folder = context.state()?.ssh();
     towline_host::filesystem::private_folder(&folder).map_err(|error| {
         Error::refused(format!("{} cannot be used", folder.display())).source_error(error)
     })?;
-    // Each job is another host, often at an address that one before had.
-    let known = format!(
-        "UserKnownHostsFile={}",
-        folder.join(format!("known_hosts-{}", record.id)).display()
-    );
+    let known_hosts = folder.join(format!("known_hosts-{}", record.id));
     let mut command = Command::new("ssh");
-    if let Some(config) = &cluster.named.cluster.ssh_config {
+    if let Some(config) = &address.ssh_config {
         command
             .arg("-F")
             .arg(crate::machines::ssh_config_file(config)?);
@@ -221,24 +164,18 @@ fn enter_azure(
     if towline_io::machine::Client::installed().takes_new_hosts() {
         command.args(["-o", "StrictHostKeyChecking=accept-new"]);
     }
-    command.args(["-p", &port.to_string(), "-o", &known, login]);
-    if !args.command.is_empty() {
+    let known_hosts = format!("UserKnownHostsFile={}", known_hosts.display());
+    command.args(["-p", &address.port.to_string(), "-o", &known_hosts]);
+    command.arg(&address.login);
+    if !argv.is_empty() {
         // A shell over there reads the line.
-        let words = args
-            .command
-            .iter()
-            .map(|word| crate::text(word.clone()))
-            .collect::<Result<Vec<_>>>()?;
-        command.arg("--").arg(towline_io::machine::quote::line(
-            &words.iter().map(String::as_str).collect::<Vec<_>>(),
-        ));
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        command
+            .arg("--")
+            .arg(towline_io::machine::quote::line(&argv));
     }
-    Err(Error::refused("ssh cannot be started").source_error(command.exec()))
+    Ok(command)
 }
-
-/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a
-/// rank is.
-pub(crate) const ENTER_VERB: &str = "__enter";
 
 pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
     let text = |place: usize| {

@@ -368,7 +368,7 @@ pub(crate) fn prepare_with(
             in_place,
             any_size,
         ) {
-            Ok(prepared) if !is_choice || can_start_now(context, &prepared) => return Ok(prepared),
+            Ok(prepared) if !is_choice || can_start_now(&prepared) => return Ok(prepared),
             Ok(prepared) => drop(patient.get_or_insert(prepared)),
             Err(error) => drop(refusal.get_or_insert(error)),
         }
@@ -388,11 +388,7 @@ fn prepare_on(
     in_place: bool,
     any_size: bool,
 ) -> Result<Prepared> {
-    let job = crate::azure::with_way_in(
-        context,
-        with_defaults(context, job, cluster, total_gpus)?,
-        cluster,
-    )?;
+    let job = with_defaults(context, job, cluster, total_gpus)?;
     let place = flow::code_place(&job, context.folder()?)?;
     let here = context.cluster(cluster)?.is_here();
     if in_place && !here {

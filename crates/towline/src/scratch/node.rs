@@ -17,13 +17,12 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
         }
         Err(error) => return Err(error),
     };
-    let reached = reach::reach(context, &record.id)?;
-    let host = reach::host_of(&record, &reached.hosts, 0)?;
-    let way = machines::ssh(reached.cluster.backend.config(), state)?.way_in()?;
+    let (login_host, host) = reach::through(context, &record.id, 0)?;
+    let login = login_host.login()?;
     let name = format!("tow-{}.{host}", record.id.short());
     let text = format!(
         "Host {name}\n{}",
-        aliases::lines(context, &format!("tow-{}", record.id.short()), &way)?
+        aliases::lines(context, &format!("tow-{}", record.id.short()), &login)?
     );
     let file = state.ssh().join(format!("{name}.config"));
     let failed =

@@ -1,4 +1,4 @@
-//! The `Backend` contract over the emulator, for each flavour.
+//! The contract of `Cluster` over the emulator, for each flavour.
 
 use crate::lab::FLAVOURS;
 use std::collections::BTreeMap;
@@ -6,15 +6,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
-use towline_backends::azureml::backend::AzureBackend;
+use towline_backends::azureml::cluster::AzureCluster;
 use towline_backends::azureml::config::AzureConfig;
-use towline_core::backend::{Backend, Staged};
-use towline_core::config::{Cluster, ClusterKind, Credential};
-use towline_core::job::{Job, Words};
+use towline_backends::remembered::Remembered;
+use towline_core::Result;
+use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
+use towline_core::config::{self, ClusterKind, Credential};
+use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Surroundings;
-use towline_core::{Result, RunId};
 use towline_engine::flow;
 use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{self, SignIn};
@@ -23,14 +24,15 @@ use towline_io::web::Web;
 use towline_snapshot::digest::Digest;
 use towline_testkit::Home;
 use towline_testkit::aml::Aml;
-use towline_testkit::contract::{self, Stage, now};
+use towline_testkit::contract::{self, Subject};
 use towline_wire::line::OwnProgram;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-struct Far {
-    backend: AzureBackend,
+struct Far<'a> {
+    cluster: AzureCluster,
     flavour: &'static str,
+    aml: &'a Aml,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form that is asked for")]
@@ -75,9 +77,9 @@ fn cloud(aml: &Aml, folder: &Path) -> AzureCloud {
     )
 }
 
-fn backend(aml: &Aml, flavour: &str, folder: &Path) -> AzureBackend {
+fn cluster(aml: &Aml, flavour: &str, folder: &Path) -> AzureCluster {
     let scope = aml.scope();
-    let cluster = Cluster {
+    let cluster = config::Cluster {
         kind: ClusterKind::Azureml,
         subscription: Some(scope.subscription),
         resource_group: Some(scope.group),
@@ -91,52 +93,48 @@ fn backend(aml: &Aml, flavour: &str, folder: &Path) -> AzureBackend {
         }),
         virtual_cluster: (flavour == "sing").then(|| aml.cluster()),
         endpoint: Some(aml.endpoint().to_owned()),
-        ..Cluster::local()
+        ..config::Cluster::local()
     };
     let config = AzureConfig::new("lab", &cluster, None, "alice").unwrap();
     let path = Home::new(env!("CARGO_BIN_EXE_tow")).binary().to_owned();
     let digest = Digest::of(&std::fs::read(&path).unwrap()).to_string();
-    AzureBackend::new(
+    AzureCluster::new(
         config,
         Arc::new(cloud(aml, folder)),
         OwnProgram { path, digest },
-        None,
+        Remembered::in_memory(),
     )
 }
 
-impl Stage for Far {
-    fn backend(&self) -> &dyn Backend {
-        &self.backend
+impl Subject for Far<'_> {
+    fn cluster(&self) -> &dyn Cluster {
+        &self.cluster
     }
-    fn plan(&self, script: &str, runs: u32) -> Plan {
-        let mut job = Job {
-            command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]),
-            ..Job::default()
-        };
+    fn adapt(&self, job: &mut Job) {
         job.resources.instance_type =
             (self.flavour == "sing").then(|| "ND96amrs_A100_v4".to_owned());
-        if runs > 1 {
-            job.sweep.set(&format!("i=1-{runs}")).unwrap();
-        }
-        let around = Surroundings {
-            workdir: "/".to_owned(),
-            umask: 0o022,
-            ..Surroundings::default()
-        };
-        let random = NUMBER.fetch_add(1, Ordering::Relaxed);
+    }
+    fn plan_of(&self, job: Job, around: Surroundings, facts: Facts) -> Result<Plan> {
+        let cluster = &self.cluster;
         let request = flow::Request {
             job,
             total_gpus: None,
             gpus_per_node: None,
             around,
             epoch_seconds: 1_700_000_000,
-            random,
+            random: NUMBER.fetch_add(1, Ordering::Relaxed),
             resubmits: None,
+            home: None,
         };
-        let facts = now(self.backend.probe()).unwrap();
-        flow::make_plan(request, &self.backend, &facts).unwrap().0
+        flow::make_plan(request, cluster, facts).map(|(plan, _)| plan)
     }
-    fn live(&self, _: &RunId, _: &[u8], _: bool) {}
+    fn calls(&self) -> Option<usize> {
+        Some(self.aml.asked().len())
+    }
+    /// Each job by itself, as long as there are few, and why it ended.
+    fn observe_calls(&self, runs: usize) -> usize {
+        2 * runs + 2
+    }
 }
 
 #[test]
@@ -145,8 +143,9 @@ fn each_flavour_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     for flavour in FLAVOURS {
         contract::check(&Far {
-            backend: backend(&aml, flavour, folder.path()),
+            cluster: cluster(&aml, flavour, folder.path()),
             flavour,
+            aml: &aml,
         });
     }
 }
@@ -156,21 +155,17 @@ fn what_another_client_submitted_is_found() {
     let aml = Aml::start();
     let folder = tempfile::tempdir().unwrap();
     let first = Far {
-        backend: backend(&aml, "aml", folder.path()),
+        cluster: cluster(&aml, "aml", folder.path()),
         flavour: "aml",
+        aml: &aml,
     };
-    let plan = first.plan("true", 1);
-    let handles = now(first
-        .backend
-        .submit(&plan, &SecretSet::default(), &Staged::default()))
-    .unwrap();
-    let second = backend(&aml, "aml", folder.path());
-    assert_eq!(
-        now(second.find(&plan.runs[0].id)).unwrap().as_ref(),
-        handles.first()
-    );
-    assert_eq!(
-        now(second.submit(&plan, &SecretSet::default(), &Staged::default())).unwrap(),
-        handles
-    );
+    let plan = contract::plan(&first, "true", 1);
+    let runs = contract::submit(&first, &plan);
+    let second = cluster(&aml, "aml", folder.path());
+    let seen = second
+        .observe(&[RunRef::of(&plan.runs[0].id)], Depth::Scheduler)
+        .unwrap();
+    assert!(!seen.runs[0].is_unknown, "{seen:?}");
+    let again = second.submit(&plan, &SecretSet::default()).unwrap();
+    assert_eq!(again.first(), runs[0].native.as_ref());
 }

@@ -1,181 +1,173 @@
-//! The `Backend` contract over real Slurm, with its database and without.
+//! The contract of `Cluster` over real Slurm, with its database and without.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use towline_backends::far::FarCluster;
-use towline_backends::slurm::backend::SlurmBackend;
+use towline_backends::remembered::Remembered;
+use towline_backends::slurm::cluster::SlurmCluster;
 use towline_backends::slurm::config::SlurmConfig;
-use towline_core::RunId;
-use towline_core::backend::{Backend, Handle, Staged};
-use towline_core::config::{Cluster, ClusterKind};
-use towline_core::job::{Job, Words};
+use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
+use towline_core::config::{self, ClusterKind};
+use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Surroundings;
+use towline_core::{Result, RunId};
 use towline_engine::flow;
 use towline_io::machine::SshTransport;
 use towline_snapshot::digest::Digest;
-use towline_testkit::contract::{self, Stage, now};
+use towline_testkit::Home;
+use towline_testkit::contract::{self, Subject};
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
-use towline_testkit::{Home, until};
 use towline_wire::line::OwnProgram;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
+/// Has every command of the login host by which Slurm is asked counted in alice's home.
+const COUNTED: &str = r#"mkdir /usr/libexec/slurm-real
+for name in squeue sacct scontrol sinfo sbatch scancel; do
+mv /usr/bin/$name /usr/libexec/slurm-real/$name
+printf '#!/bin/sh\necho %s >> /home/alice/asked\nexec /usr/libexec/slurm-real/%s "$@"\n' $name $name > /usr/bin/$name
+chmod 755 /usr/bin/$name
+done"#;
+
 struct Far {
-    backend: SlurmBackend,
-    cluster: Slurm,
+    cluster: SlurmCluster,
+    slurm: Slurm,
     _folder: tempfile::TempDir,
 }
 
 impl Far {
     fn new(options: &Options) -> Self {
-        let cluster = Slurm::start(options);
+        let slurm = Slurm::start(options);
+        slurm.root("login", ["sh", "-c", COUNTED]).ok();
         // Paths of sockets are short.
         let folder = tempfile::Builder::new()
             .prefix("tow-c-")
             .tempdir_in("/tmp")
             .unwrap();
-        let backend = connected(&cluster, folder.path());
+        let cluster = connected(&slurm, folder.path());
         Self {
-            backend,
             cluster,
+            slurm,
             _folder: folder,
         }
     }
 }
 
-fn connected(cluster: &Slurm, folder: &Path) -> SlurmBackend {
-    let described = Cluster {
+fn connected(slurm: &Slurm, folder: &Path) -> SlurmCluster {
+    let described = config::Cluster {
         kind: ClusterKind::Slurm,
         host: Some("login".into()),
-        ..Cluster::local()
+        ..config::Cluster::local()
     };
     let config = SlurmConfig::new("lab", &described).unwrap();
     let transport = SshTransport::new(
         "login",
-        Some(cluster.ssh_config()),
+        Some(slurm.ssh_config()),
         folder,
         folder.join("known_hosts"),
     )
     .unwrap();
     let path = Home::new(env!("CARGO_BIN_EXE_tow")).binary().to_owned();
     let digest = Digest::of(&std::fs::read(&path).unwrap()).to_string();
-    SlurmBackend::new(
+    SlurmCluster::new(
         config,
         Arc::new(transport),
         OwnProgram { path, digest },
-        None,
+        Remembered::in_memory(),
     )
 }
 
-impl Stage for Far {
-    fn backend(&self) -> &dyn Backend {
-        &self.backend
+impl Subject for Far {
+    fn cluster(&self) -> &dyn Cluster {
+        &self.cluster
     }
-    fn plan(&self, script: &str, runs: u32) -> Plan {
-        let mut job = Job {
-            command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]),
-            ..Job::default()
-        };
-        if runs > 1 {
-            job.sweep.set(&format!("i=1-{runs}")).unwrap();
-        }
-        let around = Surroundings {
-            workdir: "/".to_owned(),
-            umask: 0o022,
-            ..Surroundings::default()
-        };
-        let random = NUMBER.fetch_add(1, Ordering::Relaxed);
+    fn plan_of(&self, job: Job, around: Surroundings, facts: Facts) -> Result<Plan> {
+        let cluster = &self.cluster;
         let request = flow::Request {
             job,
             total_gpus: None,
             gpus_per_node: None,
             around,
             epoch_seconds: 1_700_000_000,
-            random,
+            random: NUMBER.fetch_add(1, Ordering::Relaxed),
             resubmits: None,
+            home: None,
         };
-        let facts = now(self.backend.probe()).unwrap();
-        flow::make_plan(request, &self.backend, &facts).unwrap().0
+        flow::make_plan(request, cluster, facts).map(|(plan, _)| plan)
     }
-    fn live(&self, _: &RunId, _: &[u8], _: bool) {}
+    fn calls(&self) -> Option<usize> {
+        let asked = std::fs::read_to_string(self.slurm.home("alice").join("asked"));
+        Some(asked.map_or(0, |text| text.lines().count()))
+    }
+    /// The queue and the accounting, each once; what was asked for and is gone, once more.
+    fn observe_calls(&self, _: usize) -> usize {
+        3
+    }
 }
 
 impl Far {
-    fn submit(&self, plan: &Plan) -> Vec<Handle> {
-        now(self
-            .backend
-            .submit(plan, &SecretSet::default(), &Staged::default()))
-        .unwrap()
-    }
-
-    fn find(&self, run: &RunId) -> Option<Handle> {
-        now(self.backend.find(run)).unwrap()
-    }
-
-    fn wait_for_end(&self, handle: &Handle) {
-        use towline_core::backend::Observation;
-        until("the end of a run", || {
-            match now(self.backend.observe(std::slice::from_ref(handle)))
-                .unwrap()
-                .remove(0)
-            {
-                Observation::Known { state, .. } if state.phase.is_ended() => Some(()),
-                _ => None,
-            }
-        });
-    }
-
     fn more(&self) {
-        self.the_same_handle_is_found_also_after_the_end();
-        self.another_line_finds_what_the_first_submitted();
+        self.the_same_job_is_found_also_after_the_end();
+        self.another_connection_finds_what_the_first_submitted();
         assert_eq!(
-            self.cluster.root("login", ["squeue", "-h"]).ok().stdout,
+            self.slurm.root("login", ["squeue", "-h"]).ok().stdout,
             "",
             "nothing is left in the queue"
         );
     }
 
-    fn the_same_handle_is_found_also_after_the_end(&self) {
-        let plan = self.plan("true", 2);
-        let handles = self.submit(&plan);
-        for (run, handle) in plan.runs.iter().zip(&handles) {
-            assert_eq!(self.find(&run.id).as_ref(), Some(handle));
-            self.wait_for_end(handle);
-            assert_eq!(
-                self.find(&run.id).as_ref(),
-                Some(handle),
-                "also once it has ended"
-            );
+    fn native(&self, run: &RunId) -> Option<String> {
+        native(&self.cluster, run)
+    }
+
+    fn the_same_job_is_found_also_after_the_end(&self) {
+        let plan = contract::plan(self, "true", 2);
+        let runs = contract::submit(self, &plan);
+        for run in &runs {
+            assert_eq!(self.native(&run.run), run.native);
+            contract::wait_for_end(self, run);
+            assert_eq!(self.native(&run.run), run.native, "also once it has ended");
         }
     }
 
-    fn another_line_finds_what_the_first_submitted(&self) {
-        let plan = self.plan("echo x >> ~/once", 1);
-        let handles = self.submit(&plan);
-        self.backend.hang_up();
+    fn another_connection_finds_what_the_first_submitted(&self) {
+        let plan = contract::plan(self, "echo x >> ~/once", 1);
+        let runs = contract::submit(self, &plan);
+        self.cluster.hang_up();
         let folder = tempfile::Builder::new()
             .prefix("tow-c-")
             .tempdir_in("/tmp")
             .unwrap();
-        let other = connected(&self.cluster, folder.path());
+        let other = connected(&self.slurm, folder.path());
+        assert_eq!(native(&other, &runs[0].run), runs[0].native);
+        let again = other.submit(&plan, &SecretSet::default()).unwrap();
+        assert_eq!(again.first(), runs[0].native.as_ref());
+        contract::wait_for_end(self, &runs[0]);
         assert_eq!(
-            now(other.find(&plan.runs[0].id)).unwrap().as_ref(),
-            Some(&handles[0])
-        );
-        assert_eq!(
-            now(other.submit(&plan, &SecretSet::default(), &Staged::default())).unwrap(),
-            handles
-        );
-        self.wait_for_end(&handles[0]);
-        assert_eq!(
-            std::fs::read_to_string(self.cluster.home("alice").join("once")).unwrap(),
+            std::fs::read_to_string(self.slurm.home("alice").join("once")).unwrap(),
             "x\n"
         );
     }
+}
+
+/// What Slurm calls a run, found by our id alone.
+fn native(cluster: &dyn Cluster, run: &RunId) -> Option<String> {
+    let observed = cluster
+        .observe(&[RunRef::of(run)], Depth::Scheduler)
+        .unwrap();
+    assert_eq!(observed.unasked, None);
+    let report = &observed.runs[0];
+    let claims = report
+        .attempts
+        .iter()
+        .rev()
+        .filter_map(|of| of.claim.as_ref());
+    let claimed = claims.map(|claim| claim.by.job.clone()).next();
+    let native = report.native.as_ref().map(|native| native.id.clone());
+    native.or(claimed)
 }
 
 #[test]

@@ -28,10 +28,9 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use towline_core::transport::{Forward, Ran, Session, Transport};
+use towline_core::transport::{Forward, Login, Ran, Session, Transport};
 use towline_core::{Error, Result};
 
 /// The most bytes that the path of a folder for control sockets may have: a socket's address takes
@@ -154,70 +153,6 @@ impl SshTransport {
             slots: Arc::default(),
         }))
     }
-
-    /// The words to become, for a shell or a command of the user on the terminal, over the same
-    /// connection; with no words, the login shell. If the server takes no more sessions on it, this
-    /// one signs in by itself.
-    pub fn interactive(&self, words: &[&str]) -> Result<Vec<OsString>> {
-        let known = self.0.known(false)?;
-        let mut command = vec![self.0.program.clone()];
-        command.extend(self.0.config_words());
-        command.extend(
-            [
-                "-t",
-                "-S",
-                &known.socket,
-                "-o",
-                "ControlMaster=no",
-                "-o",
-                "ClearAllForwardings=yes",
-            ]
-            .map(Into::into),
-        );
-        if known.client.knows_remote_command() {
-            command.extend(["-o", "RemoteCommand=none"].map(Into::into));
-        }
-        command.extend(
-            known
-                .host_keys
-                .iter()
-                .flat_map(|option| ["-o".into(), option.into()]),
-        );
-        command.extend(["--", &self.0.name].map(Into::into));
-        if !words.is_empty() {
-            check(words)?;
-            command.push(quote::login_line(words).into());
-        }
-        Ok(command)
-    }
-}
-
-/// How the user is let in there, for a configuration that others read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayIn {
-    pub user: String,
-    /// Files of keys, as the user's configuration has them.
-    pub keys: Vec<String>,
-}
-
-impl SshTransport {
-    /// A command that becomes a plain connection to a port over there, on its stdin and stdout:
-    /// what a `ProxyCommand` is.
-    pub fn through(&self, host: &str, port: u16) -> Result<Command> {
-        judge::check_host(host)?;
-        self.0.ensure_master(false)?;
-        let mut command = self.0.through(&*self.0.known(false)?);
-        command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);
-        Ok(command)
-    }
-
-    pub fn way_in(&self) -> Result<WayIn> {
-        let known = self.0.known(false)?;
-        Ok(WayIn {
-            user: known.resolved.user().to_owned(),
-            keys: known.resolved.keys.clone(),
-        })
-    }
 }
 
 impl Host {
@@ -307,6 +242,63 @@ impl Transport for SshTransport {
             own.dial(&host, port).map(Channel::into_far)
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
+    }
+
+    /// Over the same connection; with no words, the login shell. If the server takes no more sessions
+    /// on it, this one signs in by itself.
+    fn interactive(&self, words: &[&str], terminal: bool) -> Result<Vec<OsString>> {
+        let known = self.0.known(false)?;
+        let mut command = vec![self.0.program.clone()];
+        command.extend(self.0.config_words());
+        if terminal {
+            command.push("-t".into());
+        }
+        command.extend(
+            [
+                "-S",
+                &known.socket,
+                "-o",
+                "ControlMaster=no",
+                "-o",
+                "ClearAllForwardings=yes",
+            ]
+            .map(Into::into),
+        );
+        if known.client.knows_remote_command() {
+            command.extend(["-o", "RemoteCommand=none"].map(Into::into));
+        }
+        command.extend(
+            known
+                .host_keys
+                .iter()
+                .flat_map(|option| ["-o".into(), option.into()]),
+        );
+        command.extend(["--", &self.0.name].map(Into::into));
+        if !words.is_empty() {
+            check(words)?;
+            command.push(quote::login_line(words).into());
+        }
+        Ok(command)
+    }
+
+    fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>> {
+        judge::check_host(host)?;
+        self.0.ensure_master(false)?;
+        let mut command = self.0.through(&*self.0.known(false)?);
+        command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);
+        let program = std::iter::once(command.get_program());
+        Ok(program
+            .chain(command.get_args())
+            .map(ToOwned::to_owned)
+            .collect())
+    }
+
+    fn login(&self) -> Result<Login> {
+        let known = self.0.known(false)?;
+        Ok(Login {
+            user: known.resolved.user().to_owned(),
+            keys: known.resolved.keys.clone(),
+        })
     }
 
     fn close(&self) {

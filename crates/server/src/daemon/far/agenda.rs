@@ -36,6 +36,8 @@ pub(super) struct Submission {
 
 /// What is to be done, and when.
 pub(super) struct Agenda {
+    /// The cluster says by itself when something changed: looking is only a safety net.
+    watches: bool,
     pub(super) submissions: VecDeque<Submission>,
     pub(super) cancels: Vec<RunRef>,
     pub(super) watched: HashMap<RunId, RunRef>,
@@ -60,9 +62,10 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(watches: bool) -> Self {
         let now = Instant::now();
         Self {
+            watches,
             submissions: VecDeque::new(),
             cancels: Vec::new(),
             watched: HashMap::new(),
@@ -86,6 +89,7 @@ impl Agenda {
         let usual = match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
             (false, _) if self.is_behind => return Duration::ZERO,
             (false, _) => WATCHED,
+            (true, _) if self.watches => ASK.1,
             (true, true) => UNWATCHED.0,
             (true, false) => UNWATCHED.1,
         };
@@ -141,6 +145,11 @@ impl Agenda {
     /// The user waits for the answer.
     pub(super) fn ask_now(&mut self) {
         self.ask_by = Some(Instant::now().max(self.asked + AT_ONCE));
+    }
+
+    /// Whatever the time.
+    pub(super) fn look_now(&mut self) {
+        self.looked = self.looked.checked_sub(ASK.1).unwrap_or(self.looked);
     }
 
     /// At the next look, however short ago the last question was.

@@ -4,8 +4,8 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use towline_backends::far::FarCluster;
-use towline_core::cluster::RunRef;
+use towline_core::cluster::Cluster;
+use towline_core::cluster::{Cursor, RunRef};
 use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
 
@@ -15,8 +15,8 @@ const AT_ONCE: u64 = 64 << 20;
 
 /// Appends what is new of every log of a run. Whether that is all there is: else the next call goes
 /// on.
-pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &RunRef) -> Result<bool> {
-    let logs = backend.log_lengths(far)?;
+pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) -> Result<bool> {
+    let logs = backend.logs(far)?;
     let run = &far.run;
     if logs.is_empty() {
         return Ok(true);
@@ -56,7 +56,12 @@ pub(super) fn bring(backend: &dyn FarCluster, state: &StateFolder, far: &RunRef)
             .open(&path)
             .map_err(failed)?;
         while have < log.length {
-            let (bytes, _) = backend.log_bytes(far, log.attempt, log.source, have, CHUNK)?;
+            let from = Cursor {
+                attempt: log.attempt,
+                source: log.source,
+                offset: have,
+            };
+            let bytes = backend.log_bytes(far, &from, CHUNK)?.bytes;
             if bytes.is_empty() {
                 break;
             }

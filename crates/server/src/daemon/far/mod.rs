@@ -12,10 +12,10 @@ pub use stage::bring_code;
 
 use super::{Daemon, Replies, Then, log, now};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use towline_backends::far::FarCluster;
-use towline_backends::far::events::events;
+use std::sync::{Arc, PoisonError};
+use towline_core::cluster::Cluster;
+use towline_core::cluster::events::events;
 use towline_core::cluster::{RunRef, RunReport};
 use towline_core::event::RunEvent;
 use towline_core::reason::Ending;
@@ -28,7 +28,7 @@ use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{RefusalKind, Reply};
 
 /// Makes the way to a cluster from its configuration: what only the program as a whole can.
-pub type Opener = Arc<dyn Fn(&NamedCluster) -> Result<Box<dyn FarCluster>> + Send + Sync>;
+pub type Opener = Arc<dyn Fn(&NamedCluster) -> Result<Arc<dyn Cluster>> + Send + Sync>;
 
 /// The threads of the clusters that have runs.
 pub(super) struct FarClusters {
@@ -117,9 +117,16 @@ impl Daemon {
             Error::not_found(format!("cluster `{name}` is not known here any more"))
                 .hint("name it in the configuration again")
         })?;
-        let backend: Arc<dyn FarCluster> = (self.far.opener)(&named)?.into();
+        let backend = (self.far.opener)(&named)?;
         let asked = backend.clone();
         let (orders, received) = channel();
+        if backend.caps().watches {
+            let changed = std::sync::Mutex::new(orders.clone());
+            backend.on_change(Arc::new(move || {
+                let orders = changed.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = orders.send(Order::Changed);
+            }));
+        }
         let worker = worker::Worker {
             cluster: name.to_owned(),
             backend,

@@ -51,6 +51,8 @@ pub(in super::super) enum Order {
     Forget {
         runs: Vec<RunRef>,
     },
+    /// The cluster says by itself that something changed.
+    Changed,
     Leave,
 }
 

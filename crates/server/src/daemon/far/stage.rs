@@ -1,6 +1,6 @@
 //! The code of a submission on its way to a cluster: what is not there yet, and nothing else.
 
-use towline_backends::far::FarCluster;
+use towline_core::cluster::Cluster;
 use towline_core::plan::Plan;
 use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
@@ -8,7 +8,7 @@ use towline_snapshot::root::read_root;
 use towline_snapshot::store::{Blob, BlobStore, FolderStore};
 use towline_wire::layout::StateFolder;
 
-pub(super) fn stage(backend: &dyn FarCluster, state: &StateFolder, plan: &Plan) -> Result<()> {
+pub(super) fn stage(backend: &dyn Cluster, state: &StateFolder, plan: &Plan) -> Result<()> {
     let Some(code) = plan
         .resolved
         .code
@@ -26,7 +26,7 @@ pub(super) fn stage(backend: &dyn FarCluster, state: &StateFolder, plan: &Plan) 
 }
 
 /// Packs first, their root last: a root that is there is whole.
-pub fn bring_code(backend: &dyn FarCluster, state: &StateFolder, id: Digest) -> Result<()> {
+pub fn bring_code(backend: &dyn Cluster, state: &StateFolder, id: Digest) -> Result<()> {
     // A root that is there says that its packs are.
     if backend.missing(vec![Blob::Root(id).path()])?.is_empty() {
         return Ok(());
@@ -48,5 +48,5 @@ pub fn bring_code(backend: &dyn FarCluster, state: &StateFolder, id: Digest) -> 
     if todo.peek().is_none() {
         return Ok(());
     }
-    backend.keep(&mut todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
+    backend.put(&mut todo.map(|blob| Ok((blob.path(), store.get(blob)?.ok_or_else(gone)?))))
 }

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
-use towline_backends::far::FarCluster;
-use towline_core::cluster::{RunRef, RunReport};
+use towline_core::cluster::{Cluster, Depth, RunRef, RunReport};
 use towline_core::state::Native;
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
@@ -21,7 +20,7 @@ use towline_wire::layout::StateFolder;
 
 pub(super) struct Worker {
     pub(super) cluster: String,
-    pub(super) backend: Arc<dyn FarCluster>,
+    pub(super) backend: Arc<dyn Cluster>,
     pub(super) state: StateFolder,
     pub(super) orders: Receiver<Order>,
     pub(super) inbox: UnboundedSender<Message>,
@@ -30,7 +29,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn serve(self) {
-        let mut agenda = Agenda::new();
+        let mut agenda = Agenda::new(self.backend.caps().watches);
         loop {
             match self.orders.recv_timeout(agenda.wait()) {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return,
@@ -112,8 +111,9 @@ impl Worker {
                 });
             }
             Order::Forget { runs } => {
-                let _ = self.backend.forget_runs(&runs);
+                let _ = self.backend.forget(&runs);
             }
+            Order::Changed => agenda.look_now(),
             Order::Leave => {}
         }
     }
@@ -246,7 +246,7 @@ impl Worker {
                 submission: plan.id.clone(),
             });
             crash::pass("daemon.far.staged");
-            self.backend.submit_plan(plan, &next.secrets)
+            self.backend.submit(plan, &next.secrets)
         });
         match result {
             Err(error) if error.kind() != ErrorKind::Unreachable => {
@@ -274,7 +274,7 @@ impl Worker {
     ) -> Result<Option<Vec<String>>> {
         let observed = self
             .backend
-            .observe_runs(runs, true)
+            .observe(runs, Depth::Scheduler)
             .map_err(|_| refused.as_unknown())?;
         if observed.unasked.is_some() || observed.runs.len() < runs.len() {
             return Err(refused.as_unknown());
@@ -287,7 +287,7 @@ impl Worker {
         // Of a sweep that is refused those that were taken are ended again. Others that are there,
         // or may not be seen yet, leave it open.
         let is_alive = |report: &RunReport| name_there(report).is_some() && !report.cancelled;
-        if observed.runs.iter().any(is_alive) || since.elapsed() < self.backend.unseen() {
+        if observed.runs.iter().any(is_alive) || since.elapsed() < self.backend.listing_delay() {
             return Err(refused.as_unknown());
         }
         Ok(None)
@@ -302,7 +302,7 @@ impl Worker {
         else {
             return;
         };
-        if let Some(page) = self.backend.page(&name) {
+        if let Some(page) = self.backend.web_page(&name) {
             let native = report.native.get_or_insert_with(|| Native {
                 id: name,
                 ..Native::default()
@@ -315,7 +315,7 @@ impl Worker {
         if agenda.cancels.is_empty() {
             return Ok(());
         }
-        let refused = self.backend.cancel_runs(&agenda.cancels)?;
+        let refused = self.backend.cancel(&agenda.cancels)?;
         crash::pass("daemon.far.cancelled");
         agenda.cancels.clear();
         if !refused.is_empty() {
@@ -347,7 +347,12 @@ impl Worker {
         let begun = Instant::now();
         let ask = agenda.ask_in().is_zero();
         let runs: Vec<RunRef> = agenda.watched.values().cloned().collect();
-        let observed = self.backend.observe_runs(&runs, ask)?;
+        let depth = if ask {
+            Depth::Scheduler
+        } else {
+            Depth::Records
+        };
+        let observed = self.backend.observe(&runs, depth)?;
         agenda.has_looked(ask, &observed);
         // While the scheduler keeps silent, records alone are not all there is to know.
         *heard |= agenda.is_answered;

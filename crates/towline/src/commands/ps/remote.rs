@@ -2,13 +2,13 @@
 
 use super::super::Report;
 use super::{Args, parse_state};
-use crate::context::{AnyCluster, Context};
+use crate::context::Context;
 use crate::output::{Paint, state_paint};
 use crate::table::Table;
 use std::collections::BTreeSet;
+use towline_core::Result;
 use towline_core::cluster::KnownJob;
 use towline_core::time::human_millis;
-use towline_core::{Error, Result};
 
 /// What is asked for of a cluster's own jobs: by our word for their state or by its own.
 fn is_wanted(job: &KnownJob, args: &Args) -> bool {
@@ -60,14 +60,10 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
         None => context.layers()?.default_cluster().to_owned(),
     };
     let cluster = context.cluster(&name)?;
-    let Some((backend, _)) = cluster.far() else {
-        return Err(Error::refused(format!(
-            "cluster `{name}` is this machine: `tow ps` has all of it"
-        ))
-        .hint("name another with `-c`"));
-    };
-    crate::machines::connect(backend)?;
-    let all = backend.known_jobs()?;
+    if !cluster.is_here() {
+        cluster.sign_in()?;
+    }
+    let all = cluster.known_jobs()?;
     let known = all.len();
     let is_own = |word: &str| {
         all.iter()
@@ -98,7 +94,7 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
     if jobs.iter().all(is_here) {
         return Ok(report);
     }
-    let what = if matches!(cluster, AnyCluster::Azure(_)) {
+    let what = if cluster.caps().adopts_others {
         "JOB"
     } else {
         "RUN"

@@ -215,7 +215,7 @@ fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
             definition.ssh_config.as_deref(),
             context.state()?,
         )
-        .and_then(|far| far.way_in())
+        .and_then(|far| far.login())
         .ok()
     } else {
         None

@@ -1,13 +1,12 @@
-//! From what a far cluster reports of a run to events of its history, and to a state.
+//! From what a cluster reports of a run to events of its history, and to a state.
 
-use towline_core::backend::Observation;
-use towline_core::cluster::RunReport;
-use towline_core::event::RunEvent;
-use towline_core::job::RetryPolicy;
-use towline_core::reason::Cause;
-use towline_core::retry::{Next, after};
-use towline_core::state::{Phase, RunState, Step, cancelled, reduce};
-use towline_core::time::Moment;
+use super::RunReport;
+use crate::event::RunEvent;
+use crate::job::RetryPolicy;
+use crate::reason::Cause;
+use crate::retry::{Next, after};
+use crate::state::{Phase, RunState, Step, cancelled, job_runner, reduce};
+use crate::time::Moment;
 
 /// The events that a report tells, in order and with their moments: what the history does not know
 /// yet is applied.
@@ -29,7 +28,7 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
         if let Some(claim) = &of.claim {
             let intent = RunEvent::AttemptIntent {
                 attempt,
-                runner: format!("job {}", claim.by.job),
+                runner: job_runner(&claim.by.job),
                 gpus: Vec::new(),
                 durable: false,
             };
@@ -93,10 +92,14 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
     events
 }
 
-/// A report as a state, by the one transition function.
-pub(crate) fn observation(report: &RunReport) -> Observation {
+/// A report as a state, by the one transition function; `None` where the cluster never heard of the
+/// run.
+pub fn state_of(report: &RunReport) -> Option<RunState> {
     if report.is_unknown {
-        return Observation::Gone;
+        return None;
+    }
+    if let Some(state) = &report.state {
+        return Some((**state).clone());
     }
     let mut state = RunState {
         phase: Phase::Queued,
@@ -107,12 +110,5 @@ pub(crate) fn observation(report: &RunReport) -> Observation {
             state = next;
         }
     }
-    let native = report
-        .native
-        .as_ref()
-        .map_or_else(String::new, |native| native.word.clone());
-    Observation::Known {
-        state: Box::new(state),
-        native,
-    }
+    Some(state)
 }

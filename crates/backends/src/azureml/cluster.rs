@@ -1,0 +1,558 @@
+//! A cluster of Azure ML, behind the seam that every cluster has.
+
+use super::WORKSPACE_STORE;
+use super::client::{refusal, url};
+use super::config::{AzureConfig, Target};
+use super::memory::{Memory, ObjectPlace};
+use super::observe::job_name;
+use super::payload::Payload;
+use super::site::{AzureSite, QuotaFacts};
+use super::stage::Stage;
+use super::state::NativeState;
+use super::{page, probe};
+use crate::own_facts::OwnFacts;
+use crate::remembered::Remembered;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use towline_core::cloud::{Call, Cloud};
+use towline_core::cluster::{
+    Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
+    GpuQuota, KnownJob, LogBytes, LogLength, Observed, Page, Reach, ReachRequest, RunRef,
+};
+use towline_core::plan::{Plan, Request};
+use towline_core::redact::SecretSet;
+use towline_core::state::Native;
+use towline_core::{Error, Result, RunId};
+use towline_wire::crew::keys;
+use towline_wire::line::OwnProgram;
+
+/// How long a job that has ended may be put away before it can be deleted.
+const PUT_AWAY: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Calls block; whoever must not wait calls from a thread of their own.
+#[derive(Debug)]
+pub struct AzureCluster {
+    pub(super) config: AzureConfig,
+    pub(super) cloud: Arc<dyn Cloud>,
+    pub(super) program: OwnProgram,
+    site: Remembered<AzureSite>,
+    stage: Mutex<Option<Arc<Stage>>>,
+    memory: Mutex<Memory>,
+    /// Once it is known who is signed in.
+    own_stage: OnceLock<String>,
+}
+
+impl AzureCluster {
+    pub fn new(
+        config: AzureConfig,
+        cloud: Arc<dyn Cloud>,
+        program: OwnProgram,
+        site: Remembered<AzureSite>,
+    ) -> Self {
+        Self {
+            config,
+            cloud,
+            program,
+            site,
+            stage: Mutex::new(None),
+            memory: Mutex::new(Memory::default()),
+            own_stage: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn cloud(&self) -> &dyn Cloud {
+        self.cloud.as_ref()
+    }
+
+    /// What is known of the workspace; asked where nothing is yet.
+    pub(super) fn site(&self) -> Result<AzureSite> {
+        self.site.current().map_or_else(|| self.look(), Ok)
+    }
+
+    /// Asks anew.
+    pub(super) fn look(&self) -> Result<AzureSite> {
+        let site = probe::probe(self.cloud.as_ref(), &self.config)?;
+        self.site.learn(site.clone());
+        Ok(site)
+    }
+
+    /// The path below which we keep what we bring.
+    pub(super) fn own_stage(&self) -> String {
+        if !self.config.is_shared_name {
+            return self.config.stage.clone();
+        }
+        if let Some(stage) = self.own_stage.get() {
+            return stage.clone();
+        }
+        match self.cloud.who() {
+            Ok(who) => self
+                .own_stage
+                .get_or_init(|| self.config.stage_of(Some(&who)))
+                .clone(),
+            // Nothing can be staged either.
+            Err(_) => self.config.stage.clone(),
+        }
+    }
+
+    /// Whether a stage is ours; before it was named after who is signed in, it was named after the
+    /// machine's user.
+    pub(super) fn is_own_stage(&self, stage: &str) -> bool {
+        stage == self.own_stage() || stage == self.config.stage
+    }
+
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Acts on the objects of the workspace's datastore. What let us in may have ended: then it is
+    /// asked for once more.
+    pub(super) fn with_stage<T>(&self, act: impl Fn(&Stage) -> Result<T>) -> Result<T> {
+        let held = self
+            .stage
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .filter(|stage| !stage.is_old());
+        if let Some(stage) = held {
+            match act(&stage) {
+                Err(error) if error.kind() == towline_core::ErrorKind::Refused => {}
+                outcome => return outcome,
+            }
+        }
+        let site = self.site()?;
+        let stage = Stage::open(self.cloud.as_ref(), &site)?;
+        let (stage, outcome) = match act(&stage) {
+            // The service gives out a key also where the account takes none: then whoever is signed
+            // in may be let in.
+            Err(error) if error.kind() == towline_core::ErrorKind::Refused && stage.is_by_key() => {
+                let by_token = Stage::by_token(self.cloud.as_ref(), &site)?;
+                match act(&by_token) {
+                    Ok(done) => (by_token, Ok(done)),
+                    Err(_) => (stage, Err(error)),
+                }
+            }
+            outcome => (stage, outcome),
+        };
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(stage));
+        outcome
+    }
+
+    pub(super) fn drop_stage(&self) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A workspace that a job fits, as it is known; asked anew where it does not, for what it was
+    /// made for may be newer.
+    pub(super) fn site_for(&self, asked: &Asked<'_>) -> Result<AzureSite> {
+        let known = self.site()?;
+        let mut site = if self.payload(asked, &known).is_ok() {
+            known
+        } else {
+            self.look()?
+        };
+        site.identities
+            .extend(self.identity_elsewhere(asked.job.identity.as_deref(), &site));
+        Ok(site)
+    }
+
+    pub(super) fn payload<'a>(
+        &'a self,
+        asked: &Asked<'a>,
+        site: &'a AzureSite,
+    ) -> Result<Payload<'a>> {
+        // Who is signed in is among the facts: nothing is asked for it.
+        let stage = self.config.stage_of(site.who.as_ref());
+        Payload::new(asked, &self.config, site, &self.program.digest, stage)
+    }
+}
+
+impl Cluster for AzureCluster {
+    fn kind(&self) -> &'static str {
+        "azureml"
+    }
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+    fn caps(&self) -> Caps {
+        let is_compute = matches!(self.config.target, Target::Compute(_));
+        Caps {
+            containers: true,
+            io: true,
+            native_options: true,
+            locations: !is_compute,
+            identity: true,
+            whole_nodes: true,
+            fixed_machines: is_compute,
+            own_datastores: Some(WORKSPACE_STORE),
+            mounts_folders: true,
+            adopts_others: true,
+            ..Caps::default()
+        }
+    }
+
+    fn connect(&self, may_ask: bool) -> Result<()> {
+        self.cloud.sign_in(may_ask)
+    }
+    fn trouble(&self) -> Option<Error> {
+        self.cloud.trouble()
+    }
+    /// There is no line: each question is a call of its own.
+    fn is_open(&self) -> bool {
+        false
+    }
+    fn hang_up(&self) {
+        self.drop_stage();
+    }
+
+    fn missing(&self, blobs: Vec<String>) -> Result<Vec<String>> {
+        let key = |blob: &String| self.staged(&keys::snapshot(blob));
+        let unsure: Vec<String> = blobs
+            .into_iter()
+            .filter(|blob| !self.memory().is_staged(&key(blob)))
+            .collect();
+        let wanted: Vec<String> = unsure.iter().map(key).collect();
+        let sizes = if wanted.is_empty() {
+            Vec::new()
+        } else {
+            self.with_stage(|stage| stage.sizes(&wanted))?
+        };
+        let mut missing = Vec::new();
+        for (blob, size) in unsure.into_iter().zip(sizes) {
+            match size {
+                Some(_) => drop(self.memory().staged.insert(key(&blob), Instant::now())),
+                None => missing.push(blob),
+            }
+        }
+        Ok(missing)
+    }
+    fn put(&self, blobs: &mut BlobBytes<'_>) -> Result<()> {
+        for blob in blobs {
+            let (blob, bytes) = blob?;
+            let key = self.staged(&keys::snapshot(&blob));
+            self.with_stage(|stage| stage.put(&key, &bytes, true))?;
+            self.memory().staged.insert(key, Instant::now());
+        }
+        Ok(())
+    }
+
+    fn submit(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
+        self.submit_all(plan, secrets)
+    }
+    fn observe(&self, runs: &[RunRef], depth: Depth) -> Result<Observed> {
+        self.look_at(runs, depth == Depth::Scheduler)
+    }
+
+    fn cancel(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
+        self.cancel_all(runs)
+    }
+
+    fn listing_delay(&self) -> Duration {
+        super::submit::CONFLICT
+    }
+
+    fn give_up(&self, plan: &Plan) -> Result<()> {
+        self.drop_kept(plan)
+    }
+
+    fn web_page(&self, native: &str) -> Option<String> {
+        self.site().ok().map(|site| site.portal(native))
+    }
+
+    fn explain(&self, run: &RunRef) -> Result<Explanation> {
+        let Some(job) = self.job(run)? else {
+            return Ok(Explanation {
+                native: None,
+                text: "the service has no such job".to_owned(),
+                next: None,
+                forever: false,
+            });
+        };
+        let site = self.look()?;
+        let text = match job.state {
+            NativeState::Waiting if job.word == "Paused" => {
+                "the platform has paused it, and will go on with it when there is room".to_owned()
+            }
+            NativeState::Waiting => super::explain::waiting(&job, self.order(run)?.as_ref(), &site),
+            NativeState::Unknown => format!(
+                "the service calls it {}: nothing is known of it at the moment",
+                job.word
+            ),
+            _ => format!("the service calls it {}", job.word),
+        };
+        let url = job.url.clone().unwrap_or_else(|| site.portal(&job.name));
+        let native = Native {
+            id: job.name,
+            word: job.word,
+            url: Some(url.clone()),
+            ..Native::default()
+        };
+        Ok(Explanation {
+            native: Some(native),
+            text,
+            next: Some(format!("its page: {url}")),
+            forever: false,
+        })
+    }
+
+    fn forget(&self, runs: &[RunRef]) -> Result<()> {
+        let site = self.site()?;
+        for far in runs {
+            let Some(stage) = self.stage_of_ours(far)? else {
+                // A colleague's, or another tool's: it stays theirs.
+                self.memory().forget(&far.run);
+                continue;
+            };
+            self.delete_job(&url(
+                self.cloud(),
+                &format!("{}/jobs/{}", site.scope.id(), job_name(far)),
+            ))?;
+            let mut keys_to_delete = vec![format!("{stage}/{}", keys::status(&far.run))];
+            keys_to_delete.extend(
+                self.with_stage(|objects| {
+                    objects.list(&format!("{stage}/{}/", keys::run(&far.run)))
+                })?
+                .into_iter()
+                .map(|item| item.key),
+            );
+            self.with_stage(|objects| objects.delete(&keys_to_delete))?;
+            // With the last run of a sweep goes what they share.
+            let others = format!("{stage}/{}-", keys::run(&far.submission));
+            if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
+                self.with_stage(|objects| {
+                    objects.delete(&[format!("{stage}/{}", keys::order(&far.submission))])
+                })?;
+            }
+            self.memory().forget(&far.run);
+        }
+        Ok(())
+    }
+
+    fn logs(&self, run: &RunRef) -> Result<Vec<LogLength>> {
+        self.lengths(run)
+    }
+    fn log_bytes(&self, run: &RunRef, from: &Cursor, most: u64) -> Result<LogBytes> {
+        let (bytes, length) = self.bytes(run, from.attempt, from.source, from.offset, most)?;
+        Ok(LogBytes { bytes, length })
+    }
+
+    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes
+    /// are gone.
+    fn files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
+        if let Some(path) = self.kept_by_service(run, path)? {
+            return self.artifacts(run, &path);
+        }
+        let Some(root) = self.files_of(run, path)? else {
+            return Ok(Vec::new());
+        };
+        let items = self.with_stage(|objects| objects.list(&root))?;
+        let below = |key: &str| match key.strip_prefix(&root)? {
+            "" => Some(String::new()),
+            rest => rest.strip_prefix('/').map(ToOwned::to_owned),
+        };
+        // A key may hold anything: one that leads elsewhere is nobody's result.
+        let is_inner = |path: &str| {
+            std::path::Path::new(path)
+                .components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
+        let listed = items
+            .into_iter()
+            .filter_map(|item| Some((below(&item.key).filter(|path| is_inner(path))?, item)));
+        Ok(listed
+            .map(|(path, item)| FileEntry {
+                path,
+                size: item.size,
+                mode: 0o644,
+                is_folder: false,
+                link: None,
+            })
+            .collect())
+    }
+    fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
+        if let Some(path) = self.kept_by_service(run, path)? {
+            return self.artifact_bytes(run, &path, offset, most);
+        }
+        let Some(key) = self.files_of(run, path)? else {
+            return Ok(Vec::new());
+        };
+        Ok(self
+            .with_stage(|objects| objects.range(&key, offset..offset.saturating_add(most)))?
+            .unwrap_or_default())
+    }
+
+    fn platform_log(&self, run: &RunRef) -> Result<Vec<String>> {
+        self.platform_words(run)
+    }
+
+    fn known_jobs(&self) -> Result<Vec<KnownJob>> {
+        self.known()
+    }
+    fn plan_of(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>> {
+        self.plan_for(submission, native)
+    }
+    fn kept_files(&self) -> Option<&'static str> {
+        Some(
+            "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) and what its \
+                `io` wrote outlive the nodes",
+        )
+    }
+    /// Nodes come and go with the job; what it left lies in the workspace's datastore.
+    fn run_folder(&self, run: &RunId) -> Option<(String, Option<String>)> {
+        let known = self.site.stored();
+        let who = known.as_ref().and_then(|site| site.who.as_ref());
+        let stage = self.config.stage_of(who);
+        let store = known
+            .as_ref()
+            .map_or("workspaceblobstore", |site| site.store.name.as_str());
+        Some((
+            format!("azureml://datastores/{store}/paths/{stage}/runs/{run}"),
+            None,
+        ))
+    }
+
+    fn remembered_facts(&self) -> Option<Facts> {
+        self.site.recent().map(OwnFacts::into_facts)
+    }
+    fn facts(&self) -> Result<Facts> {
+        let site = self.look()?;
+        self.site.keep(site.clone());
+        Ok(site.into_facts())
+    }
+    fn page(&self, facts: &mut Facts) -> Page {
+        self.nodes_page(facts)
+    }
+    fn summary(&self, facts: &Facts) -> String {
+        match AzureSite::from_facts(facts) {
+            Ok(site) => page::summary(&site, &self.own_stage()),
+            Err(error) => error.to_string(),
+        }
+    }
+    /// Without its storage a workspace takes nothing.
+    fn check_stage(&self) -> Result<()> {
+        let answer = self.missing(vec!["doctor".to_owned()]);
+        answer.map(drop).map_err(behind_a_firewall)
+    }
+    fn stage_trouble(&self, error: Error) -> Error {
+        behind_a_firewall(error)
+    }
+    fn fit(&self, draft: Draft<'_>) -> Result<Fit> {
+        self.fit_draft(draft)
+    }
+    fn render(&self, asked: &Asked<'_>, facts: &Facts) -> Result<Request> {
+        let site = AzureSite::from_facts(facts)?;
+        let payload = self.payload(asked, &site)?;
+        let first = asked
+            .runs
+            .first()
+            .ok_or_else(|| Error::bug("a plan without runs"))?;
+        let body = serde_json::to_string_pretty(&payload.body(first))
+            .map_err(|error| Error::bug("a request cannot be written").source_error(error))?;
+        let path = format!(
+            "{}/jobs/{}?api-version={}",
+            site.scope.id(),
+            first.id,
+            super::config::API
+        );
+        let others = match asked.runs.len() {
+            1 => String::new(),
+            many => format!("and {} more, each with its own name\n", many - 1),
+        };
+        Ok(Request {
+            text: format!("PUT {path}\n{body}\n{others}"),
+        })
+    }
+    fn notes(&self, plan: &Plan, facts: &Facts) -> Vec<String> {
+        self.plan_notes(plan, AzureSite::from_facts(facts).ok().as_ref())
+    }
+    fn reach(&self, request: &ReachRequest<'_>) -> Result<Reach> {
+        self.way_in(request)
+    }
+}
+
+/// A storage that answers only from inside is the usual reason.
+fn behind_a_firewall(error: Error) -> Error {
+    let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
+    let vpn = (!is_said).then(|| {
+        "is the VPN on? storage behind a private endpoint or a firewall answers only from inside"
+            .to_owned()
+    });
+    error
+        .while_doing("the workspace answers, its storage does not")
+        .maybe_hint(vpn)
+}
+
+impl OwnFacts for AzureSite {
+    fn common(&mut self) -> &mut Facts {
+        &mut self.facts
+    }
+    fn into_facts(mut self) -> Facts {
+        let facts = std::mem::take(&mut self.facts);
+        let signed_in_as = self.who.clone();
+        let gpu_quota = (!self.quotas.is_empty()).then(|| GpuQuota {
+            limit: self.quotas.iter().map(|quota| quota.limit).sum(),
+            free: self.quotas.iter().map(QuotaFacts::free).sum(),
+        });
+        let mut own = serde_json::to_value(&self).unwrap_or_default();
+        if let Some(own) = own.as_object_mut() {
+            own.remove("facts");
+        }
+        Facts {
+            own,
+            signed_in_as,
+            gpu_quota,
+            ..facts
+        }
+    }
+}
+
+impl AzureCluster {
+    /// The path of a file that run history keeps: any of another tool's job, and the platform's own
+    /// logs of each.
+    fn kept_by_service(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        let path = parts.join("/");
+        if path.is_empty() || parts.contains(&"..") {
+            return Ok(None);
+        }
+        Ok((super::artifacts::is_of_the_platform(&path)
+            || self.object_place(far)? == ObjectPlace::Foreign)
+            .then_some(path))
+    }
+
+    /// Where a path of a run's folder lies in the stage.
+    fn files_of(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
+        let path = path.trim_matches('/').trim_start_matches("code/");
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
+        if parts.first() != Some(&keys::OUTPUTS) || parts.contains(&"..") {
+            return Ok(None);
+        }
+        Ok(match self.object_place(far)? {
+            ObjectPlace::Stage(stage) => Some(format!(
+                "{stage}/{}/{}",
+                keys::run(&far.run),
+                parts.join("/")
+            )),
+            ObjectPlace::Foreign => None,
+        })
+    }
+
+    /// Only what has ended for the service too can be deleted, which may take a moment.
+    fn delete_job(&self, at: &str) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let reply = self.cloud.call(&Call::delete(at))?;
+            match reply.status {
+                200..=299 | 404 => return Ok(()),
+                409 if begun.elapsed() < PUT_AWAY => std::thread::sleep(LOOK_EVERY),
+                _ => return Err(refusal("the job cannot be deleted", &reply)),
+            }
+        }
+    }
+}

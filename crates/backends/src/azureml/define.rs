@@ -1,0 +1,121 @@
+//! The definition of a cluster, with all that stands elsewhere in its place.
+
+use super::config::AzureConfig;
+use crate::registry::Caller;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use towline_core::config::{Cluster, Credential};
+use towline_core::{Error, Result, network};
+use towline_wire::cluster::NamedCluster;
+use towline_wire::runner::Variables;
+
+/// Variables by which a machine or a session says who it is, where the Azure CLI does not.
+const OF_SIGN_IN: [&str; 9] = [
+    "IDENTITY_ENDPOINT",
+    "IDENTITY_HEADER",
+    "MSI_ENDPOINT",
+    "MSI_SECRET",
+    "AZURE_CLIENT_ID",
+    "AZURE_TENANT_ID",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_AUTHORITY_HOST",
+    "AZURE_POD_IDENTITY_AUTHORITY_HOST",
+];
+
+/// A cluster with all that stands elsewhere in its place: whoever reads the definition may be in
+/// another folder, with another environment.
+pub(crate) fn define(name: &str, cluster: Cluster, caller: &Caller<'_>) -> Result<NamedCluster> {
+    let mut cluster = with_workspace(name, cluster, caller)?;
+    let value = |name: &str| {
+        caller
+            .environment
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
+    let by_cli = is_by_cli(cluster.credential.as_ref());
+    if cluster.profile.is_none() && by_cli {
+        cluster.profile = value("AZURE_CONFIG_DIR");
+    }
+    let referred = match &cluster.credential {
+        Some(Credential::Map(map)) => map
+            .values()
+            .filter_map(|value| value.strip_prefix("env:"))
+            .collect(),
+        _ => Vec::new(),
+    };
+    // Where `az` is, for whoever has another shell.
+    let wanted = OF_SIGN_IN
+        .into_iter()
+        .chain(referred)
+        .chain(by_cli.then_some("PATH"));
+    let mut variables: BTreeMap<String, String> = wanted
+        .filter_map(|name| Some((name.to_owned(), value(name)?)))
+        .collect();
+    // The way to the services is this shell's, also where it says that there is no proxy.
+    variables.extend(network::VARIABLES.map(|name| {
+        (
+            name.to_owned(),
+            value(name)
+                .map(|value| absolute(caller.folder, name, value))
+                .unwrap_or_default(),
+        )
+    }));
+    Ok(NamedCluster {
+        name: name.to_owned(),
+        variables: Variables(variables),
+        cluster,
+    })
+}
+
+/// A file that is named from a folder, for whoever is in another.
+fn absolute(folder: &Path, name: &str, value: String) -> String {
+    let is_file = matches!(
+        name,
+        "SSL_CERT_FILE" | "REQUESTS_CA_BUNDLE" | "CURL_CA_BUNDLE"
+    ) && !value.is_empty();
+    if is_file {
+        folder.join(&value).display().to_string()
+    } else {
+        value
+    }
+}
+
+/// Nothing is said, or nothing but whose login of the Azure CLI it is.
+fn is_by_cli(credential: Option<&Credential>) -> bool {
+    match credential {
+        None => true,
+        Some(Credential::Word(word)) => word == "azure_cli",
+        Some(Credential::Map(map)) => map
+            .keys()
+            .all(|key| key == "azure_cli" || key == "tenant_id"),
+    }
+}
+
+fn with_workspace(name: &str, mut cluster: Cluster, caller: &Caller<'_>) -> Result<Cluster> {
+    let Some(path) = cluster.config.clone() else {
+        return Ok(cluster);
+    };
+    let written = match (path.strip_prefix("~/"), caller.home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => PathBuf::from(&path),
+    };
+    let candidates = [
+        written.clone(),
+        caller.code_root.join(&written),
+        caller.folder.join(&written),
+    ];
+    let text = candidates
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok());
+    let text = text.ok_or_else(|| {
+        Error::config(format!("cluster `{name}`: there is no file {path}"))
+            .hint("the portal of the workspace has it: Download config.json")
+    })?;
+    let found = AzureConfig::new(name, &cluster, Some(&text), "me")?;
+    cluster.subscription = found.subscription;
+    cluster.resource_group = found.resource_group;
+    cluster.workspace = Some(found.workspace);
+    cluster.config = None;
+    Ok(cluster)
+}

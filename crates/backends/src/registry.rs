@@ -1,0 +1,144 @@
+//! The kinds of cluster that this program has. No other place knows them all.
+
+use crate::azureml::cluster::AzureCluster;
+use crate::local::LocalCluster;
+use crate::slurm::cluster::SlurmCluster;
+use crate::{azureml, slurm};
+use std::path::Path;
+use std::sync::Arc;
+use towline_core::cloud::Cloud;
+use towline_core::cluster::{Cluster, Page};
+use towline_core::config::{self, ClusterKind};
+use towline_core::transport::Transport;
+use towline_core::{Error, Result};
+use towline_wire::cluster::NamedCluster;
+use towline_wire::layout::StateFolder;
+use towline_wire::line::OwnProgram;
+use towline_wire::runner::Variables;
+
+/// What a cluster is made of beside its configuration: the ways out of this machine.
+pub trait Means {
+    fn state(&self) -> &StateFolder;
+    /// This program, which is brought to where runs are.
+    fn program(&self) -> Result<OwnProgram>;
+    /// The machine that a scheduler's commands run on: this one, or a host behind ssh.
+    fn machine(&self, host: Option<&str>, ssh_config: Option<&str>) -> Result<Arc<dyn Transport>>;
+    /// The services of a cloud, as whoever the cluster's configuration signs in.
+    fn cloud(&self, named: &NamedCluster) -> Result<Arc<dyn Cloud>>;
+    /// The user of this machine.
+    fn user(&self) -> String;
+}
+
+/// Where a definition is read: what it leaves open is found there.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    pub folder: &'a Path,
+    pub code_root: &'a Path,
+    pub home: Option<&'a Path>,
+    pub environment: &'a [(String, String)],
+}
+
+/// The cluster that a definition describes. Nothing is asked of it yet.
+pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>> {
+    let NamedCluster { name, cluster, .. } = named;
+    Ok(match cluster.kind {
+        ClusterKind::Local => Arc::new(LocalCluster::new(name, means.state().clone(), cluster)),
+        ClusterKind::Slurm => Arc::new(SlurmCluster::open(named, means)?),
+        ClusterKind::Azureml => Arc::new(AzureCluster::open(named, means)?),
+        ClusterKind::Kubernetes | ClusterKind::Philly => {
+            return Err(Error::refused(format!(
+                "cluster `{name}` is of kind `{}`, which this version cannot use yet",
+                cluster.kind.word()
+            ))
+            .hint("the local cluster is called `local`"));
+        }
+    })
+}
+
+/// A definition with all that stands elsewhere in its place: whoever reads it may be in another
+/// folder, with another environment.
+pub fn define(name: &str, cluster: config::Cluster, caller: &Caller<'_>) -> Result<NamedCluster> {
+    match cluster.kind {
+        ClusterKind::Azureml => azureml::define(name, cluster, caller),
+        _ => Ok(NamedCluster {
+            name: name.to_owned(),
+            cluster,
+            variables: Variables::default(),
+        }),
+    }
+}
+
+/// Something that was found out about a service: for people, and for programs.
+#[derive(Debug)]
+pub struct Answer {
+    pub page: Page,
+    pub value: serde_json::Value,
+    /// What to do with it.
+    pub hint: String,
+}
+
+/// Whether the service of this kind of cluster can be asked what the user may use.
+pub fn is_discoverable(cluster: &config::Cluster) -> bool {
+    cluster.kind == ClusterKind::Azureml
+}
+
+/// What the user may use, as whoever a cluster signs in; without one, as the Azure CLI is.
+pub fn discover(
+    cluster: Option<(&str, config::Cluster)>,
+    caller: &Caller<'_>,
+    means: &dyn Means,
+) -> Result<Answer> {
+    let (name, definition) = cluster.unwrap_or_else(|| {
+        let azure = config::Cluster {
+            kind: ClusterKind::Azureml,
+            ..config::Cluster::local()
+        };
+        ("azure", azure)
+    });
+    if !is_discoverable(&definition) {
+        return Err(Error::refused(format!(
+            "cluster `{name}` is of kind `{}`: only Azure ML is asked",
+            definition.kind.word()
+        )));
+    }
+    let cloud = means.cloud(&define(name, definition, caller)?)?;
+    cloud.sign_in(true)?;
+    azureml::discovered(cloud.as_ref())
+}
+
+/// Makes a workspace beside that of a cluster.
+pub fn create_workspace(
+    named: &NamedCluster,
+    means: &dyn Means,
+    name: &str,
+    location: Option<&str>,
+) -> Result<Answer> {
+    if named.cluster.kind != ClusterKind::Azureml {
+        let error = Error::refused(format!("cluster `{}` has no workspace", named.name));
+        return Err(error.hint("name one of kind azureml with `-c`"));
+    }
+    AzureCluster::open(named, means)?.create_workspace(name, location)
+}
+
+impl SlurmCluster {
+    fn open(named: &NamedCluster, means: &dyn Means) -> Result<Self> {
+        let config = slurm::config::SlurmConfig::new(&named.name, &named.cluster)?;
+        let machine = means.machine(config.host.as_deref(), config.ssh_config.as_deref())?;
+        let site = crate::remembered::Remembered::new(means.state(), &named.name, config.mark());
+        Ok(Self::new(config, machine, means.program()?, site))
+    }
+}
+
+impl AzureCluster {
+    fn open(named: &NamedCluster, means: &dyn Means) -> Result<Self> {
+        let user = means.user();
+        let config = azureml::config::AzureConfig::new(&named.name, &named.cluster, None, &user)?;
+        let site = crate::remembered::Remembered::new(means.state(), &named.name, config.mark());
+        Ok(Self::new(
+            config,
+            means.cloud(named)?,
+            means.program()?,
+            site,
+        ))
+    }
+}

@@ -1,0 +1,96 @@
+//! What a cluster was found to have, kept in the state folder for the next call.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use towline_wire::layout::StateFolder;
+
+/// What a cluster was found to have counts for this long.
+const LASTS: Duration = Duration::from_secs(600);
+
+/// Facts of one cluster, in memory and on disk.
+#[derive(Debug)]
+pub struct Remembered<T> {
+    /// None where nothing is kept beyond this process.
+    file: Option<PathBuf>,
+    /// Which configuration they were asked with: with another they mean nothing.
+    of: String,
+    current: Mutex<Option<T>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<T> {
+    of: String,
+    site: T,
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
+    pub fn new(state: &StateFolder, cluster: &str, of: String) -> Self {
+        let remembered = Self {
+            file: Some(state.cluster(cluster, "facts")),
+            of,
+            current: Mutex::new(None),
+        };
+        let recent = remembered.recent();
+        *remembered.lock() = recent;
+        remembered
+    }
+
+    /// Only in memory.
+    pub const fn in_memory() -> Self {
+        Self {
+            file: None,
+            of: String::new(),
+            current: Mutex::new(None),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<T>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As this process last learnt it.
+    pub fn current(&self) -> Option<T> {
+        self.lock().clone()
+    }
+
+    /// As it was learnt some minutes ago at most.
+    pub fn recent(&self) -> Option<T> {
+        let Some(file) = &self.file else {
+            return self.current();
+        };
+        let changed = std::fs::metadata(file).ok()?.modified().ok()?;
+        (changed.elapsed().ok()? < LASTS).then(|| self.stored())?
+    }
+
+    /// As it was last learnt, however long ago.
+    pub fn stored(&self) -> Option<T> {
+        let bytes = std::fs::read(self.file.as_ref()?).ok()?;
+        let stored: Stored<T> = serde_json::from_slice(&bytes).ok()?;
+        (stored.of == self.of).then_some(stored.site)
+    }
+
+    /// For this process.
+    pub fn learn(&self, facts: T) {
+        *self.lock() = Some(facts);
+    }
+
+    /// For this process and the next. That it cannot be written is no reason to fail.
+    pub fn keep(&self, facts: T) {
+        if let (Some(file), Some(folder)) = (
+            &self.file,
+            self.file.as_ref().and_then(|file| file.parent()),
+        ) {
+            let stored = Stored {
+                of: self.of.clone(),
+                site: facts.clone(),
+            };
+            let _ = towline_host::filesystem::private_folder(folder)
+                .and_then(|()| serde_json::to_vec(&stored).map_err(std::io::Error::other))
+                .and_then(|bytes| towline_host::once::replace(file, &bytes));
+        }
+        self.learn(facts);
+    }
+}

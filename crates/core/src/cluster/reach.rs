@@ -1,0 +1,75 @@
+//! The way into a running job.
+
+use super::RunRef;
+use crate::state::{Phase, RunState};
+use crate::transport::Transport;
+use crate::{Error, Result};
+use std::ffi::OsString;
+use std::sync::Arc;
+
+/// Whom somebody wants to reach, and what for.
+#[derive(Debug, Clone, Copy)]
+pub struct ReachRequest<'a> {
+    pub run: &'a RunRef,
+    pub state: &'a RunState,
+    /// Which of its nodes, and which of its ranks there.
+    pub node: u32,
+    pub rank: u32,
+    pub purpose: Purpose<'a>,
+}
+
+impl ReachRequest<'_> {
+    /// Refuses a run that has no nodes now.
+    pub fn check_running(&self) -> Result<()> {
+        let (run, phase) = (&self.run.run, self.state.phase);
+        match phase {
+            Phase::Running => Ok(()),
+            Phase::Ended(_) => Err(
+                Error::refused(format!("{run} has ended ({})", phase.word())).hint(format!(
+                    "`tow submit ssh` or `tow alloc` keeps nodes; its files: tow get {} PATH",
+                    run.short()
+                )),
+            ),
+            _ => Err(
+                Error::refused(format!("{run} does not run yet ({})", phase.word()))
+                    .hint(format!("what it waits for: tow why {}", run.short())),
+            ),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose<'a> {
+    /// A shell where the rank is, or this command.
+    Shell {
+        argv: &'a [String],
+        terminal: bool,
+    },
+    Port,
+}
+
+/// How it is reached.
+#[derive(Debug)]
+pub enum Reach {
+    /// The run is on this machine.
+    Here,
+    /// This command of this machine leads in.
+    Command(Vec<OsString>),
+    /// Its node takes ssh by itself.
+    Ssh(SshAddress),
+    /// Ports of `host` are forwarded through this machine.
+    Through {
+        transport: Arc<dyn Transport>,
+        host: String,
+    },
+}
+
+/// Where a node takes ssh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshAddress {
+    /// `user@host`
+    pub login: String,
+    pub port: u16,
+    /// A configuration of ssh that the cluster names.
+    pub ssh_config: Option<String>,
+}
