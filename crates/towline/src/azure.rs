@@ -103,7 +103,7 @@ fn with_workspace(name: &str, mut cluster: Cluster, folder: &Path) -> Result<Clu
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct KnownSite {
+pub(crate) struct KnownSite {
     /// Of the workspace and the target they were asked of.
     of: String,
     site: AzureSite,

@@ -132,7 +132,7 @@ pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct KnownFacts {
+pub(crate) struct KnownFacts {
     /// Of the host and stage they were asked of.
     of: String,
     site: SiteFacts,

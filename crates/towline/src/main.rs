@@ -16,6 +16,8 @@ mod crew;
 mod data_process;
 mod diagnose;
 mod discover;
+#[cfg(test)]
+mod facts_golden_tests;
 mod failure;
 mod far;
 mod follow;

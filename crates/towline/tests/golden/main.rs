@@ -3,6 +3,10 @@
 //! (`TOW_GOLDEN=NUMBER cargo test -p towline --test golden -- --ignored`).
 #![allow(clippy::unwrap_used)]
 
+mod json;
+mod questions;
+mod shape;
+
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
