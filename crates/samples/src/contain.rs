@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The first part of the sample that `now` does not have, as a path.
-pub(crate) fn lost(sample: &Value, now: &Value) -> Option<String> {
+pub fn lost(sample: &Value, now: &Value) -> Option<String> {
     match (sample, now) {
         (Value::Object(sample), Value::Object(now)) => {
             sample.iter().find_map(|(key, value)| match now.get(key) {

@@ -13,6 +13,8 @@ mod contain;
 mod coverage;
 mod least;
 
+pub use contain::lost;
+
 use coverage::{Coverage, Traced};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

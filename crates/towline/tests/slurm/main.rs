@@ -13,6 +13,7 @@ mod reach;
 mod refusals;
 mod room;
 mod seeds;
+mod stage;
 mod sweep;
 mod versions;
 mod why;

@@ -7,6 +7,7 @@
 mod bytes;
 mod names;
 mod reports;
+mod stages;
 
 use std::path::{Path, PathBuf};
 use towline_core::backend::{Facts, Observation};
