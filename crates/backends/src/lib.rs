@@ -6,5 +6,7 @@ pub mod local;
 pub mod own_facts;
 pub mod registry;
 pub mod remembered;
+#[cfg(test)]
+mod remembered_golden_tests;
 pub mod run_files;
 pub mod slurm;

@@ -20,8 +20,9 @@ pub struct Remembered<T> {
     current: Mutex<Option<T>>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored<T> {
+/// As it lies on disk.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Stored<T> {
     of: String,
     site: T,
 }

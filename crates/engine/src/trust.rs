@@ -147,6 +147,10 @@ fn name_of(folder: &Path) -> String {
 }
 
 #[cfg(test)]
+#[path = "trust_golden_tests.rs"]
+mod golden_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -11,6 +11,8 @@ mod content;
 pub mod continues;
 pub mod digest;
 #[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
 mod hostile_tests;
 mod index;
 pub mod layout;

@@ -2,6 +2,8 @@
 //! lines of its own. Nothing needs to be there but `sh` and `sshd`: this program is brought.
 
 mod call;
+#[cfg(test)]
+mod golden_tests;
 mod serve;
 
 pub use call::FOLDER_VERB;

@@ -170,6 +170,10 @@ fn read(text: &[u8]) -> Known {
 }
 
 #[cfg(test)]
+#[path = "journal_golden_tests.rs"]
+mod golden_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

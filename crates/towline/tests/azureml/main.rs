@@ -19,6 +19,7 @@ mod pages;
 mod polite;
 mod sign_in;
 mod ssh;
+mod stage;
 mod unheard;
 mod way;
 mod why;

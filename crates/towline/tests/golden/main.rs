@@ -4,6 +4,10 @@
 //! golden -- --ignored`).
 #![allow(clippy::unwrap_used)]
 
+mod json;
+mod questions;
+mod shape;
+
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

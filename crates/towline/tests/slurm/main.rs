@@ -14,6 +14,7 @@ mod reach;
 mod refusals;
 mod room;
 mod seeds;
+mod stage;
 mod sweep;
 mod versions;
 mod why;

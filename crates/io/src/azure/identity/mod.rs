@@ -6,6 +6,8 @@
 pub(crate) mod cache;
 mod cli;
 mod device;
+#[cfg(test)]
+mod golden_tests;
 pub(crate) mod grant;
 mod managed;
 mod token;
