@@ -8,7 +8,7 @@ use std::time::Duration;
 use towline_wire::layout::StateFolder;
 
 /// What a cluster was found to have counts for this long.
-const LASTS: Duration = Duration::from_secs(600);
+const FACTS_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Facts of one cluster, in memory and on disk.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
             return self.current();
         };
         let changed = std::fs::metadata(file).ok()?.modified().ok()?;
-        (changed.elapsed().ok()? < LASTS).then(|| self.stored())?
+        (changed.elapsed().ok()? < FACTS_LIFETIME).then(|| self.stored())?
     }
 
     /// As it was last learnt, however long ago.

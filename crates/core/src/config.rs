@@ -37,6 +37,11 @@ pub enum ClusterKind {
     Philly,
 }
 
+/// Whether a kind, by its word, is this machine.
+pub fn is_this_machine(kind: &str) -> bool {
+    kind == ClusterKind::Local.word()
+}
+
 impl ClusterKind {
     pub const fn word(self) -> &'static str {
         match self {

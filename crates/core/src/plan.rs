@@ -1,6 +1,7 @@
 //! A plan: the job resolved against one cluster. Acting takes the plan and nothing else.
 
 use crate::RunId;
+use crate::config;
 use crate::job::{IoMode, Job};
 use crate::quantity::Memory;
 use crate::resolve::Resolved;
@@ -43,7 +44,7 @@ pub struct Plan {
 impl Plan {
     /// Whether its runs are on this machine.
     pub fn is_here(&self) -> bool {
-        self.kind == "local"
+        config::is_this_machine(&self.kind)
     }
 
     /// What the cluster calls a run that was there before.

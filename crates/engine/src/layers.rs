@@ -8,7 +8,7 @@ use crate::variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, ClusterKind, Config, Credential, MOST_LOCAL_GPUS};
+use towline_core::config::{Cluster, Config, Credential, MOST_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
@@ -354,7 +354,7 @@ fn complete_local(tree: &mut Node) {
         };
         tree.put(
             &["clusters", "local", "kind"],
-            Node::scalar(ClusterKind::Local.word(), at),
+            Node::scalar(Cluster::local().kind.word(), at),
         );
     }
 }

@@ -30,8 +30,8 @@ enum Sending {
 type Way = Arc<OnceLock<Arc<dyn Cluster>>>;
 
 /// How long a way that is in trouble is waited for, and how often that is looked at.
-const TROUBLE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(5);
+const TROUBLE_TIMEOUT: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 impl<'s> Ahead<'s> {
     /// `start` makes a way to the cluster of our own.
@@ -56,10 +56,10 @@ impl<'s> Ahead<'s> {
         while !thread.is_finished() {
             if way.get().is_none_or(|way| way.trouble().is_none()) {
                 troubled = None;
-            } else if troubled.get_or_insert_with(Instant::now).elapsed() > TROUBLE {
+            } else if troubled.get_or_insert_with(Instant::now).elapsed() > TROUBLE_TIMEOUT {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         let _ = thread.join();
     }

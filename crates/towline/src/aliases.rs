@@ -22,9 +22,9 @@ pub(crate) const ALLOCATION: &str = "allocation";
 /// The word behind `ProxyCommand`.
 pub(crate) const CONNECT_VERB: &str = "__connect";
 /// More than this nobody picks from a list.
-const MOST: usize = 100;
+const MAX_ALIASES: usize = 100;
 
-const ACTIVE: [Phase; 4] = [
+const ACTIVE_PHASES: [Phase; 4] = [
     Phase::Staging,
     Phase::Submitting,
     Phase::Queued,
@@ -48,7 +48,7 @@ pub(crate) fn active(context: &Context) -> Result<Vec<RunRecord>> {
     };
     let mut far = Vec::new();
     for record in history.list(&Filter {
-        phases: ACTIVE.to_vec(),
+        phases: ACTIVE_PHASES.to_vec(),
         ..Filter::default()
     })? {
         if record.cluster != "local" && crate::far::is_far(&history, &record.id)? {
@@ -132,9 +132,9 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
             continue;
         };
         let newest = Filter {
-            phases: ACTIVE.to_vec(),
+            phases: ACTIVE_PHASES.to_vec(),
             cluster: Some(cluster.clone()),
-            limit: Some(MOST),
+            limit: Some(MAX_ALIASES),
             ..Filter::default()
         };
         found.extend(
@@ -150,7 +150,7 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
             .cmp(&one.created)
             .then_with(|| other.id.cmp(&one.id))
     });
-    found.truncate(MOST);
+    found.truncate(MAX_ALIASES);
     Ok(found)
 }
 

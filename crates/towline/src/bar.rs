@@ -8,7 +8,7 @@ use towline_core::quantity::Size;
 use towline_core::time::human_millis;
 use towline_io::transfer::progress::{Glance, Progress};
 
-const TICK: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Draws while `act` runs, where somebody looks.
 pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
@@ -17,7 +17,7 @@ pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output
     }
     let begun = Instant::now();
     let drawing = async {
-        let mut tick = tokio::time::interval(TICK);
+        let mut tick = tokio::time::interval(REDRAW_INTERVAL);
         tick.tick().await;
         loop {
             tick.tick().await;

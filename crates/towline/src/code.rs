@@ -25,7 +25,7 @@ use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 
 /// More than this is data, or a folder that nobody meant.
-const MOST: Limits = Limits {
+const CODE_LIMITS: Limits = Limits {
     files: 50_000,
     bytes: 2 << 30,
 };
@@ -90,7 +90,11 @@ pub(crate) fn survey(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> R
         Some(own) => rules.without(own),
         None => rules,
     };
-    let limits = if wish.large { Limits::none() } else { MOST };
+    let limits = if wish.large {
+        Limits::none()
+    } else {
+        CODE_LIMITS
+    };
     let walked = walk(&place.root, &rules, limits)?;
     check_size(&place.root, &walked, limits)?;
     Ok(Survey {

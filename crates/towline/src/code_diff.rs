@@ -13,9 +13,9 @@ use towline_snapshot::root::{Root, read_root};
 use towline_snapshot::store::FolderStore;
 
 /// Texts longer than this are only named.
-const LARGEST: u64 = 1 << 20;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 /// Files whose lines are shown; more are only named.
-const MOST: usize = 50;
+const MAX_SHOWN_FILES: usize = 50;
 
 #[derive(Debug, Default)]
 pub(crate) struct CodeDiff {
@@ -57,10 +57,10 @@ pub(crate) fn code_diff(
             .extend(before.map(|entry| (name.clone(), describe(entry))));
         diff.other
             .extend(after.map(|entry| (name.clone(), describe(entry))));
-        if diff.changes.len() < MOST {
+        if diff.changes.len() < MAX_SHOWN_FILES {
             let text = |root: &Root, entry: Option<&Entry>| match entry {
                 None => Some(String::new()),
-                Some(entry) => read_file(root, &store.store, entry, LARGEST)
+                Some(entry) => read_file(root, &store.store, entry, MAX_TEXT_BYTES)
                     .ok()
                     .flatten()
                     .and_then(|bytes| String::from_utf8(bytes).ok()),

@@ -30,7 +30,7 @@ fn resource(vault: &str) -> String {
 }
 
 /// Where a machine of the cloud tells its identity.
-const MACHINE: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
+const METADATA_ADDRESS: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
 
 pub(crate) fn main(words: &[OsString]) -> io::Result<i32> {
     crew_main(&task(words)?, &find)
@@ -153,7 +153,7 @@ fn token_question(
         };
     }
     let address = with(
-        format!("{MACHINE}?api-version=2018-02-01&resource={resource}"),
+        format!("{METADATA_ADDRESS}?api-version=2018-02-01&resource={resource}"),
         "client_id",
     );
     Question {
@@ -259,7 +259,7 @@ mod tests {
             "{address}"
         );
         assert_eq!(header, Some(("secret", "s".to_owned())));
-        assert!(asked(&[], None).0.starts_with(MACHINE));
+        assert!(asked(&[], None).0.starts_with(METADATA_ADDRESS));
     }
 
     #[test]

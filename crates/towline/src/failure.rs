@@ -2,7 +2,7 @@
 
 use crate::code;
 use crate::context::Context;
-use crate::logfiles::{self, TAIL};
+use crate::logfiles::{self, TAIL_BYTES};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::cluster::LogSource;
@@ -63,7 +63,7 @@ fn of_set_up(context: &Context, record: &RunRecord) -> Result<Option<Told>> {
             whose,
             read(&logfiles::tail_bytes(
                 &state.log(&record.id, record.state.attempt, whose),
-                TAIL,
+                TAIL_BYTES,
             )),
         )
     });
@@ -83,7 +83,7 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
     let of = |rank| {
         read(&logfiles::tail_bytes(
             &state.log(&record.id, record.state.attempt, LogSource::Rank(rank)),
-            TAIL,
+            TAIL_BYTES,
         ))
     };
     let first = ending
@@ -182,13 +182,13 @@ fn own(context: &Context, module: &str, resolved: &Resolved) -> Option<Own> {
 /// In a folder that a run starts in as it is: there, in `src`, and in folders right below.
 fn find_in_folder(module: &str, folder: &Path) -> Option<Own> {
     /// Entries of one folder that are looked at.
-    const MOST: usize = 1000;
+    const MAX_FOLDER_ENTRIES: usize = 1000;
     let names = |folder: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(folder)
             .into_iter()
             .flatten()
             .flatten()
-            .take(MOST);
+            .take(MAX_FOLDER_ENTRIES);
         entries
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect()

@@ -20,11 +20,11 @@ use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
 
 /// How long logs may take to come before what is here is shown.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOGS_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a cluster may take to say yes or no once there is trouble with it, and how often that
 /// is looked at.
-const ANSWERS: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(500);
+const TROUBLE_TIMEOUT: Duration = Duration::from_secs(10);
+const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// An active cluster is looked at every few seconds; one that was not for this long does not
 /// answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
@@ -87,7 +87,7 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
         context,
         &cluster,
         &|| Request::BringLogs { run: run.clone() },
-        PATIENCE,
+        LOGS_TIMEOUT,
     ) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
@@ -140,7 +140,7 @@ pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<
         context,
         cluster,
         &|| Request::Refresh { run: run.clone() },
-        PATIENCE,
+        LOGS_TIMEOUT,
     ) {
         Err(error) if error.kind() != ErrorKind::Unreachable => Err(error),
         _ => Ok(()),
@@ -220,7 +220,7 @@ pub(crate) fn carried_over(
                 // A daemon that leaves is followed by the next.
                 Heard::HungUp => break,
             }
-            next = conversation.hear(Some(Instant::now() + LOOK))?;
+            next = conversation.hear(Some(Instant::now() + TROUBLE_CHECK_INTERVAL))?;
         }
     }
 }
@@ -252,12 +252,12 @@ impl Wait<'_> {
             .filter(|_| status.at.is_some_and(|at| at >= self.submitted));
         let Some(text) = why else {
             self.troubled = None;
-            if self.said.is_empty() && self.begun.elapsed() > crate::waiting::SOON {
+            if self.said.is_empty() && self.begun.elapsed() > crate::waiting::TELL_AFTER {
                 self.say(format!("waiting for `{}` to take it", self.cluster));
             }
             return None;
         };
-        if self.troubled.get_or_insert_with(Instant::now).elapsed() >= ANSWERS {
+        if self.troubled.get_or_insert_with(Instant::now).elapsed() >= TROUBLE_TIMEOUT {
             return Some(Why {
                 text,
                 hints: status.hints,

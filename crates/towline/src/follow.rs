@@ -23,7 +23,7 @@ use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
 /// Read at once; a log of any size passes through this much memory.
-const CHUNK: usize = 1 << 20;
+const LOG_CHUNK_BYTES: usize = 1 << 20;
 
 /// What to show of a run.
 #[derive(Debug, Clone)]
@@ -328,7 +328,12 @@ impl Follower<'_> {
                     source,
                     offset,
                 };
-                let chunk = read_log(self.context.state()?, &self.view.run, &cursor, CHUNK)?;
+                let chunk = read_log(
+                    self.context.state()?,
+                    &self.view.run,
+                    &cursor,
+                    LOG_CHUNK_BYTES,
+                )?;
                 if let Some(length) = chunk.truncated_to(cursor.offset) {
                     output::status(&format!(
                         "the job cut this log from {offset} to {length} bytes; going on from there"

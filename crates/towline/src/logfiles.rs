@@ -91,7 +91,7 @@ pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
 }
 
 /// How much of a log's end is read for its cause.
-pub(crate) const TAIL: u64 = 256 << 10;
+pub(crate) const TAIL_BYTES: u64 = 256 << 10;
 /// Lines of a set-up that failed that are shown at once: nobody has seen them.
 const LAST_LINES: usize = 5;
 
@@ -126,7 +126,8 @@ pub(crate) fn before_it_began(
     // The node that failed, where that is known; else the first that said something.
     nodes.sort_by_key(|log| failed.is_some_and(|node| log.source != LogSource::SetUp(node)));
     let said = |log: &LogFile| {
-        Some(last_lines(&tail_bytes(&log.path, TAIL), LAST_LINES)).filter(|lines| !lines.is_empty())
+        Some(last_lines(&tail_bytes(&log.path, TAIL_BYTES), LAST_LINES))
+            .filter(|lines| !lines.is_empty())
     };
     nodes.iter().find_map(said).unwrap_or_default()
 }

@@ -14,10 +14,10 @@ use towline_io::azure::sas::sign_container;
 use towline_io::credential::{AzureCredential, Lookup};
 
 /// How long a mount may take to be there.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a mount that we sign for can be used: longer than runs take.
-const SIGNATURE: Duration = Duration::from_secs(30 * 86_400);
+const SIGNATURE_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
 
 /// A mount, and the program behind it, which ends with this.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Mount {
                         .hint("the set-up log has the program's own words"),
                 );
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > MOUNT_TIMEOUT {
                 return Err(Error::unreachable("it was not mounted within a minute"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -97,7 +97,7 @@ impl Mount {
                 (last, since) = (waiting, Instant::now());
             }
             let is_over = !matches!(self.program.try_wait(), Ok(None));
-            if is_over || since.elapsed() > 5 * PATIENCE {
+            if is_over || since.elapsed() > 5 * MOUNT_TIMEOUT {
                 return Err(Error::unreachable(format!(
                     "{waiting} files that were written did not arrive; they are kept in {}",
                     cache.display()
@@ -134,7 +134,7 @@ impl Drop for Mount {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let begun = Instant::now();
         while matches!(self.program.try_wait(), Ok(None)) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > MOUNT_TIMEOUT {
                 let _ = self.program.kill();
                 let _ = self.program.wait();
                 return;
@@ -192,7 +192,7 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
             // Older versions know only the public service by name; an address of another they take
             // with a signature.
             AzureCredential::Key(key) if endpoint.is_some() => {
-                let sas = sign_container(&key, account, container, SIGNATURE)?;
+                let sas = sign_container(&key, account, container, SIGNATURE_LIFETIME)?;
                 set(
                     "SAS_URL",
                     &format!(

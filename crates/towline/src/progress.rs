@@ -8,8 +8,8 @@ use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
 
 /// What takes less is not worth a line.
-const BLINK: Duration = Duration::from_millis(400);
-const FRAME: Duration = Duration::from_millis(100);
+const SHOWN_AFTER: Duration = Duration::from_millis(400);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Bar {
     name: &'static str,
@@ -65,8 +65,8 @@ impl Bar {
     fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> String + Sync)) {
         let mut drawn = false;
         while !over.load(Ordering::Relaxed) {
-            std::thread::park_timeout(FRAME);
-            if self.begun.elapsed() >= BLINK && !over.load(Ordering::Relaxed) {
+            std::thread::park_timeout(REDRAW_INTERVAL);
+            if self.begun.elapsed() >= SHOWN_AFTER && !over.load(Ordering::Relaxed) {
                 output::redraw(&format!("{}: {}", self.name, read()));
                 drawn = true;
             }

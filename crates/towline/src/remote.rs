@@ -13,7 +13,7 @@ use towline_snapshot::store::{Blob, BlobKind, BlobStore, Stored};
 use towline_wire::layout::StateFolder;
 
 /// Below which path of a datastore snapshots lie, unless told otherwise.
-const USUAL: &str = "towline";
+const DEFAULT_PATH: &str = "towline";
 
 /// A datastore, as a place for snapshots.
 pub(crate) struct RemoteStore {
@@ -24,7 +24,7 @@ pub(crate) struct RemoteStore {
 
 /// Opens `STORE` or `STORE:PATH`.
 pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStore> {
-    let (name, path) = text.split_once(':').unwrap_or((text, USUAL));
+    let (name, path) = text.split_once(':').unwrap_or((text, DEFAULT_PATH));
     let prefix = path.trim_matches('/').to_owned();
     RemoteStore::new(stores.open(name)?, prefix)
 }

@@ -6,11 +6,11 @@ use crate::output::{Paint, paint, stdout_has_colour, width};
 use towline_core::visible::visible;
 
 /// Between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// No column is cut below this.
-const NARROW: usize = 6;
+const MIN_COLUMN_WIDTH: usize = 6;
 /// Columns that say nothing when they are cut; the first names the row and stays, too.
-const KEPT: [&str; 8] = [
+const WHOLE_COLUMNS: [&str; 8] = [
     "STATE", "AGE", "TOOK", "NODES", "GPUS", "HERE", "TRY", "SIZE",
 ];
 
@@ -63,7 +63,7 @@ impl Table {
         if let Some(room) = width() {
             let kept: Vec<bool> = used
                 .iter()
-                .map(|column| *column == 0 || KEPT.contains(&self.head[*column]))
+                .map(|column| *column == 0 || WHOLE_COLUMNS.contains(&self.head[*column]))
                 .collect();
             fit(&mut widths, &kept, room);
         }
@@ -82,7 +82,7 @@ impl Table {
                 let pad = if last {
                     0
                 } else {
-                    widths[index].saturating_sub(columns(&shown)) + GAP
+                    widths[index].saturating_sub(columns(&shown)) + COLUMN_GAP
                 };
                 line += &paint(*style, &shown, colour);
                 line += &" ".repeat(pad);
@@ -97,10 +97,10 @@ impl Table {
 /// Makes columns narrower until they fit: the last one first, then whichever is widest. Those that
 /// are kept stay.
 fn fit(widths: &mut [usize], kept: &[bool], room: usize) {
-    let mut over =
-        (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).saturating_sub(room);
+    let mut over = (widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1))
+        .saturating_sub(room);
     if let (Some(last), Some(false)) = (widths.last_mut(), kept.last()) {
-        let less = over.min(last.saturating_sub(NARROW));
+        let less = over.min(last.saturating_sub(MIN_COLUMN_WIDTH));
         *last -= less;
         over -= less;
     }
@@ -110,7 +110,7 @@ fn fit(widths: &mut [usize], kept: &[bool], room: usize) {
             .zip(kept)
             .filter(|(_, kept)| !**kept)
             .map(|(width, _)| width);
-        let Some(widest) = free.max().filter(|widest| **widest > NARROW) else {
+        let Some(widest) = free.max().filter(|widest| **widest > MIN_COLUMN_WIDTH) else {
             return;
         };
         *widest -= 1;

@@ -23,7 +23,7 @@ pub(crate) fn none(error: io::Error) -> Error {
 pub(crate) fn runtime() -> Result<Runtime> {
     // Tokio's panic comes when some of its threads are there; so the number it wants is tried
     // first.
-    let tried: Vec<_> = (0..=WORKERS)
+    let tried: Vec<_> = (0..=WORKER_THREADS)
         .map(|_| std::thread::Builder::new().spawn(std::thread::park))
         .collect();
     let mut problem = None;
@@ -39,7 +39,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
     match problem {
         Some(error) => Err(none(error)),
         None => Builder::new_multi_thread()
-            .worker_threads(WORKERS)
+            .worker_threads(WORKER_THREADS)
             .max_blocking_threads(16)
             .enable_all()
             .build()
@@ -47,7 +47,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
     }
 }
 
-const WORKERS: usize = 2;
+const WORKER_THREADS: usize = 2;
 
 /// Runs a verb. A panic becomes a message and a documented exit code.
 pub(crate) fn without_panics(json: bool, verb: impl FnOnce() -> ExitCode) -> ExitCode {

@@ -20,7 +20,7 @@ use towline_wire::layout::StateFolder;
 use towline_wire::tunnel::{TunnelStatus, Wanted};
 
 /// How long a host may take to answer a supervisor, which tries again soon.
-const PATIENCE: Duration = Duration::from_secs(8);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A tunnel that the user has defined.
 #[derive(Debug, Clone)]
@@ -283,7 +283,7 @@ pub(crate) fn supervisor_main(state: &str, name: &str) -> io::Result<()> {
         Box::new(move || {
             let way = transport(&folder, &name, &definition)?
                 .ok_or_else(|| Error::bug("there is no hop"))?;
-            Ok(way.with_timeout(PATIENCE))
+            Ok(way.with_timeout(CONNECT_TIMEOUT))
         })
     })
 }

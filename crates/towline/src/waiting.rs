@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// After this time somebody wonders.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
+pub(crate) const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// Does `act`. While it lasts, what `line` says is told after a moment, and again when it says
 /// something else.
@@ -15,7 +15,7 @@ pub(crate) fn told<T>(line: impl Fn() -> String + Sync, act: impl FnOnce() -> T)
     std::thread::scope(|scope| {
         let tell = move || {
             let mut last = String::new();
-            while is_over.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout) {
+            while is_over.recv_timeout(TELL_AFTER) == Err(RecvTimeoutError::Timeout) {
                 let line = line();
                 if line != last {
                     output::status(&line);

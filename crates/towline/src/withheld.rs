@@ -7,11 +7,11 @@ use towline_core::config::{Config, Credential};
 use towline_engine::surroundings;
 
 /// Where ACT and qd keep accounts of stores.
-const ACCOUNTS: &str = "aux_data/configs";
+const ACCOUNTS_FOLDER: &str = "aux_data/configs";
 /// Where the MSRA Intern's Toolkit keeps what was filled in, tokens among it.
-const TOOLKIT: &str = ".msra_intern_s_toolkit";
+const TOOLKIT_FOLDER: &str = ".msra_intern_s_toolkit";
 /// A file of accounts is small.
-const LARGEST: u64 = 1 << 20;
+const MAX_ACCOUNT_FILE_BYTES: u64 = 1 << 20;
 
 /// Those below `root`: what credentials of the configuration refer to, and what other tools keep in
 /// their places.
@@ -28,13 +28,13 @@ pub(crate) fn files(config: &Config, root: &Path) -> BTreeSet<PathBuf> {
             Credential::Word(_) => None,
         });
     let referred = values.flatten().filter_map(|value| file_of(value));
-    let accounts = std::fs::read_dir(root.join(ACCOUNTS))
+    let accounts = std::fs::read_dir(root.join(ACCOUNTS_FOLDER))
         .into_iter()
         .flatten()
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| holds_keys(path));
-    let toolkit = Some(root.join(TOOLKIT)).filter(|folder| folder.is_dir());
+    let toolkit = Some(root.join(TOOLKIT_FOLDER)).filter(|folder| folder.is_dir());
     referred
         .chain(accounts)
         .chain(toolkit)
@@ -57,8 +57,8 @@ fn file_of(reference: &str) -> Option<PathBuf> {
 }
 
 fn holds_keys(path: &Path) -> bool {
-    let is_small =
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
+    let is_small = std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_ACCOUNT_FILE_BYTES);
     let text = if is_small {
         std::fs::read(path).unwrap_or_default()
     } else {

@@ -12,7 +12,7 @@
 //! | `runs/RUN/news.draft` | the same, written just before: one of the two is whole, whenever the leader is killed |
 //! | `runs/RUN/news.json` | the same, when it is the last |
 //! | `runs/RUN/cancel` | the run is to end; looked for when a signal comes |
-//! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`PART`] bytes |
+//! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`LOG_PART_BYTES`] bytes |
 //! | `runs/RUN/outputs/…` | what node 0 left in `outputs`, below where it started |
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use towline_core::time::Moment;
 pub const CREW_VERB: &str = "__crew";
 
 /// Bytes of a log that lie in one object.
-pub const PART: u64 = 1 << 20;
+pub const LOG_PART_BYTES: u64 = 1 << 20;
 
 pub const CREW_VERSION: u32 = 1;
 

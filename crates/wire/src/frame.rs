@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
 
 /// A frame larger than this is not ours.
-pub const LARGEST: usize = 256 << 20;
+pub const MAX_FRAME_BYTES: usize = 256 << 20;
 
 /// An empty frame: whoever sent it is there and has nothing to say yet.
 pub const SIGN_OF_LIFE: [u8; 4] = [0; 4];
@@ -46,7 +46,7 @@ impl FrameBuffer {
             return Ok(None);
         };
         let length = u32::from_le_bytes(*head) as usize;
-        if length > LARGEST {
+        if length > MAX_FRAME_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "a frame is too large",
@@ -112,7 +112,7 @@ fn length(from: &mut impl Read) -> io::Result<Option<usize>> {
     }
     from.read_exact(&mut head[1..])?;
     let length = u32::from_le_bytes(head) as usize;
-    if length > LARGEST {
+    if length > MAX_FRAME_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "a frame is too large",

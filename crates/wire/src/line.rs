@@ -43,7 +43,7 @@ pub trait Hello: DeserializeOwned {
 /// What a shell says of a program that is not there or is not for this machine.
 const NO_PROGRAM: [i32; 2] = [126, 127];
 /// More than this before the greeting is not a login shell's chatter.
-const MOST_CHATTER: usize = 1 << 20;
+const MAX_CHATTER_BYTES: usize = 1 << 20;
 
 pub struct Line {
     session: Shared,
@@ -242,7 +242,7 @@ fn mute(place: &str) -> Error {
 fn greeting(output: &mut impl Read) -> io::Result<()> {
     let mut seen = 0;
     let mut byte = [0];
-    for _ in 0..MOST_CHATTER {
+    for _ in 0..MAX_CHATTER_BYTES {
         output.read_exact(&mut byte)?;
         seen = if byte[0] == GREETING[seen] {
             seen + 1

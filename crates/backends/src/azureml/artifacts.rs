@@ -2,7 +2,7 @@
 //! Results of jobs that another tool made, and what the platform wrote of a job whose program never
 //! began.
 
-use super::client::BATCH;
+use super::client::CALL_BATCH;
 use super::cluster::AzureCluster;
 use super::logs::{log_refusal, ranged, which, whole_length};
 use super::observe::job_name;
@@ -37,7 +37,7 @@ impl AzureCluster {
     pub(super) fn artifacts(&self, far: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         let found = self.artifact_addresses(far, path)?;
         let mut listed = Vec::new();
-        for some in found.chunks(BATCH) {
+        for some in found.chunks(CALL_BATCH) {
             let calls: Vec<Call> = some
                 .iter()
                 .map(|(_, address)| ranged(address, 0, 1))

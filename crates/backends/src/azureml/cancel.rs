@@ -1,6 +1,6 @@
 //! Ending jobs. The service may not know one yet that it has taken: then it is told again.
 
-use super::client::{BATCH, refusal, url};
+use super::client::{CALL_BATCH, refusal, url};
 use super::cluster::AzureCluster;
 use super::memory::ObjectPlace;
 use super::observe::{job_name, later};
@@ -16,7 +16,7 @@ use towline_host::crash;
 use towline_wire::crew::keys;
 
 /// Until it is looked again whether a job is there.
-const AGAIN: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl AzureCluster {
     /// The word is left for the runner first, so that it knows why it is ended.
@@ -93,7 +93,7 @@ impl AzureCluster {
         };
         let calls: Vec<Call> = runs.iter().map(cancel).collect();
         Ok(calls
-            .chunks(BATCH)
+            .chunks(CALL_BATCH)
             .flat_map(|calls| self.cloud.call_all(calls))
             .collect())
     }
@@ -120,7 +120,7 @@ impl AzureCluster {
             for far in unacknowledged.clone() {
                 later(
                     memory.unacknowledged.get(&far.run).copied(),
-                    AGAIN,
+                    RECHECK_INTERVAL,
                     settles_in,
                 );
             }

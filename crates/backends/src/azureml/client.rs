@@ -1,18 +1,18 @@
 //! Questions to the resource manager and to run history, and what their refusals mean.
 
-use super::config::API;
+use super::config::ML_API;
 use serde_json::Value;
 use towline_core::cloud::{Audience, Call, Cloud, Reply};
 use towline_core::{Error, ErrorKind, Result};
 
 /// Pages of a list that are read at most: more is a service that leads in circles.
-const MOST_PAGES: usize = 2_000;
+const MAX_PAGES: usize = 2_000;
 /// Calls that are made, and whose answers are held, at once: a sweep may have thousands.
-pub(super) const BATCH: usize = 64;
+pub(super) const CALL_BATCH: usize = 64;
 
 /// An address below the resource manager.
 pub(super) fn url(cloud: &dyn Cloud, path: &str) -> String {
-    versioned(cloud, path, API)
+    versioned(cloud, path, ML_API)
 }
 
 pub(super) fn versioned(cloud: &dyn Cloud, path: &str, version: &str) -> String {
@@ -84,7 +84,7 @@ pub(super) fn pages(
 ) -> Result<()> {
     let audience = first.audience;
     let mut next = Some(first);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let Some(call) = next.take() else {
             return Ok(());
         };

@@ -27,8 +27,8 @@ use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;
 
 /// How long a job that has ended may be put away before it can be deleted.
-const PUT_AWAY: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(20);
+const DELETE_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
@@ -248,7 +248,7 @@ impl Cluster for AzureCluster {
     }
 
     fn listing_delay(&self) -> Duration {
-        super::submit::CONFLICT
+        super::submit::CONFLICT_TIMEOUT
     }
 
     fn give_up(&self, plan: &Plan) -> Result<()> {
@@ -452,7 +452,7 @@ impl Cluster for AzureCluster {
             "{}/jobs/{}?api-version={}",
             site.scope.id(),
             first.id,
-            super::config::API
+            super::config::ML_API
         );
         let others = match asked.runs.len() {
             1 => String::new(),
@@ -550,7 +550,9 @@ impl AzureCluster {
             let reply = self.cloud.call(&Call::delete(at))?;
             match reply.status {
                 200..=299 | 404 => return Ok(()),
-                409 if begun.elapsed() < PUT_AWAY => std::thread::sleep(LOOK_EVERY),
+                409 if begun.elapsed() < DELETE_TIMEOUT => {
+                    std::thread::sleep(DELETE_RETRY_INTERVAL)
+                }
                 _ => return Err(refusal("the job cannot be deleted", &reply)),
             }
         }

@@ -6,7 +6,7 @@ use towline_core::config::{Cluster, ClusterKind};
 use towline_core::{Error, Result};
 
 /// The published version whose words we speak; none of them has changed since.
-pub const API: &str = "2024-04-01";
+pub const ML_API: &str = "2024-04-01";
 /// Below which path of the workspace's datastore we keep what we bring, unless told otherwise.
 const USUAL_STAGE: &str = "towline";
 /// Users of machines and containers that are nobody in particular.
@@ -26,7 +26,7 @@ const SHARED_NAMES: [&str; 14] = [
     "user",
     "docker",
 ];
-const PUBLIC: &str = "https://management.azure.com";
+const PUBLIC_ENDPOINT: &str = "https://management.azure.com";
 
 /// A workspace, by what its address holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,7 +171,7 @@ impl AzureConfig {
             endpoint: cluster
                 .endpoint
                 .as_deref()
-                .unwrap_or(PUBLIC)
+                .unwrap_or(PUBLIC_ENDPOINT)
                 .trim_end_matches('/')
                 .to_owned(),
             gpus_per_node: cluster.gpus_per_node,

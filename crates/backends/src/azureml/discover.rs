@@ -3,7 +3,7 @@
 
 use super::client::{found, good, list, url, versioned};
 use super::config::Scope;
-use super::probe::{CLUSTERS, all_of, quotas, subscriptions, workspaces};
+use super::probe::{CLUSTERS_API, all_of, quotas, subscriptions, workspaces};
 use super::site::QuotaFacts;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use towline_core::cloud::{Call, Cloud};
 use towline_core::{Error, ErrorKind, Result};
 
 /// Pages of virtual clusters that are read at most.
-const MOST_PAGES: usize = 100;
-const GRAPH: &str = "2021-03-01";
-pub(super) const IMAGES: &str = "2020-12-01-preview";
-pub(super) const IDENTITIES: &str = "2023-01-31";
+const MAX_PAGES: usize = 100;
+const GRAPH_API: &str = "2021-03-01";
+pub(super) const IMAGES_API: &str = "2020-12-01-preview";
+pub(super) const IDENTITIES_API: &str = "2023-01-31";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComputeFacts {
@@ -107,14 +107,14 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
             &mut discovered.images,
             "images",
             "Microsoft.Singularity/images",
-            IMAGES,
+            IMAGES_API,
             "name",
         );
         add(
             &mut discovered.identities,
             "identities",
             "Microsoft.ManagedIdentity/userAssignedIdentities",
-            IDENTITIES,
+            IDENTITIES_API,
             "id",
         );
     }
@@ -172,10 +172,14 @@ pub(super) fn listed_clusters(
     cloud: &dyn Cloud,
     subscriptions: &[&str],
 ) -> Result<Vec<(String, Value)>> {
-    let at = versioned(cloud, "/providers/Microsoft.ResourceGraph/resources", GRAPH);
+    let at = versioned(
+        cloud,
+        "/providers/Microsoft.ResourceGraph/resources",
+        GRAPH_API,
+    );
     let mut ids: Vec<(String, Value)> = Vec::new();
     let mut next: Option<String> = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let mut question = json!({
             "subscriptions": subscriptions,
             "query": "resources | where type == \
@@ -209,7 +213,7 @@ fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<Vir
     // The graph may be hours old: what is used is asked of the cluster itself.
     let calls: Vec<Call> = ids
         .iter()
-        .map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS)))
+        .map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS_API)))
         .collect();
     let fresh = cloud.call_all(&calls).into_iter().map(|reply| {
         reply

@@ -2,7 +2,7 @@
 
 use super::client::{get, list, versioned};
 use super::cluster::AzureCluster;
-use super::discover::IDENTITIES;
+use super::discover::IDENTITIES_API;
 use super::probe::subscriptions;
 use super::site::{AzureSite, Flavour, IdentityFacts};
 use serde_json::{Map, Value, json};
@@ -114,7 +114,7 @@ impl AzureCluster {
             let answer = get(
                 self.cloud(),
                 "the identity",
-                &Call::get(versioned(self.cloud(), id, IDENTITIES)),
+                &Call::get(versioned(self.cloud(), id, IDENTITIES_API)),
             )
             .ok()
             .flatten()?;
@@ -144,7 +144,7 @@ impl AzureCluster {
             list(
                 self.cloud(),
                 "identities",
-                Call::get(versioned(self.cloud(), &path, IDENTITIES)),
+                Call::get(versioned(self.cloud(), &path, IDENTITIES_API)),
             )
             .unwrap_or_default()
         };

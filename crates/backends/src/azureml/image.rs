@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Without an image of the job's: one that any command finds its feet in.
-const USUAL: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04";
+const DEFAULT_IMAGE: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04";
 const USUAL_GPU: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-cuda11.8-cudnn8-ubuntu22.04";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Environment {
 }
 
 /// Beginnings of the platform's own images, where the list of them could not be read.
-const CURATED: [&str; 3] = ["amlt-sing/", "base/job/", "base/inference/"];
+const CURATED_PREFIXES: [&str; 3] = ["amlt-sing/", "base/job/", "base/inference/"];
 
 /// Whether a virtual cluster has an image of that name itself. The list is the platform's, with or
 /// without tags; a name without `/` is none of a registry's.
@@ -34,7 +34,9 @@ pub(super) fn is_curated(image: &str, listed: &BTreeSet<String>) -> bool {
         || (!image.contains(':') && listed.iter().any(|name| untagged(name) == image));
     is_listed
         || !image.contains('/')
-        || CURATED.iter().any(|beginning| image.starts_with(beginning))
+        || CURATED_PREFIXES
+            .iter()
+            .any(|beginning| image.starts_with(beginning))
 }
 
 /// `image` is a curated environment of Azure ML (`AzureML-…`, `azureml:NAME:VERSION`, an id), a
@@ -48,11 +50,11 @@ pub(super) fn environment(
     image_version: Option<String>,
     listed: &BTreeSet<String>,
 ) -> Environment {
-    let usual = if has_gpus { USUAL_GPU } else { USUAL };
+    let usual = if has_gpus { USUAL_GPU } else { DEFAULT_IMAGE };
     if let Some(version) = image_version {
         return Environment {
             image_version: Some(version),
-            ..ours(image.unwrap_or(USUAL), scope)
+            ..ours(image.unwrap_or(DEFAULT_IMAGE), scope)
         };
     }
     match image {
@@ -85,7 +87,7 @@ pub(super) fn environment(
         Some(curated) if flavour == Flavour::Singularity && is_curated(curated, listed) => {
             Environment {
                 image_version: Some(curated.to_owned()),
-                ..ours(USUAL, scope)
+                ..ours(DEFAULT_IMAGE, scope)
             }
         }
         Some(image) => ours(image, scope),
@@ -168,7 +170,7 @@ mod tests {
                     curated.image_version.as_deref(),
                     curated.register.as_deref()
                 ),
-                (Some(name), Some(USUAL)),
+                (Some(name), Some(DEFAULT_IMAGE)),
                 "as the list has it"
             );
         }

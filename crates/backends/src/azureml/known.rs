@@ -20,9 +20,9 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, keys};
 
 /// The newest so many are shown: a workspace keeps every job it ever had.
-const MOST: usize = 5_000;
+const MAX_KNOWN_JOBS: usize = 5_000;
 /// Jobs that are looked through for those that run.
-const NEWEST: usize = 1_000;
+const NEWEST_JOBS_READ: usize = 1_000;
 
 /// Somebody whose jobs run on nodes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +60,7 @@ impl AzureCluster {
         let mut jobs = Vec::new();
         pages(self.cloud(), "the jobs of the workspace", first, |page| {
             jobs.extend(page.iter().filter_map(JobView::read).map(known));
-            jobs.len() >= MOST
+            jobs.len() >= MAX_KNOWN_JOBS
         })?;
         Ok(jobs)
     }
@@ -92,7 +92,7 @@ impl AzureCluster {
                 holder.jobs.push(job.name);
             }
             read += page.len();
-            read >= NEWEST
+            read >= NEWEST_JOBS_READ
         })?;
         let mut holders: Vec<Holder> = held.into_values().collect();
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.nodes));

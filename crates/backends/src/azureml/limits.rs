@@ -6,7 +6,7 @@ use towline_core::{Error, Result};
 const DISPLAY_NAME_CHARACTERS: usize = 256;
 const EXPERIMENT_CHARACTERS: usize = 255;
 const DESCRIPTION_CHARACTERS: usize = 5_000;
-const TAGS: usize = 50;
+const MAX_TAGS: usize = 50;
 const TAG_NAME_CHARACTERS: usize = 100;
 const TAG_VALUE_CHARACTERS: usize = 1_000;
 
@@ -75,11 +75,11 @@ pub(super) fn split_tag(tag: &str) -> (String, String) {
 
 /// One of them is ours.
 pub(super) fn check_tags(tags: &[String]) -> Result<()> {
-    if tags.len() >= TAGS {
+    if tags.len() >= MAX_TAGS {
         let error = Error::refused(format!(
             "the job has {} tags, and Azure ML takes {} of a job",
             tags.len(),
-            TAGS - 1
+            MAX_TAGS - 1
         ));
         return Err(error.hint("leave some out"));
     }

@@ -10,7 +10,7 @@ use towline_core::cluster::LogSource;
 use towline_core::cluster::{LogLength, RunRef};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
-use towline_wire::crew::{PART, keys};
+use towline_wire::crew::{LOG_PART_BYTES, keys};
 
 /// A log that ends elsewhere every time it is asked grows faster than it is read: the next look
 /// goes on.
@@ -51,7 +51,11 @@ impl AzureCluster {
                 continue;
             };
             let length = lengths.entry((attempt, source)).or_default();
-            *length = (*length).max(index.saturating_mul(PART).saturating_add(item.size));
+            *length = (*length).max(
+                index
+                    .saturating_mul(LOG_PART_BYTES)
+                    .saturating_add(item.size),
+            );
         }
         Ok(lengths
             .into_iter()
@@ -77,8 +81,8 @@ impl AzureCluster {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < most {
             let at = offset + bytes.len() as u64;
-            let (index, within) = (at / PART, at % PART);
-            let end = PART.min(within + (most - bytes.len() as u64));
+            let (index, within) = (at / LOG_PART_BYTES, at % LOG_PART_BYTES);
+            let end = LOG_PART_BYTES.min(within + (most - bytes.len() as u64));
             let key = format!("{folder}/{}", keys::part(index));
             let Some(part) = self.with_stage(|objects| objects.range(&key, within..end))? else {
                 break;

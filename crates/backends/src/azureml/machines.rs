@@ -2,8 +2,8 @@
 
 use super::client::{url, versioned};
 use super::config::Scope;
-use super::discover::IMAGES;
-use super::probe::{CLUSTERS, all_of, whole};
+use super::discover::IMAGES_API;
+use super::probe::{CLUSTERS_API, all_of, whole};
 use super::site::{Flavour, InstanceFacts, QuotaFacts, is_amd};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ pub(super) fn instances(
     flavour: Flavour,
 ) -> Result<Vec<InstanceFacts>> {
     let call = |place: &String| match flavour {
-        Flavour::Singularity => Call::get(versioned(cloud, place, CLUSTERS)),
+        Flavour::Singularity => Call::get(versioned(cloud, place, CLUSTERS_API)),
         _ => Call::get(url(cloud, place)),
     };
     let mut found: Vec<InstanceFacts> = Vec::new();
@@ -121,7 +121,7 @@ pub(super) fn images(
         Call::get(versioned(
             cloud,
             &format!("/subscriptions/{subscription}/providers/Microsoft.Singularity/images"),
-            IMAGES,
+            IMAGES_API,
         ))
     };
     let replies = cloud.call_all(&subscriptions.iter().map(call).collect::<Vec<_>>());

@@ -8,9 +8,9 @@ use towline_core::cluster::LogSource;
 use towline_wire::crew::{SecretPlace, StatusDocument};
 
 /// A job in its final state has sent all its news after this time.
-pub(super) const SETTLES: Duration = Duration::from_secs(4);
+pub(super) const SETTLE_TIME: Duration = Duration::from_secs(4);
 /// A job that was there and is not found counts as lost after this time.
-pub(super) const LOST: Duration = Duration::from_secs(90);
+pub(super) const LOST_AFTER: Duration = Duration::from_secs(90);
 
 /// Where a run's own objects are, if it has any.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,17 +76,17 @@ pub(super) struct Memory {
 }
 
 /// What the service was told to end is not told again for so long.
-const TOLD: Duration = Duration::from_secs(60);
+const CANCEL_REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What was seen in the stage is taken to be there for so long: nobody but its owner removes
 /// anything.
-const STAGED: Duration = Duration::from_secs(600);
+const STAGED_TRUST_TIME: Duration = Duration::from_secs(600);
 
 impl Memory {
     pub(super) fn is_staged(&self, key: &str) -> bool {
         self.staged
             .get(key)
-            .is_some_and(|seen| seen.elapsed() < STAGED)
+            .is_some_and(|seen| seen.elapsed() < STAGED_TRUST_TIME)
     }
 
     /// The service has heard that it is to end.
@@ -102,7 +102,9 @@ impl Memory {
     }
     /// Told a moment ago. Whoever asks for it again later means it.
     pub(super) fn was_told(&self, run: &RunId) -> bool {
-        self.told.get(run).is_some_and(|told| told.elapsed() < TOLD)
+        self.told
+            .get(run)
+            .is_some_and(|told| told.elapsed() < CANCEL_REPEAT_INTERVAL)
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {

@@ -1,9 +1,9 @@
 //! Looking at many runs at once: one listing of news, and of the service as few questions as there
 //! are pages, or runs.
 
-use super::client::{BATCH, found, is_elsewhere, pages, refusal, url};
+use super::client::{CALL_BATCH, found, is_elsewhere, pages, refusal, url};
 use super::cluster::AzureCluster;
-use super::memory::{LOST, ObjectPlace, SETTLES};
+use super::memory::{LOST_AFTER, ObjectPlace, SETTLE_TIME};
 use super::report::{JobView, Signs, report};
 use super::site::AzureSite;
 use super::state::{NativeState, RunError};
@@ -17,13 +17,13 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, StatusDocument, keys};
 
 /// So many jobs are asked for one by one; of more, lists are read.
-const FEW: usize = 20;
+const SINGLE_QUERY_JOBS: usize = 20;
 /// Between two looks at what only the service can say.
-const SOON: Duration = Duration::from_millis(300);
+const SERVICE_CHECK_INTERVAL: Duration = Duration::from_millis(300);
 /// Between two looks at a job that is being ended.
-const ENDING: Duration = Duration::from_secs(1);
+const ENDING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// And of what takes its time.
-const LONGEST: Duration = Duration::from_secs(20);
+const SLOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// What the service said of jobs.
 struct Jobs {
@@ -161,7 +161,11 @@ impl AzureCluster {
             .map(|status_document| status_document.attempts.clone())
             .unwrap_or_default();
         if self.waits_for_service(far, status_document)? {
-            later(Some(self.slow_since(&far.run)), SOON, settles_in);
+            later(
+                Some(self.slow_since(&far.run)),
+                SERVICE_CHECK_INTERVAL,
+                settles_in,
+            );
             if let Some(last) = attempts.last_mut() {
                 last.end = None;
             }
@@ -198,7 +202,11 @@ impl AzureCluster {
         };
         if job.state == NativeState::Cancelling {
             // Whoever asked for that waits for it.
-            later(Some(self.slow_since(&far.run)), ENDING, settles_in);
+            later(
+                Some(self.slow_since(&far.run)),
+                ENDING_CHECK_INTERVAL,
+                settles_in,
+            );
         }
         let is_settled = self.is_settled(far, job, status_document, settles_in);
         let error = self.memory().errors.get(&far.run).cloned().flatten();
@@ -274,7 +282,7 @@ impl AzureCluster {
             if is_told || !job.is_ours() {
                 Duration::ZERO
             } else {
-                SETTLES
+                SETTLE_TIME
             },
             settles_in,
         )
@@ -293,7 +301,7 @@ impl AzureCluster {
             .entry(far.run.clone())
             .or_insert_with(Instant::now);
         let was_there = memory.seen.contains(&far.run) || far.native.is_some();
-        let is_lost = was_there && due(since, LOST, settles_in);
+        let is_lost = was_there && due(since, LOST_AFTER, settles_in);
         if is_lost {
             memory.finals.insert(far.run.clone(), since);
             memory.unacknowledged.remove(&far.run);
@@ -321,7 +329,7 @@ impl AzureCluster {
             silent: HashSet::new(),
             failed: Ok(()),
         };
-        if wanted.len() > FEW {
+        if wanted.len() > SINGLE_QUERY_JOBS {
             let first = Call::get(url(
                 self.cloud(),
                 &format!("{}/jobs?listViewType=All&jobType=Command", site.scope.id()),
@@ -344,7 +352,7 @@ impl AzureCluster {
             .map(|name| Call::get(self.job_url(&site, name)))
             .collect();
         let replies = calls
-            .chunks(BATCH)
+            .chunks(CALL_BATCH)
             .flat_map(|calls| self.cloud.call_all(calls));
         for (name, reply) in names.into_iter().zip(replies) {
             match reply.and_then(|reply| job_in(&reply)) {
@@ -436,14 +444,14 @@ impl AzureCluster {
             let is_young = memory
                 .finals
                 .get(&far.run)
-                .is_none_or(|since| since.elapsed() < SETTLES);
+                .is_none_or(|since| since.elapsed() < SETTLE_TIME);
             memory
                 .errors
                 .get(&far.run)
                 .is_none_or(|known| known.is_none() && is_young)
         };
         let unknown: Vec<&RunRef> = runs.iter().filter(failed).filter(is_open).collect();
-        for some in unknown.chunks(BATCH) {
+        for some in unknown.chunks(CALL_BATCH) {
             let calls: Vec<Call> = some
                 .iter()
                 .map(|far| history_call(site, job_name(far), ""))
@@ -506,7 +514,9 @@ fn due(since: Instant, wait: Duration, settles_in: &mut Option<u64>) -> bool {
 
 /// Looks again after a while, which grows: what is slow once is slow for longer.
 pub(super) fn later(since: Option<Instant>, least: Duration, settles_in: &mut Option<u64>) {
-    let wait = since.map_or(least, |since| (since.elapsed() / 4).clamp(least, LONGEST));
+    let wait = since.map_or(least, |since| {
+        (since.elapsed() / 4).clamp(least, SLOW_CHECK_INTERVAL)
+    });
     due(Instant::now(), wait, settles_in);
 }
 

@@ -18,7 +18,7 @@ use towline_core::{Result, RunId};
 use towline_wire::crew::{CREW_VERB, keys};
 
 /// What the service allows a job beyond its own limit: our program ends it before.
-const SLACK: u64 = 3_600;
+const TIME_LIMIT_SLACK_SECONDS: u64 = 3_600;
 
 /// More than a machine has: data loaders with workers are limited by its memory alone. The
 /// service's own 2g end them with SIGBUS.
@@ -244,7 +244,7 @@ impl<'a> Payload<'a> {
         let held = self.resolved.hold_on_failure.map_or(0, |hold| hold.0);
         let whole = time
             .saturating_add(held)
-            .saturating_add(SLACK)
+            .saturating_add(TIME_LIMIT_SLACK_SECONDS)
             .saturating_mul(starts);
         Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{whole}S")}))
     }

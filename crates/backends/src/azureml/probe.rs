@@ -15,8 +15,8 @@ use towline_core::cluster::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::{Error, ErrorKind, Result, suggest};
 
 /// The version that knows virtual clusters and their machines.
-pub(super) const CLUSTERS: &str = "2021-03-01-preview";
-const SUBSCRIPTIONS: &str = "2022-12-01";
+pub(super) const CLUSTERS_API: &str = "2021-03-01-preview";
+const SUBSCRIPTIONS_API: &str = "2022-12-01";
 
 pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite> {
     let scope = match config.scope() {
@@ -31,7 +31,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite
         ),
         Target::VirtualCluster(name) => (
             cluster_id(&scope, name),
-            versioned(cloud, &cluster_id(&scope, name), CLUSTERS),
+            versioned(cloud, &cluster_id(&scope, name), CLUSTERS_API),
         ),
     };
     let calls = [
@@ -199,7 +199,7 @@ pub(super) fn subscriptions(cloud: &dyn Cloud) -> Result<Vec<String>> {
     let all = list(
         cloud,
         "your subscriptions",
-        Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS)),
+        Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS_API)),
     )?;
     Ok(all
         .iter()

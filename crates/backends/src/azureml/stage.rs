@@ -9,7 +9,7 @@ use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
 /// A signature of the service is good for an hour at least.
-const LASTS: Duration = Duration::from_secs(45 * 60);
+const SIGNATURE_LIFETIME: Duration = Duration::from_secs(45 * 60);
 
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -62,7 +62,7 @@ impl Stage {
     }
 
     pub(super) fn is_old(&self) -> bool {
-        self.made.elapsed() > LASTS
+        self.made.elapsed() > SIGNATURE_LIFETIME
     }
 
     pub(super) fn put(&self, key: &str, bytes: &[u8], once: bool) -> Result<bool> {

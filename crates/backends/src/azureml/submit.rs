@@ -1,7 +1,7 @@
 //! Submitting: what a job needs is brought first, then each job is put under its run's id. Every
 //! step may be taken again: content is written once, and a name that is taken is our own job.
 
-use super::client::{BATCH, good, refusal, url};
+use super::client::{CALL_BATCH, good, refusal, url};
 use super::cluster::AzureCluster;
 use super::data::{self, document, store_name};
 use super::identity::JobIdentity;
@@ -28,9 +28,9 @@ const COLLECT_EVERY: u64 = 60;
 /// A signature for a datastore outlives the longest job.
 const SIGNATURE_DAYS: u32 = 30;
 /// And is made anew after this time.
-const SIGNED: Duration = Duration::from_secs(86_400);
+const SIGNATURE_RENEWAL: Duration = Duration::from_secs(86_400);
 /// A name in conflict that shows no job for this long is refused.
-pub(super) const CONFLICT: Duration = Duration::from_secs(60);
+pub(super) const CONFLICT_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl AzureCluster {
     pub(super) fn submit_all(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>> {
@@ -182,7 +182,7 @@ impl AzureCluster {
                 self.memory()
                     .signed
                     .get(marked)
-                    .is_some_and(|put| put.elapsed() < SIGNED)
+                    .is_some_and(|put| put.elapsed() < SIGNATURE_RENEWAL)
             }) {
                 continue;
             }
@@ -232,7 +232,7 @@ impl AzureCluster {
             .entry(run.clone())
             .or_insert_with(Instant::now)
             .elapsed()
-            < CONFLICT
+            < CONFLICT_TIMEOUT
     }
 
     /// Each job under its run's id. One that is there already has what cannot be changed, and is
@@ -261,7 +261,7 @@ impl AzureCluster {
         };
         let mut natives = Vec::new();
         let mut failure: Option<Error> = None;
-        for runs in plan.runs.chunks(BATCH) {
+        for runs in plan.runs.chunks(CALL_BATCH) {
             let calls: Vec<Call> = runs.iter().map(call).collect();
             for (run, reply) in runs.iter().zip(self.cloud.call_all(&calls)) {
                 let taken = reply.and_then(|reply| self.accepted(run, &reply));
@@ -287,7 +287,7 @@ impl AzureCluster {
 
     /// What cannot be ended now has the whole tried again.
     fn withdraw(&self, plan: &Plan, site: &AzureSite) -> Result<()> {
-        for runs in plan.runs.chunks(BATCH) {
+        for runs in plan.runs.chunks(CALL_BATCH) {
             let place = |run: &PlannedRun| format!("{}/jobs/{}", site.scope.id(), run.id);
             let look = |run: &PlannedRun| Call::get(url(self.cloud(), &place(run)));
             let cancel = |run: &&PlannedRun| {

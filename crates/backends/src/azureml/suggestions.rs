@@ -4,12 +4,12 @@
 use super::client::{get, list, refusal, url, versioned};
 use super::config::{AzureConfig, Scope, Target};
 use super::discover::listed_clusters;
-use super::probe::{CLUSTERS, workspaces_in};
+use super::probe::{CLUSTERS_API, workspaces_in};
 use serde_json::Value;
 use towline_core::cloud::{Call, Cloud, Reply};
 use towline_core::{Error, ErrorKind, Result, suggest};
 
-const HOW: &str = "`tow clusters --discover` lists what you may use";
+const DISCOVER_HINT: &str = "`tow clusters --discover` lists what you may use";
 
 /// Why a workspace that is named whole is not to be had.
 pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> Error {
@@ -73,7 +73,7 @@ fn no_compute(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, name: &str
         .filter_map(|compute| compute["name"].as_str())
         .collect();
     match names.as_slice() {
-        [] => error.hint(HOW),
+        [] => error.hint(DISCOVER_HINT),
         names => error
             .maybe_hint(suggest::did_you_mean(name, names.iter().copied()))
             .hint(format!("it has: {}", names.join(", "))),
@@ -91,7 +91,7 @@ fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(St
         cloud,
         &subscriptions.iter().map(String::as_str).collect::<Vec<_>>(),
     ) else {
-        return Err(error.hint(HOW));
+        return Err(error.hint(DISCOVER_HINT));
     };
     let named = |id: &str| id.rsplit('/').next().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Value)> = all
@@ -105,7 +105,7 @@ fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(St
             let fresh = get(
                 cloud,
                 &format!("virtual cluster `{name}`"),
-                &Call::get(versioned(cloud, &id, CLUSTERS)),
+                &Call::get(versioned(cloud, &id, CLUSTERS_API)),
             )?;
             Ok((id, fresh.unwrap_or(known)))
         }
@@ -116,7 +116,7 @@ fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(St
                 names.iter().map(String::as_str),
             ));
             Err(error.hint(if names.is_empty() {
-                HOW.to_owned()
+                DISCOVER_HINT.to_owned()
             } else {
                 format!("there are: {}", names.join(", "))
             }))

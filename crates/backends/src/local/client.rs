@@ -13,17 +13,17 @@ use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
 /// How long a daemon may take to be there.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// A daemon at work shows a sign of life every second. One that shows none for so long is stopped,
 /// or hangs.
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A wait that is longer than this is told.
-const SOON: Duration = Duration::from_secs(2);
+const TELL_AFTER: Duration = Duration::from_secs(2);
 /// How long a daemon may take to say where it stands when that is all that is asked.
-const STATUS: Duration = Duration::from_secs(5);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the daemon keeps of the environment it is started from, beside how the network is reached:
 /// never a secret of a job.
-const KEPT: [&str; 10] = [
+const KEPT_VARIABLES: [&str; 10] = [
     "PATH",
     "HOME",
     "USER",
@@ -73,7 +73,7 @@ pub enum Heard {
 impl Conversation {
     fn open(state: &StateFolder, request: &Hello) -> io::Result<Self> {
         let mut stream =
-            towline_host::socket::connect_within(state.root(), DAEMON_SOCKET, SILENCE)?;
+            towline_host::socket::connect_within(state.root(), DAEMON_SOCKET, SILENCE_TIMEOUT)?;
         frame::write(&mut stream, request)?;
         Ok(Self {
             state: state.clone(),
@@ -94,9 +94,13 @@ impl Conversation {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(Heard::NotYet);
             }
-            let most = if self.has_told { SILENCE } else { SOON }
-                .saturating_sub(self.heard.elapsed())
-                .max(Duration::from_millis(1));
+            let most = if self.has_told {
+                SILENCE_TIMEOUT
+            } else {
+                TELL_AFTER
+            }
+            .saturating_sub(self.heard.elapsed())
+            .max(Duration::from_millis(1));
             self.stream
                 .set_read_timeout(Some(left.map_or(most, |left| left.min(most))))
                 .map_err(unreadable)?;
@@ -112,10 +116,10 @@ impl Conversation {
     /// An error where the daemon was silent for too long. Whatever has come was read before.
     pub fn check(&mut self) -> Result<()> {
         let silent = self.heard.elapsed();
-        if silent >= SILENCE {
+        if silent >= SILENCE_TIMEOUT {
             return Err(is_silent(&self.state));
         }
-        if silent >= SOON && !self.has_told {
+        if silent >= TELL_AFTER && !self.has_told {
             self.has_told = true;
             tell(&format!(
                 "waiting for {}, which does not answer",
@@ -180,7 +184,7 @@ fn is_silent(state: &StateFolder) -> Error {
     let text = format!(
         "{} has not answered for {} s: it is stopped, or hangs",
         daemon_of(state),
-        SILENCE.as_secs()
+        SILENCE_TIMEOUT.as_secs()
     );
     with_way_out(Error::unreachable(text), state)
 }
@@ -215,13 +219,13 @@ pub fn ask_until(
     loop {
         match ask_once(state, &Hello::new(make()), until, meanwhile)? {
             Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => {
-                wait_until_gone(state, PATIENCE)
+                wait_until_gone(state, START_TIMEOUT)
             }
             Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
             Some(answer) => return Ok(answer),
             // One is coming up or going away, or does neither.
             None if is_there(state)? => {
-                if begun.elapsed() > SOON && !std::mem::replace(&mut has_told, true) {
+                if begun.elapsed() > TELL_AFTER && !std::mem::replace(&mut has_told, true) {
                     tell(&format!(
                         "waiting for {}, which takes no questions",
                         daemon_of(state)
@@ -234,7 +238,7 @@ pub fn ask_until(
         if until.is_some_and(|until| until <= Instant::now()) {
             return Err(too_late());
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > START_TIMEOUT {
             return Err(if is_there(state)? {
                 takes_no_questions(state)
             } else {
@@ -267,12 +271,12 @@ pub fn ask_within(
 
 /// Where the daemon stands; `None` when none is there. Starts none.
 pub fn status(state: &StateFolder) -> Result<Option<Status>> {
-    let until = Instant::now() + STATUS;
+    let until = Instant::now() + STATUS_TIMEOUT;
     while is_there(state)? {
         match ask_once(state, &Hello::new(Request::Status), Some(until), &mut || {}) {
             Ok(Some((Reply::Status(status), _))) => return Ok(Some(status)),
             Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => {
-                wait_until_gone(state, STATUS)
+                wait_until_gone(state, STATUS_TIMEOUT)
             }
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
             Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),
@@ -282,7 +286,7 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
                 let text = format!(
                     "{} has not answered for {} s: it is stopped, or hangs",
                     daemon_of(state),
-                    STATUS.as_secs()
+                    STATUS_TIMEOUT.as_secs()
                 );
                 return Err(with_way_out(Error::unreachable(text), state));
             }
@@ -298,10 +302,10 @@ pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
     let asked = ask_once(
         state,
         &Hello::new(Request::Stop),
-        Some(Instant::now() + STATUS),
+        Some(Instant::now() + STATUS_TIMEOUT),
         &mut || {},
     );
-    let _ = asked.map(|answer| answer.map(|_| wait_until_gone(state, STATUS)));
+    let _ = asked.map(|answer| answer.map(|_| wait_until_gone(state, STATUS_TIMEOUT)));
     !is_there(state).unwrap_or(true)
 }
 
@@ -334,7 +338,7 @@ fn ask_once(
         _ => {}
     }
     loop {
-        let wake = Instant::now() + SOON;
+        let wake = Instant::now() + TELL_AFTER;
         let heard = conversation
             .hear(Some(until.map_or(wake, |until| until.min(wake))))
             .map_err(|error| match &hello.request {
@@ -365,12 +369,12 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Starts a daemon for whoever comes next: one that does not come up at once is not waited for.
 pub fn nudge(state: &StateFolder) {
-    let _ = start_within(state, SOON);
+    let _ = start_within(state, TELL_AFTER);
 }
 
 /// Starts a daemon and waits until it listens or has found that another does.
 pub fn start(state: &StateFolder) -> Result<()> {
-    start_within(state, PATIENCE)
+    start_within(state, START_TIMEOUT)
 }
 
 fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
@@ -395,7 +399,7 @@ fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
         let text = name.to_string_lossy();
         // A proxy may have a password; what is in the environment of a process of ours nobody else
         // reads.
-        let is_kept = KEPT.contains(&text.as_ref())
+        let is_kept = KEPT_VARIABLES.contains(&text.as_ref())
             || towline_core::network::VARIABLES.contains(&text.as_ref());
         if is_kept
             || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text))
@@ -425,7 +429,12 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
     let begun = Instant::now();
     let (mut words, mut chunk, mut has_told) = (Vec::new(), [0; 4096], false);
     loop {
-        let left = if has_told { limit } else { SOON.min(limit) }.saturating_sub(begun.elapsed());
+        let left = if has_told {
+            limit
+        } else {
+            TELL_AFTER.min(limit)
+        }
+        .saturating_sub(begun.elapsed());
         let timeout = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
         let mut ready = [rustix::event::PollFd::new(
             &*from,

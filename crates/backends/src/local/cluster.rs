@@ -15,7 +15,7 @@ use towline_wire::daemon::{Limits, Observation, PrivateSecrets, Reply, Request a
 use towline_wire::layout::StateFolder;
 
 /// Runs that the daemon forgets in one go; it has others to answer meanwhile.
-const FORGOTTEN_AT_ONCE: usize = 1000;
+const FORGET_BATCH: usize = 1000;
 
 /// This machine, reached through its daemon. Calls block: the daemon answers in microseconds.
 #[derive(Debug, Clone)]
@@ -252,7 +252,7 @@ fn report(run: &RunRef, seen: Observation) -> RunReport {
 /// clusters keep of them is dropped before.
 pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let mut gone = Vec::new();
-    for some in runs.chunks(FORGOTTEN_AT_ONCE) {
+    for some in runs.chunks(FORGET_BATCH) {
         match client::ask(state, &|| Ask::Forget {
             runs: some.to_vec(),
             told: true,

@@ -21,9 +21,9 @@ use towline_core::{Error, Result};
 use towline_wire::site::SiteFacts;
 
 /// A controller that is away makes its clients wait for some ten seconds before they say so.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A submission may take long on a busy site, and its answer is worth the wait.
-const SUBMIT_PATIENCE: Duration = Duration::from_secs(120);
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Slurm, through the machine that has its commands.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Commands {
 
     /// A question to Slurm; no answer, or one that is no answer, is an error.
     fn ask(&self, words: &[String]) -> Result<String> {
-        let ran = self.run(&environment::asking(words), b"", PATIENCE)?;
+        let ran = self.run(&environment::asking(words), b"", QUERY_TIMEOUT)?;
         if ran.is_good() {
             Ok(String::from_utf8_lossy(&ran.out).into_owned())
         } else {
@@ -130,7 +130,7 @@ impl Commands {
     /// What the controller knows of one job; nothing, where it says that there is none.
     pub fn job(&self, id: &str) -> Result<Vec<JobDetail>> {
         let words = job::words(id);
-        let ran = self.run(&environment::asking(&words), b"", PATIENCE)?;
+        let ran = self.run(&environment::asking(&words), b"", QUERY_TIMEOUT)?;
         match ran.is_good() {
             true => job::read(&String::from_utf8_lossy(&ran.out)),
             false if job::is_unknown(&String::from_utf8_lossy(&ran.err)) => Ok(Vec::new()),
@@ -164,7 +164,7 @@ impl Commands {
             ));
         }
         let words = environment::submitting(&words, &script::overriding(script));
-        let ran = self.run(&words, script.as_bytes(), SUBMIT_PATIENCE)?;
+        let ran = self.run(&words, script.as_bytes(), SUBMIT_TIMEOUT)?;
         if ran.is_good() {
             return answer::accepted(&String::from_utf8_lossy(&ran.out));
         }
@@ -196,7 +196,7 @@ impl Commands {
                 .into_iter()
                 .chain(some.iter().cloned())
                 .collect();
-            let ran = self.run(&words, b"", PATIENCE)?;
+            let ran = self.run(&words, b"", QUERY_TIMEOUT)?;
             let said = String::from_utf8_lossy(&ran.err);
             let real: Vec<&str> = said
                 .lines()

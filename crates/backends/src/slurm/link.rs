@@ -8,7 +8,7 @@ use towline_wire::site::{SITE_VERB, SiteHello, SiteReply, SiteRequest};
 
 /// Blobs that are sent before the first of them is answered; more than the other side leaves
 /// unanswered.
-const WINDOW: usize = 8;
+const UNANSWERED_BLOBS: usize = 8;
 
 #[derive(Debug)]
 pub struct Link {
@@ -60,7 +60,7 @@ impl Link {
                 &bytes,
             )?;
             open += 1;
-            if open >= WINDOW {
+            if open >= UNANSWERED_BLOBS {
                 self.done()?;
                 open -= 1;
             }

@@ -110,7 +110,7 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
-        texts: UNSURE,
+        texts: UNSURE_MESSAGES,
         make: |_, _| {
             Error::unreachable(
                 "Slurm's controller did not answer: whether the job was accepted is not known",
@@ -352,7 +352,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// The request left this machine and no answer came, or none that tells.
-const UNSURE: &[&str] = &[
+const UNSURE_MESSAGES: &[&str] = &[
     "socket timed out",
     "unable to contact slurm controller",
     "zero bytes were transmitted",

@@ -12,7 +12,7 @@ use towline_wire::site::{PartitionFacts, SiteFacts};
 use towline_wire::stage::HEAD_VERB;
 
 /// The shortest and the longest notice that a job has of its end.
-const LEAD: (u64, u64) = (15, 60);
+const NOTICE_SECONDS: (u64, u64) = (15, 60);
 
 pub(super) fn render(
     asked: &Asked<'_>,
@@ -82,7 +82,8 @@ pub(super) fn render(
         signal: known.map(|seconds| {
             (
                 "B:USR1".to_owned(),
-                u32::try_from((seconds / 4).clamp(LEAD.0, LEAD.1)).unwrap_or(60),
+                u32::try_from((seconds / 4).clamp(NOTICE_SECONDS.0, NOTICE_SECONDS.1))
+                    .unwrap_or(60),
             )
         }),
         native,

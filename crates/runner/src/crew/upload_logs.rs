@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use towline_core::cluster::LogSource;
 use towline_snapshot::digest::Digest;
-use towline_wire::crew::{PART, keys};
+use towline_wire::crew::{LOG_PART_BYTES, keys};
 use towline_wire::layout::parse_log_name;
 
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -127,10 +127,15 @@ fn send(
     if length < sent.length || !is_same(file, sent, buffer)? {
         *sent = anew(parts, sent.length, length)?;
     }
-    let mut index = sent.length / PART;
+    let mut index = sent.length / LOG_PART_BYTES;
     while sent.length < length {
-        let begin = index * PART;
-        let count = fill(file, begin, length.min(begin + PART) - begin, buffer)?;
+        let begin = index * LOG_PART_BYTES;
+        let count = fill(
+            file,
+            begin,
+            length.min(begin + LOG_PART_BYTES) - begin,
+            buffer,
+        )?;
         if begin + count <= sent.length {
             // It shrinks while we read: the next pass sees to it.
             return Ok(());
@@ -158,14 +163,14 @@ fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let Some(last) = &sent.last else {
         return Ok(true);
     };
-    let begin = (sent.length - 1) / PART * PART;
+    let begin = (sent.length - 1) / LOG_PART_BYTES * LOG_PART_BYTES;
     fill(file, begin, sent.length - begin, buffer)?;
     Ok(Digest::of(buffer) == *last)
 }
 
 /// The log is another one: all of it is sent again. Parts it does not reach any more go.
 fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
-    for index in now.div_ceil(PART).max(1)..before.div_ceil(PART) {
+    for index in now.div_ceil(LOG_PART_BYTES).max(1)..before.div_ceil(LOG_PART_BYTES) {
         match fs::remove_file(parts.join(keys::part(index))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -234,7 +239,11 @@ mod tests {
                 .map(|name| fs::read(name).expect("read"))
                 .collect();
             for part in whole.iter().rev().skip(1) {
-                assert_eq!(part.len() as u64, PART, "only the last may be short");
+                assert_eq!(
+                    part.len() as u64,
+                    LOG_PART_BYTES,
+                    "only the last may be short"
+                );
             }
             (whole.concat(), names.len())
         }
@@ -251,25 +260,33 @@ mod tests {
     #[test]
     fn parts_are_the_log_however_it_grows_and_shrinks() {
         let mut bench = Bench::new();
-        let long = noise(1, 3 * PART + 17);
-        for length in [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 17] {
+        let long = noise(1, 3 * LOG_PART_BYTES + 17);
+        for length in [
+            0,
+            1,
+            LOG_PART_BYTES - 1,
+            LOG_PART_BYTES,
+            LOG_PART_BYTES + 1,
+            3 * LOG_PART_BYTES,
+            3 * LOG_PART_BYTES + 17,
+        ] {
             let bytes = &long[..usize::try_from(length).expect("small")];
             assert_eq!(
                 bench.round(bytes),
                 (
                     bytes.to_vec(),
-                    usize::try_from(length.div_ceil(PART)).expect("few")
+                    usize::try_from(length.div_ceil(LOG_PART_BYTES)).expect("few")
                 ),
                 "{length}"
             );
         }
         for (seed, length) in [
-            (2, 2 * PART),
+            (2, 2 * LOG_PART_BYTES),
             (3, 5),
             (4, 0),
             (5, 9),
-            (6, PART),
-            (7, 2 * PART + 5),
+            (6, LOG_PART_BYTES),
+            (7, 2 * LOG_PART_BYTES + 5),
         ] {
             let bytes = noise(seed, length);
             assert!(
@@ -282,10 +299,10 @@ mod tests {
     #[test]
     fn a_log_that_was_emptied_and_outgrew_itself_is_sent_whole() {
         let mut bench = Bench::new();
-        bench.round(&noise(1, PART + 10));
-        let other = noise(9, 2 * PART + 3);
+        bench.round(&noise(1, LOG_PART_BYTES + 10));
+        let other = noise(9, 2 * LOG_PART_BYTES + 3);
         assert!(bench.round(&other).0 == other);
-        let another = noise(3, 2 * PART + 3);
+        let another = noise(3, 2 * LOG_PART_BYTES + 3);
         assert!(bench.round(&another).0 == another, "as long as it was");
     }
 }

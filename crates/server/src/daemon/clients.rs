@@ -58,7 +58,7 @@ pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message
 }
 
 /// How often the daemon shows that it is at work.
-const SIGN_EVERY: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one that cannot be served may take to be told.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
@@ -97,7 +97,8 @@ async fn converse(
         let _ = stream.write_all(&frame::encode(&cannot_serve(&why))).await;
         return;
     }
-    let mut signs = tokio::time::interval_at(Instant::now() + SIGN_EVERY, SIGN_EVERY);
+    let mut signs =
+        tokio::time::interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
     let has_signs = hello.signs_of_life;
     let (replies, mut answers) = unbounded_channel();
     if inbox

@@ -7,7 +7,7 @@ use towline_core::cluster::GpuFacts;
 use towline_wire::daemon::Reply;
 
 /// How old a look may be when a run is given a GPU.
-const FRESH: Duration = Duration::from_secs(5);
+const GPU_LOOK_LIFETIME: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct GpuWatch {
@@ -22,7 +22,8 @@ impl GpuWatch {
         self.seen = None;
     }
     fn is_fresh(&self) -> bool {
-        self.seen.is_some_and(|seen| seen.elapsed() < FRESH)
+        self.seen
+            .is_some_and(|seen| seen.elapsed() < GPU_LOOK_LIFETIME)
     }
 }
 

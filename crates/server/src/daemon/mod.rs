@@ -425,9 +425,9 @@ fn now() -> Moment {
 /// ever more rarely.
 fn log(text: &str) {
     use std::io::Write;
-    static ECHO: std::sync::Mutex<repeats::Repeats> =
+    static REPEATS: std::sync::Mutex<repeats::Repeats> =
         std::sync::Mutex::new(repeats::Repeats::new());
-    let line = ECHO.lock().map_or_else(
+    let line = REPEATS.lock().map_or_else(
         |_| Some(text.to_owned()),
         |mut repeats| repeats.line(text, Instant::now()),
     );

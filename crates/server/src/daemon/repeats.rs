@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// So many different lines are remembered.
-const REMEMBERED: usize = 64;
+const REMEMBERED_LINES: usize = 64;
 
 pub(super) struct Repeats(BTreeMap<String, Said>);
 
@@ -39,7 +39,7 @@ impl Repeats {
             };
             return Some(line);
         }
-        if self.0.len() < REMEMBERED {
+        if self.0.len() < REMEMBERED_LINES {
             self.0.insert(
                 text.to_owned(),
                 Said {

@@ -19,12 +19,12 @@ use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::{TUNNEL_VERB, ToTunnel, TunnelState, TunnelStatus, Wanted};
 
 /// Until a supervisor that ended is started again: at first, and at most.
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(5);
+const FIRST_RESTART_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_RESTART_PAUSE: Duration = Duration::from_secs(5);
 /// One that lived so long did not die of being started.
-const LIVED: Duration = Duration::from_secs(10);
+const STABLE_LIFETIME: Duration = Duration::from_secs(10);
 /// How often what has fallen to us and ended is looked for.
-const STRAYS: Duration = Duration::from_secs(20);
+const STRAY_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 pub(super) enum TunnelEvent {
     Status(TunnelStatus),
@@ -164,11 +164,13 @@ impl Tunnels {
         if tunnel
             .begun
             .take()
-            .is_some_and(|begun| begun.elapsed() > LIVED)
+            .is_some_and(|begun| begun.elapsed() > STABLE_LIFETIME)
         {
             tunnel.tries = 0;
         }
-        let pause = FIRST.saturating_mul(1 << tunnel.tries.min(10)).min(LONGEST);
+        let pause = FIRST_RESTART_PAUSE
+            .saturating_mul(1 << tunnel.tries.min(10))
+            .min(LONGEST_RESTART_PAUSE);
         tunnel.tries += 1;
         tunnel.is_pausing = true;
         let (name, inbox) = (name.to_owned(), self.inbox.clone());
@@ -229,7 +231,7 @@ impl Tunnels {
     pub(super) fn tick(&mut self) {
         self.children
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-        if self.looked.elapsed() > STRAYS && !self.is_empty() {
+        if self.looked.elapsed() > STRAY_CHECK_INTERVAL && !self.is_empty() {
             self.looked = Instant::now();
             self.collect_strays();
         }

@@ -14,10 +14,10 @@ use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
 /// Nothing larger is sent in one piece.
-const LARGEST: u64 = 256 << 20;
+const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
-    if size > LARGEST {
+    if size > MAX_BLOB_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "a blob is too large",
@@ -33,7 +33,7 @@ pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
 pub(super) struct Keeping(VecDeque<JoinHandle<Result<()>>>);
 
 /// So many at once; those who send know that these are not answered yet.
-const AT_ONCE: usize = 4;
+const PARALLEL_BLOBS: usize = 4;
 
 fn answer(kept: Result<()>) -> SiteReply {
     match kept {
@@ -52,7 +52,7 @@ impl Keeping {
     ) -> Vec<SiteReply> {
         // A root says that all its packs are there.
         let is_pack = matches!(Blob::parse(name), Some(Blob::Pack(_)));
-        let mut replies = self.wait_for(if is_pack { AT_ONCE - 1 } else { 0 });
+        let mut replies = self.wait_for(if is_pack { PARALLEL_BLOBS - 1 } else { 0 });
         let bytes = Arc::new(bytes);
         let shared = bytes.clone();
         let (own_stage, own_name) = (stage.clone(), name.to_owned());

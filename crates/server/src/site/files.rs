@@ -11,7 +11,7 @@ use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
 /// Sent at once; a file of any size passes through this much memory.
-const MOST: u64 = 4 << 20;
+const FILE_CHUNK_BYTES: u64 = 4 << 20;
 pub(super) fn logs(stage: &StageFolder, run: &RunId) -> Result<Vec<LogLength>> {
     run_files::logs(stage.run(run).root())
 }
@@ -43,7 +43,7 @@ pub(super) fn read(
         return Ok(found);
     };
     let removed = RemovedCode::of(stage, run)?
-        .map(|code| code.part(path, offset, most.min(MOST)))
+        .map(|code| code.part(path, offset, most.min(FILE_CHUNK_BYTES)))
         .transpose()?
         .flatten();
     Ok(removed.map_or(found, |(length, bytes)| {
@@ -58,7 +58,7 @@ pub(super) fn read(
 }
 
 fn part(path: &Path, offset: u64, most: u64) -> Result<Answer> {
-    let found = run_files::part(path, offset, most.min(MOST))?;
+    let found = run_files::part(path, offset, most.min(FILE_CHUNK_BYTES))?;
     Ok((
         SiteReply::Bytes {
             size: found.bytes.len() as u64,

@@ -25,7 +25,7 @@ use towline_wire::stage::{Holder, Record, StopOrder};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
 /// nothing for its first seconds.
-const LASTING: Duration = Duration::from_secs(12);
+const BELIEVED_AFTER: Duration = Duration::from_secs(12);
 
 /// Jobs that are asked for by name; of more, all of the user's are asked for.
 const MOST_NAMES: usize = 500;
@@ -271,7 +271,7 @@ impl Site {
                 now
             }
         };
-        LASTING.saturating_sub(since.elapsed())
+        BELIEVED_AFTER.saturating_sub(since.elapsed())
     }
 
     /// Nothing here says that it was ever handed over. If it was, somebody has removed the stage

@@ -17,7 +17,7 @@ use towline_wire::stage::StageFolder;
 /// The name of the tree in a run's folder.
 const CODE: &str = "code";
 /// Links that are followed one after the other, as the system does.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 pub(super) struct RemovedCode {
     /// Of the run.
@@ -125,7 +125,7 @@ impl RemovedCode {
                 continue;
             };
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return None;
             }
             found.pop();

@@ -17,9 +17,9 @@ use towline_runner::far::records::Records;
 use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
 /// How often a submission is handed over that the scheduler took and forgot.
-const MOST_TIMES: usize = 5;
+const MAX_SUBMITS: usize = 5;
 /// Longer than the scheduler may take for an answer: nobody who is alive has a lock for so long.
-const LOCKED: Duration = Duration::from_secs(300);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What was asked of the scheduler so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -136,7 +136,7 @@ impl Site {
         };
         let (worn, fresh): (Vec<_>, Vec<_>) = tasks
             .iter()
-            .partition(|task| jobs.times(**task) >= MOST_TIMES + begun(**task));
+            .partition(|task| jobs.times(**task) >= MAX_SUBMITS + begun(**task));
         let numbers: Vec<u32> = fresh.iter().copied().flatten().collect();
         if !fresh.is_empty() {
             let gone: BTreeSet<u32> = fresh
@@ -270,7 +270,7 @@ impl Site {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(file)),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCKED => {
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(20))
                 }
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(None),

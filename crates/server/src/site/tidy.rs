@@ -23,16 +23,20 @@ use towline_snapshot::root::read;
 use towline_snapshot::store::{BlobKind, BlobStore, FolderStore, Stored};
 use towline_wire::stage::StageFolder;
 
-const UNUSED: Duration = Duration::from_secs(30 * 86_400);
+const UNUSED_PROGRAM_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
 /// Longer than it takes from the question what is missing to the submission that names it.
-const UNNAMED: Duration = Duration::from_secs(2 * 86_400);
+const UNNAMED_CONTENT_LIFETIME: Duration = Duration::from_secs(2 * 86_400);
 /// How often one site looks.
-const EVERY: Duration = Duration::from_secs(86_400);
+const TIDY_INTERVAL: Duration = Duration::from_secs(86_400);
 
 impl Site {
     /// What cannot be looked at or removed stays.
     pub(super) fn tidy(&mut self) {
-        if self.observed.tidied.is_some_and(|at| at.elapsed() < EVERY) {
+        if self
+            .observed
+            .tidied
+            .is_some_and(|at| at.elapsed() < TIDY_INTERVAL)
+        {
             return;
         }
         self.observed.tidied = Some(Instant::now());
@@ -112,7 +116,10 @@ impl Site {
         };
         let is_old = |entry: &fs::DirEntry| {
             let changed = entry.metadata().and_then(|meta| meta.modified());
-            changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNUSED))
+            changed.is_ok_and(|changed| {
+                now.duration_since(changed)
+                    .is_ok_and(|age| age > UNUSED_PROGRAM_LIFETIME)
+            })
         };
         let named = entries
             .flatten()
@@ -199,8 +206,8 @@ fn remove_code(stage: &StageFolder) {
 /// stops it: what it needs is not known.
 pub(super) fn prune_snapshots(stage: &StageFolder) -> Result<()> {
     let store = FolderStore::new(stage.snapshots());
-    let before =
-        towline_host::clock::now().0 - i64::try_from(UNNAMED.as_millis()).unwrap_or(i64::MAX);
+    let before = towline_host::clock::now().0
+        - i64::try_from(UNNAMED_CONTENT_LIFETIME.as_millis()).unwrap_or(i64::MAX);
     let is_young = |stored: &Stored| stored.changed.is_none_or(|changed| changed >= before);
     // Listed before the submissions are read: a submission that comes meanwhile has made young what
     // it names.
@@ -271,8 +278,10 @@ fn remove_parts(stage: &StageFolder, now: SystemTime) {
         let is_part = entry.file_name().to_string_lossy().starts_with(".tow-");
         let changed = entry.metadata().and_then(|meta| meta.modified());
         if is_part
-            && changed
-                .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > UNNAMED))
+            && changed.is_ok_and(|changed| {
+                now.duration_since(changed)
+                    .is_ok_and(|age| age > UNNAMED_CONTENT_LIFETIME)
+            })
         {
             let _ = fs::remove_file(entry.path());
         }

@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 /// How long the daemon may take before it is asked what keeps it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     let state = context.state()?;
@@ -72,7 +72,7 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
             &mut || {},
         )
     };
-    let reply = match ask(Some(Instant::now() + PATIENCE)) {
+    let reply = match ask(Some(Instant::now() + DAEMON_TIMEOUT)) {
         Err(error) if error.kind() == ErrorKind::Timeout => {
             match client::status(state)?.and_then(|status| status.trouble) {
                 Some(trouble) => return Err(unwritten(&trouble)),

@@ -15,7 +15,7 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
 /// How often Ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Hold nodes, and report only when they are yours.
 ///
@@ -205,7 +205,7 @@ fn wait_until_granted(
                 }
             }
             next = loop {
-                match conversation.hear(Some(Instant::now() + LOOK))? {
+                match conversation.hear(Some(Instant::now() + INTERRUPT_CHECK_INTERVAL))? {
                     Heard::Reply(reply) => break Some(*reply),
                     // A daemon that leaves is followed by the next.
                     Heard::HungUp => break None,

@@ -97,14 +97,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 /// Columns for each side on this terminal: a difference that is cut off is none that anybody sees.
 fn room_for_values(differences: &[Difference]) -> usize {
-    const LEAST: usize = 16;
+    const MIN_VALUE_WIDTH: usize = 16;
     let what = differences
         .iter()
         .map(|difference| columns(&difference.what))
         .max()
         .unwrap_or(0);
     width().map_or(usize::MAX, |width| {
-        (width.saturating_sub(what + 4) / 2).max(LEAST)
+        (width.saturating_sub(what + 4) / 2).max(MIN_VALUE_WIDTH)
     })
 }
 

@@ -16,7 +16,7 @@ use towline_wire::daemon::{Reply, Request, Status};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
 /// How long a datastore may take to answer.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const STORE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Check folders, configuration, history, daemon, GPUs and datastores, and say what to do about
 /// what is wrong.
@@ -147,13 +147,16 @@ fn stage_answers(cluster: &OpenCluster) -> Result<()> {
         .spawn(move || drop(tell.send(asked.check_stage())))
         .map_err(|error| Error::refused("no thread can be made").source_error(error))?;
     let silent = || {
-        let late = format!("its storage did not answer in {} s", PATIENCE.as_secs());
+        let late = format!(
+            "its storage did not answer in {} s",
+            STORE_TIMEOUT.as_secs()
+        );
         cluster
             .trouble()
             .unwrap_or_else(|| Error::unreachable(late))
     };
     answers
-        .recv_timeout(PATIENCE)
+        .recv_timeout(STORE_TIMEOUT)
         .unwrap_or_else(|_| Err(cluster.stage_trouble(silent())))
 }
 
@@ -168,12 +171,12 @@ fn datastores(context: &Context) -> Vec<Check> {
         let answer = stores.open(name).and_then(|store| {
             let place = store.place();
             let listing = async move {
-                let answer = tokio::time::timeout(PATIENCE, store.list("", false, None)).await;
+                let answer = tokio::time::timeout(STORE_TIMEOUT, store.list("", false, None)).await;
                 answer.unwrap_or_else(|_| {
                     Err(Error::unreachable(format!(
                         "{} did not answer in {} s",
                         store.place(),
-                        PATIENCE.as_secs()
+                        STORE_TIMEOUT.as_secs()
                     )))
                 })
             };
@@ -202,7 +205,7 @@ fn elsewhere(context: &Context, name: &str) -> Option<String> {
         let has_folder = |machine: &dyn Transport| {
             machine
                 .connect(false)
-                .and_then(|()| machine.run(&["test", "-d", place], b"", PATIENCE))
+                .and_then(|()| machine.run(&["test", "-d", place], b"", STORE_TIMEOUT))
                 .is_ok_and(|ran| ran.is_good())
         };
         let cluster = context.cluster(cluster);

@@ -137,22 +137,25 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
 /// The runs of a sweep by their states, those first that somebody asks about: a few of each by
 /// name.
 fn by_state(runs: &[RunRecord]) -> String {
-    const SHOWN: usize = 3;
+    const NAMED_RUNS: usize = 3;
     let groups = STATES.map(|word| {
         let ids: Vec<&str> = runs
             .iter()
             .filter(|run| run.state.phase.word() == word)
             .map(|run| run.id.short())
             .collect();
-        let more = if ids.len() > SHOWN {
-            format!(" and {} more", ids.len() - SHOWN)
+        let more = if ids.len() > NAMED_RUNS {
+            format!(" and {} more", ids.len() - NAMED_RUNS)
         } else {
             String::new()
         };
         if ids.is_empty() {
             String::new()
         } else {
-            format!("{word} {}{more}", ids[..ids.len().min(SHOWN)].join(", "))
+            format!(
+                "{word} {}{more}",
+                ids[..ids.len().min(NAMED_RUNS)].join(", ")
+            )
         }
     });
     groups

@@ -44,7 +44,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .local_addr()
         .map_err(|error| Error::bug("a port without a number").source_error(error))?
         .port();
-    let ways = Ways {
+    let connections = Connections {
         record,
         rank: args.rank,
         port: args.port,
@@ -52,15 +52,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         open: Mutex::default(),
     };
     // One look before anything is promised.
-    let first = ways.dial(context)?;
+    let first = connections.dial(context)?;
     drop(first);
     output::text(&format!("127.0.0.1:{port}\n"))?;
     output::hint(&format!(
         "port {} of {}; Ctrl-C ends it",
-        args.port, ways.record.id
+        args.port, connections.record.id
     ));
     let interrupts = crate::follow::interrupts()?;
-    let ways = Arc::new(ways);
+    let connections = Arc::new(connections);
     loop {
         let mut ready = [
             rustix::event::PollFd::new(&listener, rustix::event::PollFlags::IN),
@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             continue;
         }
         if let Ok((near, _)) = listener.accept() {
-            match ways.dial(context) {
+            match connections.dial(context) {
                 Ok(far) => carry(near, far),
                 Err(error) => output::status(&format!("warning: {error}")),
             }
@@ -105,7 +105,7 @@ fn listen(args: &Args) -> Result<TcpListener> {
     }
 }
 
-struct Ways {
+struct Connections {
     record: RunRecord,
     rank: u32,
     port: u16,
@@ -114,7 +114,7 @@ struct Ways {
     open: Mutex<HashMap<String, Box<dyn Forward>>>,
 }
 
-impl Ways {
+impl Connections {
     /// A connection to where the run is now.
     fn dial(&self, context: &Context) -> Result<TcpStream> {
         let near = if self.is_far {

@@ -228,10 +228,10 @@ fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec
 }
 
 /// Runs that go with one message to the daemon, which everybody else waits for meanwhile.
-const AT_ONCE: usize = 500;
+const PRUNE_BATCH: usize = 500;
 
 fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
-    for part in runs.chunks(AT_ONCE) {
+    for part in runs.chunks(PRUNE_BATCH) {
         forget(state, part)?;
         gone.fetch_add(part.len() as u64, Ordering::Relaxed);
     }

@@ -65,7 +65,8 @@ impl Args {
     /// `tow query` without a run.
     pub(crate) fn everything(limit: Option<u32>) -> Self {
         // Each run for itself, as those who are used to it read it.
-        let limit = Some(limit.unwrap_or_else(|| u32::try_from(SHOWN).unwrap_or(u32::MAX)));
+        let limit =
+            Some(limit.unwrap_or_else(|| u32::try_from(DEFAULT_SHOWN_RUNS).unwrap_or(u32::MAX)));
         Self {
             run: None,
             state: Vec::new(),
@@ -84,7 +85,7 @@ impl Args {
 /// it whole.
 const LONGEST_NAME: usize = 32;
 /// Runs that are shown unless told otherwise.
-const SHOWN: usize = 50;
+const DEFAULT_SHOWN_RUNS: usize = 50;
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.remote {
@@ -149,20 +150,24 @@ fn folded(records: &[RunRecord]) -> Report {
     let mut table = new_table();
     entries
         .iter()
-        .take(SHOWN)
+        .take(DEFAULT_SHOWN_RUNS)
         .for_each(|entry| table.row(entry.row(now)));
     let mut report = Report::new(table.render(), &Runs { runs: Vec::new() });
     if entries.is_empty() {
         report.text.clear();
         report = report.hint("no run fits");
     }
-    if entries.iter().take(SHOWN).any(fold::Entry::is_sweep) {
+    if entries
+        .iter()
+        .take(DEFAULT_SHOWN_RUNS)
+        .any(fold::Entry::is_sweep)
+    {
         report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
     }
-    if entries.len() > SHOWN || records.len() >= fold::LOOKED_AT {
+    if entries.len() > DEFAULT_SHOWN_RUNS || records.len() >= fold::LOOKED_AT {
         report = report.hint(format!(
             "{} shown; more with --limit N or --all",
-            entries.len().min(SHOWN)
+            entries.len().min(DEFAULT_SHOWN_RUNS)
         ));
     }
     report
@@ -210,7 +215,8 @@ fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
 }
 
 fn limit_of(args: &Args) -> usize {
-    args.limit.map_or(SHOWN, |limit| limit as usize)
+    args.limit
+        .map_or(DEFAULT_SHOWN_RUNS, |limit| limit as usize)
 }
 
 fn filter(context: &Context, args: &Args) -> Result<Filter> {
@@ -254,13 +260,14 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
             .collect(),
         _ => vec![Phase::from_word(&word.to_ascii_lowercase()).ok_or_else(|| {
             let words = Phase::ALL.map(Phase::word);
-            let meant = if word.is_empty() {
+            let suggestion = if word.is_empty() {
                 None
             } else {
                 did_you_mean(word, words)
             };
             Error::usage(format!("`{word}` is not a state")).hint(
-                meant.unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))),
+                suggestion
+                    .unwrap_or_else(|| format!("states: {}, active, ended", words.join(", "))),
             )
         })],
     }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 /// How long a far cluster may take to explain.
-const EXPLAINS: std::time::Duration = std::time::Duration::from_secs(10);
+const EXPLAIN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[derive(Serialize, Default)]
 struct Why {
@@ -185,7 +185,7 @@ fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     };
     let is_far = crate::far::is_far(&context.history()?, &record.id)?;
     let answer = if is_far {
-        crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAINS)
+        crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAIN_TIMEOUT)
     } else {
         client::ask(context.state()?, &ask).map(|(reply, _)| reply)
     };
@@ -404,11 +404,15 @@ fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
 /// A message in a sentence; all of it is shown below.
 fn cut(message: &str) -> String {
     /// Characters of a message that a sentence holds.
-    const MOST: usize = 160;
-    if message.chars().count() <= MOST {
+    const MAX_MESSAGE_CHARACTERS: usize = 160;
+    if message.chars().count() <= MAX_MESSAGE_CHARACTERS {
         message.to_owned()
     } else {
-        message.chars().take(MOST - 1).chain(['…']).collect()
+        message
+            .chars()
+            .take(MAX_MESSAGE_CHARACTERS - 1)
+            .chain(['…'])
+            .collect()
     }
 }
 

@@ -34,7 +34,7 @@ use towline_wire::workspace::{
 };
 
 /// Others may be backing up to the same place: what nothing needs goes a day later.
-const GRACE: i64 = 24 * 3_600_000;
+const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
 
 /// A part of a backup is written in less: what is older was left by one that was killed.
 const STALE_PART: i64 = 3_600_000;
@@ -486,7 +486,7 @@ impl Here<'_> {
         let keep = |blob: &Blob, _: Option<i64>| stay.get(blob).copied().unwrap_or(true);
         let policy = Policy {
             keep: &keep,
-            grace: Some(GRACE),
+            grace: Some(DELETION_GRACE_MILLIS),
             now: towline_host::clock::now().0,
         };
         let plan = prune::plan(&*self.backups.store, &policy).map_err(explained)?;

@@ -22,11 +22,11 @@ use towline_wire::workspace::{
 };
 
 /// Where this program is brought to, below the home over there.
-const STAGE: &str = ".towline";
+const STAGE_FOLDER: &str = ".towline";
 /// Between two words on how far it is.
-const TELL_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Credentials are short.
-const MOST_SECRETS: u64 = 1 << 20;
+const MAX_SECRET_BYTES: u64 = 1 << 20;
 
 fn machine(context: &Context, host: &str, ssh_config: Option<&str>) -> Result<SshTransport> {
     if ssh_config.is_none() && host.starts_with("tow-") {
@@ -63,7 +63,8 @@ pub(super) fn ask(
     let transport = machine(context, host, task.workspace.ssh_config.as_deref())?;
     transport.connect(io::stdin().is_terminal() && io::stderr().is_terminal())?;
     let program = machines::own_program(context.state()?)?;
-    let (mut line, _) = Line::open::<ScratchHello>(&transport, STAGE, &program, &[SCRATCH_VERB])?;
+    let (mut line, _) =
+        Line::open::<ScratchHello>(&transport, STAGE_FOLDER, &program, &[SCRATCH_VERB])?;
     let secrets = task.secrets.to_private_bytes();
     line.send(
         &ScratchOrder {
@@ -109,7 +110,7 @@ pub(crate) fn serve() -> io::Result<()> {
     };
     let mut secrets = Vec::new();
     (&mut input)
-        .take(order.secrets.min(MOST_SECRETS))
+        .take(order.secrets.min(MAX_SECRET_BYTES))
         .read_to_end(&mut secrets)?;
     std::thread::Builder::new().spawn(move || end_with(input))?;
     let secrets = SecretSet::from_private_bytes(&secrets).unwrap_or_default();
@@ -118,7 +119,7 @@ pub(crate) fn serve() -> io::Result<()> {
     let outcome = std::thread::scope(|scope| {
         let teller = std::thread::Builder::new().spawn_scoped(scope, || {
             while !over.load(Ordering::Relaxed) {
-                std::thread::park_timeout(TELL_EVERY);
+                std::thread::park_timeout(PROGRESS_INTERVAL);
                 let Reading { files, bytes } = progress.read();
                 if tell(&ScratchReply::Progress { files, bytes }).is_err() {
                     return;

@@ -21,7 +21,7 @@ use towline_snapshot::store::FolderStore;
 use towline_snapshot::take::{Options, take};
 use towline_snapshot::walk::Limits;
 use towline_testkit::until;
-use towline_wire::crew::{CREW_VERSION, CrewOrder, PART, SharedToken, StatusDocument};
+use towline_wire::crew::{CREW_VERSION, CrewOrder, LOG_PART_BYTES, SharedToken, StatusDocument};
 
 pub(crate) struct Lab {
     folder: TempDir,
@@ -273,7 +273,7 @@ impl Lab {
         parts.sort();
         let bytes: Vec<Vec<u8>> = parts.iter().map(|part| fs::read(part).unwrap()).collect();
         for part in bytes.iter().rev().skip(1) {
-            assert_eq!(part.len() as u64, PART);
+            assert_eq!(part.len() as u64, LOG_PART_BYTES);
         }
         bytes.concat()
     }

@@ -170,7 +170,7 @@ fn objects_of_a_crew() {
         keys::parse_part("attempt-2.setup-1/000012"),
         Some((2, LogSource::SetUp(1), 12))
     );
-    assert_eq!(crew::PART, 1_048_576);
+    assert_eq!(crew::LOG_PART_BYTES, 1_048_576);
 }
 
 /// Another version starts these verbs, and reads these numbers first.

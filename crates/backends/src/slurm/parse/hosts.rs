@@ -4,7 +4,7 @@ use super::unreadable;
 use towline_core::{Error, Result};
 
 /// More hosts than any cluster has; a list that names more is a mistake or a trap.
-const MOST: usize = 100_000;
+const MAX_HOSTS: usize = 100_000;
 
 /// Every host by name, in the order of the list. Nothing, `(null)` and `None assigned` are no
 /// hosts.
@@ -23,9 +23,9 @@ pub fn expand(list: &str) -> Result<Vec<String>> {
         // Several brackets in one name are a product: `r[1-2]n[1-4]`.
         while let Some((before, after)) = rest.split_once('[') {
             let (inner, behind) = after.split_once(']').ok_or_else(|| wrong(list))?;
-            let numbers = numbers(inner, MOST).ok_or_else(|| wrong(list))?;
+            let numbers = numbers(inner, MAX_HOSTS).ok_or_else(|| wrong(list))?;
             if before.contains(']')
-                || names.len().saturating_mul(numbers.len()) + hosts.len() > MOST
+                || names.len().saturating_mul(numbers.len()) + hosts.len() > MAX_HOSTS
             {
                 return Err(wrong(list));
             }
@@ -39,7 +39,7 @@ pub fn expand(list: &str) -> Result<Vec<String>> {
                 .collect();
             rest = behind;
         }
-        if rest.contains(']') || hosts.len() + names.len() > MOST {
+        if rest.contains(']') || hosts.len() + names.len() > MAX_HOSTS {
             return Err(wrong(list));
         }
         hosts.extend(names.into_iter().map(|name| name + rest));

@@ -4,7 +4,7 @@ use super::unreadable;
 use towline_core::Result;
 
 /// One more than Slurm's own ceiling for `MaxArraySize`; larger numbers are not task numbers.
-const MOST: u32 = 4_000_001;
+const MAX_TASK_NUMBER: u32 = 4_000_001;
 
 /// The tasks of an array that one line stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,7 +92,7 @@ fn range(part: &str) -> Option<(u32, u32, u32)> {
         Some((first, last)) => (number(first)?, number(last)?),
         None => (number(ends)?, number(ends)?),
     };
-    (first <= last && last < MOST && step > 0).then_some((first, last, step))
+    (first <= last && last < MAX_TASK_NUMBER && step > 0).then_some((first, last, step))
 }
 
 fn number(text: &str) -> Option<u32> {

@@ -10,19 +10,19 @@ use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 
 /// How often the records of a run that somebody watches are looked at.
-const WATCHED: Duration = Duration::from_millis(400);
+const FOLLOWED_LOOK_INTERVAL: Duration = Duration::from_millis(400);
 /// And of runs that nobody watches: soon after something has changed, and later.
-const UNWATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-const LIVELY: Duration = Duration::from_secs(15);
+const LOOK_INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+const LIVELY_TIME: Duration = Duration::from_secs(15);
 /// How often the scheduler is asked at most, and at least.
-const ASK: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
+const ASK_INTERVALS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
 /// Unless the user waits for the answer, or something is to be settled: so much is between two
 /// questions at least.
-const AT_ONCE: Duration = Duration::from_millis(300);
+const SHORTEST_ASK_INTERVAL: Duration = Duration::from_millis(300);
 /// Pauses after a failure: from, and up to.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+const FAILURE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// A line that nobody needs is let go after this time.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is to be carried over.
 pub(super) struct Submission {
@@ -74,8 +74,8 @@ impl Agenda {
             cost: Duration::ZERO,
             is_behind: false,
             looked: now,
-            asked: now.checked_sub(ASK.1).unwrap_or(now),
-            ask_every: ASK.0,
+            asked: now.checked_sub(ASK_INTERVALS.1).unwrap_or(now),
+            ask_every: ASK_INTERVALS.0,
             ask_by: None,
             is_answered: false,
             pause: None,
@@ -86,12 +86,15 @@ impl Agenda {
     }
 
     pub(super) fn look_every(&self) -> Duration {
-        let usual = match (self.followed.is_empty(), self.changed.elapsed() < LIVELY) {
+        let usual = match (
+            self.followed.is_empty(),
+            self.changed.elapsed() < LIVELY_TIME,
+        ) {
             (false, _) if self.is_behind => return Duration::ZERO,
-            (false, _) => WATCHED,
-            (true, _) if self.watches => ASK.1,
-            (true, true) => UNWATCHED.0,
-            (true, false) => UNWATCHED.1,
+            (false, _) => FOLLOWED_LOOK_INTERVAL,
+            (true, _) if self.watches => ASK_INTERVALS.1,
+            (true, true) => LOOK_INTERVALS.0,
+            (true, false) => LOOK_INTERVALS.1,
         };
         usual.max(self.cost * 4)
     }
@@ -121,11 +124,11 @@ impl Agenda {
         let now = Instant::now();
         let settled = observed
             .settles_in
-            .map(|millis| now + Duration::from_millis(millis).max(AT_ONCE));
+            .map(|millis| now + Duration::from_millis(millis).max(SHORTEST_ASK_INTERVAL));
         self.looked = now;
         if asked {
             self.asked = now;
-            self.ask_every = (self.ask_every * 3 / 2).min(ASK.1);
+            self.ask_every = (self.ask_every * 3 / 2).min(ASK_INTERVALS.1);
             self.is_answered = observed.unasked.is_none();
             self.ask_by = settled;
         } else if settled.is_some() {
@@ -136,20 +139,23 @@ impl Agenda {
 
     /// Longer after each failure; none after a success.
     pub(super) fn pause_after(&mut self, failed: bool) {
-        let pause = self
-            .pause
-            .map_or(PAUSE.0, |(_, pause)| (pause * 2).min(PAUSE.1));
+        let pause = self.pause.map_or(FAILURE_PAUSES.0, |(_, pause)| {
+            (pause * 2).min(FAILURE_PAUSES.1)
+        });
         self.pause = failed.then(|| (Instant::now() + pause, pause));
     }
 
     /// The user waits for the answer.
     pub(super) fn ask_now(&mut self) {
-        self.ask_by = Some(Instant::now().max(self.asked + AT_ONCE));
+        self.ask_by = Some(Instant::now().max(self.asked + SHORTEST_ASK_INTERVAL));
     }
 
     /// Whatever the time.
     pub(super) fn look_now(&mut self) {
-        self.looked = self.looked.checked_sub(ASK.1).unwrap_or(self.looked);
+        self.looked = self
+            .looked
+            .checked_sub(ASK_INTERVALS.1)
+            .unwrap_or(self.looked);
     }
 
     /// At the next look, however short ago the last question was.
@@ -159,7 +165,7 @@ impl Agenda {
 
     pub(super) fn ask_soon(&mut self) {
         self.changed = Instant::now();
-        self.ask_every = ASK.0;
+        self.ask_every = ASK_INTERVALS.0;
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -170,7 +176,7 @@ impl Agenda {
         self.watched.is_empty()
             && self.submissions.is_empty()
             && self.cancels.is_empty()
-            && self.used.elapsed() > IDLE
+            && self.used.elapsed() > IDLE_CONNECTION_TIMEOUT
     }
 
     pub(super) fn wait(&self) -> Duration {
@@ -183,7 +189,7 @@ impl Agenda {
                 .max(Duration::from_millis(1));
         }
         if self.watched.is_empty() {
-            return IDLE;
+            return IDLE_CONNECTION_TIMEOUT;
         }
         let look = self.look_every().saturating_sub(self.looked.elapsed());
         look.min(self.ask_in()).max(Duration::from_millis(10))

@@ -9,9 +9,9 @@ use towline_core::cluster::{Cursor, RunRef};
 use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
 
-const CHUNK: u64 = 4 << 20;
+const LOG_CHUNK_BYTES: u64 = 4 << 20;
 /// So much is brought at a time: somebody may want something else of the cluster meanwhile.
-const AT_ONCE: u64 = 64 << 20;
+const LOG_BATCH_BYTES: u64 = 64 << 20;
 
 /// Appends what is new of every log of a run. Whether that is all there is: else the next call goes
 /// on.
@@ -21,7 +21,7 @@ pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) ->
     if logs.is_empty() {
         return Ok(true);
     }
-    let mut left = AT_ONCE;
+    let mut left = LOG_BATCH_BYTES;
     let failed = |error| {
         Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error)
     };
@@ -61,7 +61,7 @@ pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) ->
                 source: log.source,
                 offset: have,
             };
-            let bytes = backend.log_bytes(far, &from, CHUNK)?.bytes;
+            let bytes = backend.log_bytes(far, &from, LOG_CHUNK_BYTES)?.bytes;
             if bytes.is_empty() {
                 break;
             }

@@ -10,12 +10,12 @@ use towline_core::time::Moment;
 use towline_wire::cluster::ClusterStatus;
 
 /// A moment that is written down again only after this time.
-const EVERY: Duration = Duration::from_secs(5);
+const SEEN_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is looked whether an answer that is waited for is in trouble.
-const LOOK: Duration = Duration::from_millis(500);
+const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// A question that is without an answer for this long is trouble, whatever comes of it: a line that
 /// is cut hangs for a while before it breaks.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Status(Arc<Mutex<Inner>>);
 
@@ -73,7 +73,7 @@ impl Status {
         (inner.waiting, inner.passing) = (None, None);
         let fresh = inner
             .written
-            .is_some_and(|(at, good)| good && at.elapsed() < EVERY);
+            .is_some_and(|(at, good)| good && at.elapsed() < SEEN_WRITE_INTERVAL);
         if !fresh {
             inner.write(
                 &ClusterStatus {
@@ -114,7 +114,9 @@ impl Inner {
     /// still so.
     fn passing(&mut self, why: &str, hints: &[String]) {
         if self.passing.as_deref() != Some(why)
-            || self.written.is_none_or(|(at, _)| at.elapsed() >= EVERY)
+            || self
+                .written
+                .is_none_or(|(at, _)| at.elapsed() >= SEEN_WRITE_INTERVAL)
         {
             self.passing = Some(why.to_owned());
             self.trouble(why, hints);
@@ -138,7 +140,7 @@ impl Inner {
 /// Says so when an answer does not come. Ends with the status.
 fn watch(status: &Weak<Mutex<Inner>>, trouble: &dyn Fn() -> Option<Error>) {
     loop {
-        std::thread::park_timeout(LOOK);
+        std::thread::park_timeout(TROUBLE_CHECK_INTERVAL);
         let Some(inner) = status.upgrade() else {
             return;
         };
@@ -146,7 +148,7 @@ fn watch(status: &Weak<Mutex<Inner>>, trouble: &dyn Fn() -> Option<Error>) {
         let Some(since) = inner.waiting else { continue };
         match trouble() {
             Some(error) => inner.passing(&error.to_string(), error.hints()),
-            None if since.elapsed() > PATIENCE && inner.passing.is_none() => {
+            None if since.elapsed() > ANSWER_TIMEOUT && inner.passing.is_none() => {
                 inner.passing("the cluster does not answer", &[])
             }
             None => {}

@@ -10,7 +10,7 @@ use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
 use towline_snapshot::store::{Blob, BlobStore};
 
 /// In a store that others use, content that nobody needs waits this long before it goes.
-const GRACE: i64 = 24 * 3_600_000;
+const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
 
 /// Drop snapshots that no run needs, with their content. Shows the plan; `--yes` carries it out.
 ///
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             prune(context, args, &alone.store, None)
         }
         Some(name) => with_store(context, Some(name), |store| {
-            prune(context, args, store, Some(GRACE))
+            prune(context, args, store, Some(DELETION_GRACE_MILLIS))
         }),
     }
 }

@@ -12,7 +12,7 @@ use towline_wire::layout::TUNNEL_SOCKET;
 use towline_wire::tunnel::{ToTunnel, Wanted};
 
 /// How long a supervisor may take to be gone.
-const LIMIT: Duration = Duration::from_secs(15);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Close tunnels: their ports are free, and nothing of them is left running.
 #[derive(Debug, clap::Args)]
@@ -76,11 +76,11 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
         if let Ok(mut line) = towline_host::socket::connect(&folder, TUNNEL_SOCKET)
             && frame::write(&mut line, &ToTunnel::Close).is_ok()
         {
-            let _ = line.set_read_timeout(Some(LIMIT));
+            let _ = line.set_read_timeout(Some(CLOSE_TIMEOUT));
             let mut piece = [0; 4096];
             while matches!(line.read(&mut piece), Ok(1..)) {}
         }
-        if begun.elapsed() > LIMIT {
+        if begun.elapsed() > CLOSE_TIMEOUT {
             return Err(Error::unreachable(format!(
                 "the supervisor of tunnel `{name}` does not end"
             ))

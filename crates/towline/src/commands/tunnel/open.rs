@@ -14,7 +14,7 @@ use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
 
 /// How long it may take to be open before that is said.
-const LIMIT: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Open tunnels, and keep them open until they are closed.
 #[derive(Debug, clap::Args)]
@@ -245,7 +245,7 @@ fn follow(
     let limit = if trouble.is_some() {
         Duration::ZERO
     } else {
-        LIMIT
+        OPEN_TIMEOUT
     };
     loop {
         let (first, mut conversation) = client::ask(context.state()?, &|| Request::Tunnel {

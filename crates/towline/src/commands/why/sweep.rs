@@ -27,7 +27,7 @@ struct Failure<'a> {
 }
 
 /// Runs that are named of each group.
-const NAMED: usize = 3;
+const NAMED_RUNS: usize = 3;
 
 pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     let failures = failures(runs);
@@ -50,9 +50,13 @@ pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     };
     let mut text = format!("{id}: {}\n", why.summary);
     for Failure { detail, runs, .. } in &why.failures {
-        let named: Vec<&str> = runs.iter().take(NAMED).map(|run| run.short()).collect();
-        let more = if runs.len() > NAMED {
-            format!(" and {} more", runs.len() - NAMED)
+        let named: Vec<&str> = runs
+            .iter()
+            .take(NAMED_RUNS)
+            .map(|run| run.short())
+            .collect();
+        let more = if runs.len() > NAMED_RUNS {
+            format!(" and {} more", runs.len() - NAMED_RUNS)
         } else {
             String::new()
         };

@@ -1,0 +1,52 @@
+//! Only the registry, the folders of the kinds, the configuration and the importers know which
+//! kinds of cluster there are.
+
+use super::sources::{code, product};
+
+/// Where kinds may be named.
+const KNOW_KINDS: [&str; 6] = [
+    "backends/src/registry.rs",
+    "backends/src/local/",
+    "backends/src/slurm/",
+    "backends/src/azureml/",
+    "core/src/config",
+    "engine/src/import/",
+];
+
+/// A switch on a kind: by the enum, by the type of one, or by its word.
+const SWITCHES: [&str; 8] = [
+    "ClusterKind::",
+    "LocalCluster",
+    "SlurmCluster",
+    "AzureCluster",
+    ".kind == ",
+    ".kind() == ",
+    ".kind != ",
+    ".kind() != ",
+];
+
+/// Comparisons of other kinds than those of clusters: errors, entries of trees, datastores.
+fn is_of_cluster(line: &str) -> bool {
+    let names = ["cluster", "plan.", "named.", "definition", "target."];
+    !line.contains(".kind") || names.iter().any(|name| line.contains(name))
+}
+
+#[test]
+fn nobody_else_switches_on_the_kind_of_a_cluster() {
+    let mut found = Vec::new();
+    for source in product() {
+        if KNOW_KINDS
+            .iter()
+            .any(|known| source.path.starts_with(known))
+        {
+            continue;
+        }
+        let code = code(&source.text);
+        for (number, line) in code.lines().enumerate() {
+            if SWITCHES.iter().any(|switch| line.contains(switch)) && is_of_cluster(line) {
+                found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}

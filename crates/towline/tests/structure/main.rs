@@ -1,0 +1,9 @@
+//! The house rules that a reader of one file cannot see: who knows the kinds of cluster, which
+//! crates see which, how long files are, and which words are not used.
+#![allow(clippy::unwrap_used)]
+
+mod crates;
+mod kinds;
+mod shape;
+mod sources;
+mod words;
