@@ -1,14 +1,16 @@
 //! The kinds of cluster that this program has. No other place knows them all.
 
 use crate::azureml::cluster::AzureCluster;
+use crate::azureml::config::AzureSettings;
 use crate::local::LocalCluster;
+use crate::remembered::Remembered;
 use crate::slurm::cluster::SlurmCluster;
 use crate::{azureml, slurm};
 use std::path::Path;
 use std::sync::Arc;
 use towline_core::cloud::Cloud;
 use towline_core::cluster::{Cluster, Page};
-use towline_core::config::{self, ClusterKind};
+use towline_core::config::{self, AzuremlConfig, KindConfig};
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::cluster::NamedCluster;
@@ -24,7 +26,7 @@ pub trait Means {
     /// The machine that a scheduler's commands run on: this one, or a host behind ssh.
     fn machine(&self, host: Option<&str>, ssh_config: Option<&str>) -> Result<Arc<dyn Transport>>;
     /// The services of a cloud, as whoever the cluster's configuration signs in.
-    fn cloud(&self, named: &NamedCluster) -> Result<Arc<dyn Cloud>>;
+    fn cloud(&self, named: &NamedCluster, config: &AzuremlConfig) -> Result<Arc<dyn Cloud>>;
     /// The user of this machine.
     fn user(&self) -> String;
 }
@@ -41,11 +43,13 @@ pub struct Caller<'a> {
 /// The cluster that a definition describes. Nothing is asked of it yet.
 pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>> {
     let NamedCluster { name, cluster, .. } = named;
-    Ok(match cluster.kind {
-        ClusterKind::Local => Arc::new(LocalCluster::new(name, means.state().clone(), cluster)),
-        ClusterKind::Slurm => Arc::new(SlurmCluster::open(named, means)?),
-        ClusterKind::Azureml => Arc::new(AzureCluster::open(named, means)?),
-        ClusterKind::Kubernetes | ClusterKind::Philly => {
+    Ok(match &cluster.kind {
+        KindConfig::Local(config) => {
+            Arc::new(LocalCluster::new(name, means.state().clone(), config))
+        }
+        KindConfig::Slurm(config) => Arc::new(SlurmCluster::open(named, config, means)?),
+        KindConfig::Azureml(config) => Arc::new(AzureCluster::open(named, config, means)?),
+        KindConfig::Kubernetes | KindConfig::Philly => {
             return Err(Error::refused(format!(
                 "cluster `{name}` is of kind `{}`, which this version cannot use yet",
                 cluster.kind.word()
@@ -57,15 +61,20 @@ pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>>
 
 /// A definition with all that stands elsewhere in its place: whoever reads it may be in another
 /// folder, with another environment.
-pub fn define(name: &str, cluster: config::Cluster, caller: &Caller<'_>) -> Result<NamedCluster> {
-    match cluster.kind {
-        ClusterKind::Azureml => azureml::define(name, cluster, caller),
-        _ => Ok(NamedCluster {
-            name: name.to_owned(),
-            cluster,
-            variables: Variables::default(),
-        }),
-    }
+pub fn define(
+    name: &str,
+    mut cluster: config::Cluster,
+    caller: &Caller<'_>,
+) -> Result<NamedCluster> {
+    let variables = match &mut cluster.kind {
+        KindConfig::Azureml(config) => azureml::define(name, config, caller)?,
+        _ => Variables::default(),
+    };
+    Ok(NamedCluster {
+        name: name.to_owned(),
+        cluster,
+        variables,
+    })
 }
 
 /// Something that was found out about a service: for people, and for programs.
@@ -78,8 +87,8 @@ pub struct Answer {
 }
 
 /// Whether the service of this kind of cluster can be asked what the user may use.
-pub fn is_discoverable(cluster: &config::Cluster) -> bool {
-    cluster.kind == ClusterKind::Azureml
+pub const fn is_discoverable(cluster: &config::Cluster) -> bool {
+    matches!(cluster.kind, KindConfig::Azureml(_))
 }
 
 /// What the user may use, as whoever a cluster signs in; without one, as the Azure CLI is.
@@ -89,19 +98,17 @@ pub fn discover(
     means: &dyn Means,
 ) -> Result<Answer> {
     let (name, definition) = cluster.unwrap_or_else(|| {
-        let azure = config::Cluster {
-            kind: ClusterKind::Azureml,
-            ..config::Cluster::local()
-        };
-        ("azure", azure)
+        let azure = KindConfig::Azureml(AzuremlConfig::default());
+        ("azure", config::Cluster::of(azure))
     });
-    if !is_discoverable(&definition) {
+    let named = define(name, definition, caller)?;
+    let KindConfig::Azureml(config) = &named.cluster.kind else {
         return Err(Error::refused(format!(
             "cluster `{name}` is of kind `{}`: only Azure ML is asked",
-            definition.kind.word()
+            named.cluster.kind.word()
         )));
-    }
-    let cloud = means.cloud(&define(name, definition, caller)?)?;
+    };
+    let cloud = means.cloud(&named, config)?;
     cloud.sign_in(true)?;
     azureml::discovered(cloud.as_ref())
 }
@@ -113,32 +120,28 @@ pub fn create_workspace(
     name: &str,
     location: Option<&str>,
 ) -> Result<Answer> {
-    if named.cluster.kind != ClusterKind::Azureml {
+    let KindConfig::Azureml(config) = &named.cluster.kind else {
         let error = Error::refused(format!("cluster `{}` has no workspace", named.name));
         return Err(error.hint("name one of kind azureml with `-c`"));
-    }
-    AzureCluster::open(named, means)?.create_workspace(name, location)
+    };
+    AzureCluster::open(named, config, means)?.create_workspace(name, location)
 }
 
 impl SlurmCluster {
-    fn open(named: &NamedCluster, means: &dyn Means) -> Result<Self> {
-        let config = slurm::config::SlurmConfig::new(&named.name, &named.cluster)?;
+    fn open(named: &NamedCluster, config: &config::SlurmConfig, means: &dyn Means) -> Result<Self> {
+        let config = slurm::config::SlurmSettings::new(&named.name, config)?;
         let machine = means.machine(config.host.as_deref(), config.ssh_config.as_deref())?;
-        let site = crate::remembered::Remembered::new(means.state(), &named.name, config.mark());
+        let site = Remembered::new(means.state(), &named.name, config.mark());
         Ok(Self::new(config, machine, means.program()?, site))
     }
 }
 
 impl AzureCluster {
-    fn open(named: &NamedCluster, means: &dyn Means) -> Result<Self> {
-        let user = means.user();
-        let config = azureml::config::AzureConfig::new(&named.name, &named.cluster, None, &user)?;
-        let site = crate::remembered::Remembered::new(means.state(), &named.name, config.mark());
-        Ok(Self::new(
-            config,
-            means.cloud(named)?,
-            means.program()?,
-            site,
-        ))
+    fn open(named: &NamedCluster, config: &AzuremlConfig, means: &dyn Means) -> Result<Self> {
+        let gpus = named.cluster.gpus_per_node;
+        let settings = AzureSettings::new(&named.name, config, gpus, None, &means.user())?;
+        let site = Remembered::new(means.state(), &named.name, settings.mark());
+        let cloud = means.cloud(named, config)?;
+        Ok(Self::new(settings, cloud, means.program()?, site))
     }
 }

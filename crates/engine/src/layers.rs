@@ -8,7 +8,7 @@ use crate::variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, Config, Credential, MOST_LOCAL_GPUS};
+use towline_core::config::{Cluster, Config, Credential, MAX_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
@@ -171,6 +171,7 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     let (config, unknown): (Config, _) = yaml::decode_leniently(&tree)?;
     check_gpus(&tree, &config)?;
     warnings.splice(0..0, unknown);
+    warnings.extend(crate::kind_keys::useless(&tree, &config));
     let broken = judge(unreadable, &config, &mut warnings)?;
     Ok(Layers {
         config,
@@ -362,11 +363,11 @@ fn complete_local(tree: &mut Node) {
 /// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a
 /// place in memory.
 fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
-    let Some((name, cluster)) = config
-        .clusters
-        .iter()
-        .find(|(_, cluster)| cluster.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS))
-    else {
+    let Some((name, cluster)) = config.clusters.iter().find(|(_, cluster)| {
+        cluster
+            .declared_gpus()
+            .is_some_and(|gpus| gpus > MAX_LOCAL_GPUS)
+    }) else {
         return Ok(());
     };
     let mut entries = Vec::new();
@@ -376,9 +377,9 @@ fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
         .into_iter()
         .find(|entry| entry.key == key)
         .map_or_else(|| key.clone(), |entry| entry.origin);
-    let gpus = cluster.gpus.unwrap_or_default();
+    let gpus = cluster.declared_gpus().unwrap_or_default();
     Err(Error::config(format!(
-        "{origin}: `{key}` is {gpus}; a machine has at most {MOST_LOCAL_GPUS} GPUs"
+        "{origin}: `{key}` is {gpus}; a machine has at most {MAX_LOCAL_GPUS} GPUs"
     )))
 }
 
@@ -402,7 +403,7 @@ impl Layers {
             .config
             .clusters
             .values()
-            .filter_map(|cluster| cluster.credential.as_ref());
+            .filter_map(Cluster::credential);
         let references = of_stores
             .chain(of_clusters)
             .flat_map(|credential| match credential {
@@ -515,6 +516,7 @@ fn leaves(node: &Node, path: String, entries: &mut Vec<Entry>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use towline_core::config::KindConfig;
 
     #[test]
     fn later_layers_win_and_origins_stay() {
@@ -543,11 +545,14 @@ mod tests {
         })
         .expect("loads");
         assert_eq!(layers.default_cluster(), "lab");
-        assert_eq!(layers.cluster("here").expect("known").gpus, Some(4));
         assert_eq!(
-            layers.cluster("lab").expect("known").partition.as_deref(),
-            Some("dev")
+            layers.cluster("here").expect("known").declared_gpus(),
+            Some(4)
         );
+        let KindConfig::Slurm(lab) = layers.cluster("lab").expect("known").kind else {
+            panic!("it is of kind slurm");
+        };
+        assert_eq!(lab.partition.as_deref(), Some("dev"));
         let origin = |key: &str| {
             layers
                 .entries()

@@ -6,6 +6,7 @@ pub mod added;
 pub mod flow;
 pub mod history;
 pub mod import;
+mod kind_keys;
 pub mod layers;
 pub mod privilege;
 pub mod surroundings;

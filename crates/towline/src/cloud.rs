@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use towline_core::Result;
-use towline_core::config::Cluster;
+use towline_core::config::AzuremlConfig;
 use towline_engine::surroundings;
 use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
@@ -14,7 +14,7 @@ use towline_wire::layout::StateFolder;
 /// found.
 pub(crate) fn open(
     name: &str,
-    cluster: &Cluster,
+    cluster: &AzuremlConfig,
     state: &StateFolder,
     variables: Vec<(String, String)>,
 ) -> Result<AzureCloud> {

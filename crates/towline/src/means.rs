@@ -6,6 +6,7 @@ use std::sync::Arc;
 use towline_backends::registry::Means;
 use towline_core::Result;
 use towline_core::cloud::Cloud;
+use towline_core::config::AzuremlConfig;
 use towline_core::transport::Transport;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
@@ -37,9 +38,9 @@ impl Means for OwnMeans {
             None => machines::here(),
         }
     }
-    fn cloud(&self, named: &NamedCluster) -> Result<Arc<dyn Cloud>> {
+    fn cloud(&self, named: &NamedCluster, config: &AzuremlConfig) -> Result<Arc<dyn Cloud>> {
         let variables = named.variables.0.clone().into_iter().collect();
-        let cloud = crate::cloud::open(&named.name, &named.cluster, &self.state, variables)?;
+        let cloud = crate::cloud::open(&named.name, config, &self.state, variables)?;
         Ok(Arc::new(cloud))
     }
     fn user(&self) -> String {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Config, Credential};
+use towline_core::config::{Cluster, Config, Credential};
 use towline_engine::surroundings;
 
 /// Where ACT and qd keep accounts of stores.
@@ -19,14 +19,12 @@ pub(crate) fn files(config: &Config, root: &Path) -> BTreeSet<PathBuf> {
     let credentials = config
         .datastores
         .values()
-        .map(|store| &store.credential)
-        .chain(config.clusters.values().map(|cluster| &cluster.credential));
-    let values = credentials
-        .flatten()
-        .filter_map(|credential| match credential {
-            Credential::Map(map) => Some(map.values()),
-            Credential::Word(_) => None,
-        });
+        .filter_map(|store| store.credential.as_ref())
+        .chain(config.clusters.values().filter_map(Cluster::credential));
+    let values = credentials.filter_map(|credential| match credential {
+        Credential::Map(map) => Some(map.values()),
+        Credential::Word(_) => None,
+    });
     let referred = values.flatten().filter_map(|value| file_of(value));
     let accounts = std::fs::read_dir(root.join(ACCOUNTS_FOLDER))
         .into_iter()

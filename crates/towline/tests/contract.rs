@@ -4,12 +4,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use towline_backends::local::LocalCluster;
 use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
+use towline_core::config::LocalConfig;
 use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Surroundings;
-use towline_core::{ErrorKind, Result, RunId, config};
+use towline_core::{ErrorKind, Result, RunId};
 use towline_engine::flow;
 use towline_testkit::Home;
 use towline_testkit::contract::{self, Subject};
@@ -43,7 +44,7 @@ impl Local {
         let home = Home::new(env!("CARGO_BIN_EXE_tow"));
         home.tow(["doctor"]).ok();
         Self {
-            cluster: LocalCluster::new("local", home.state(), &config::Cluster::local()),
+            cluster: LocalCluster::new("local", home.state(), &LocalConfig::default()),
             home,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::WORKSPACE_STORE;
 use super::client::{refusal, url};
-use super::config::{AzureConfig, Target};
+use super::config::{AzureSettings, Target};
 use super::memory::{Memory, ObjectPlace};
 use super::observe::job_name;
 use super::payload::Payload;
@@ -33,7 +33,7 @@ const DELETE_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
 pub struct AzureCluster {
-    pub(super) config: AzureConfig,
+    pub(super) config: AzureSettings,
     pub(super) cloud: Arc<dyn Cloud>,
     pub(super) program: OwnProgram,
     site: Remembered<AzureSite>,
@@ -45,7 +45,7 @@ pub struct AzureCluster {
 
 impl AzureCluster {
     pub fn new(
-        config: AzureConfig,
+        config: AzureSettings,
         cloud: Arc<dyn Cloud>,
         program: OwnProgram,
         site: Remembered<AzureSite>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use towline_core::cloud::Who;
-use towline_core::config::{Cluster, ClusterKind};
+use towline_core::config::AzuremlConfig;
 use towline_core::{Error, Result};
 
 /// The published version whose words we speak; none of them has changed since.
@@ -76,7 +76,7 @@ pub enum Target {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AzureConfig {
+pub struct AzureSettings {
     pub name: String,
     pub subscription: Option<String>,
     pub resource_group: Option<String>,
@@ -100,14 +100,15 @@ struct WorkspaceFile {
     workspace_name: Option<String>,
 }
 
-impl AzureConfig {
+impl AzureSettings {
     /// `file` is the text of the `config.json` that the cluster names, `user` who stages.
-    pub fn new(name: &str, cluster: &Cluster, file: Option<&str>, user: &str) -> Result<Self> {
-        if cluster.kind != ClusterKind::Azureml {
-            return Err(Error::bug(format!(
-                "cluster `{name}` is not of kind azureml"
-            )));
-        }
+    pub fn new(
+        name: &str,
+        cluster: &AzuremlConfig,
+        gpus_per_node: Option<u32>,
+        file: Option<&str>,
+        user: &str,
+    ) -> Result<Self> {
         let file: WorkspaceFile = match file {
             Some(text) => serde_json::from_str(text).map_err(|error| {
                 let path = cluster.config.as_deref().unwrap_or_default();
@@ -174,7 +175,7 @@ impl AzureConfig {
                 .unwrap_or(PUBLIC_ENDPOINT)
                 .trim_end_matches('/')
                 .to_owned(),
-            gpus_per_node: cluster.gpus_per_node,
+            gpus_per_node,
             ssh_config: cluster.ssh_config.clone(),
         };
         config.check_words()?;
@@ -272,18 +273,24 @@ fn safe(user: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use towline_core::config::{Cluster, KindConfig};
 
-    fn cluster(text: &str) -> Cluster {
-        towline_core::yaml::decode(&towline_core::yaml::parse("x", text).expect("YAML"))
-            .expect("a cluster")
+    fn cluster(text: &str) -> AzuremlConfig {
+        let node = towline_core::yaml::parse("x", text).expect("YAML");
+        let cluster: Cluster = towline_core::yaml::decode(&node).expect("a cluster");
+        match cluster.kind {
+            KindConfig::Azureml(config) => config,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_workspace_comes_from_a_file_or_by_name() {
         let file = r#"{"subscription_id": "s", "resource_group": "g", "workspace_name": "w"}"#;
-        let config = AzureConfig::new(
+        let config = AzureSettings::new(
             "aml",
             &cluster("{kind: azureml, compute: NC24RSV3, config: c.json}"),
+            None,
             Some(file),
             "Alice Smith",
         )
@@ -296,9 +303,10 @@ mod tests {
             (config.target, config.stage.as_str()),
             (Target::Compute("NC24RSV3".into()), "towline/alice-smith")
         );
-        let named = AzureConfig::new(
+        let named = AzureSettings::new(
             "s",
             &cluster("{kind: azureml, workspace: w, virtual_cluster: vc}"),
+            None,
             None,
             "a",
         )
@@ -315,7 +323,7 @@ mod tests {
                 id: "o".into(),
                 tenant: "t".into(),
             };
-            AzureConfig::new("x", &cluster(text), None, user)
+            AzureSettings::new("x", &cluster(text), None, None, user)
                 .expect("whole")
                 .stage_of(Some(&who))
         };
@@ -351,12 +359,13 @@ mod tests {
                 "stage",
             ),
         ] {
-            let error = AzureConfig::new("x", &cluster(text), None, "a").expect_err(text);
+            let error = AzureSettings::new("x", &cluster(text), None, None, "a").expect_err(text);
             assert!(error.to_string().contains(part), "{text}: {error}");
         }
-        let error = AzureConfig::new(
+        let error = AzureSettings::new(
             "x",
             &cluster("{kind: azureml, compute: c, config: c.json}"),
+            None,
             Some("{\n \"a\": }"),
             "a",
         )

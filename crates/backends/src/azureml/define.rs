@@ -1,12 +1,11 @@
 //! The definition of a cluster, with all that stands elsewhere in its place.
 
-use super::config::AzureConfig;
+use super::config::AzureSettings;
 use crate::registry::Caller;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Cluster, Credential};
+use towline_core::config::{AzuremlConfig, Credential};
 use towline_core::{Error, Result, network};
-use towline_wire::cluster::NamedCluster;
 use towline_wire::runner::Variables;
 
 /// Variables by which a machine or a session says who it is, where the Azure CLI does not.
@@ -22,10 +21,14 @@ const OF_SIGN_IN: [&str; 9] = [
     "AZURE_POD_IDENTITY_AUTHORITY_HOST",
 ];
 
-/// A cluster with all that stands elsewhere in its place: whoever reads the definition may be in
-/// another folder, with another environment.
-pub(crate) fn define(name: &str, cluster: Cluster, caller: &Caller<'_>) -> Result<NamedCluster> {
-    let mut cluster = with_workspace(name, cluster, caller)?;
+/// Puts all that stands elsewhere in its place, because whoever reads the definition may be in
+/// another folder, with another environment. Gives the variables that signing in needs.
+pub(crate) fn define(
+    name: &str,
+    cluster: &mut AzuremlConfig,
+    caller: &Caller<'_>,
+) -> Result<Variables> {
+    read_workspace(name, cluster, caller)?;
     let value = |name: &str| {
         caller
             .environment
@@ -61,11 +64,7 @@ pub(crate) fn define(name: &str, cluster: Cluster, caller: &Caller<'_>) -> Resul
                 .unwrap_or_default(),
         )
     }));
-    Ok(NamedCluster {
-        name: name.to_owned(),
-        variables: Variables(variables),
-        cluster,
-    })
+    Ok(Variables(variables))
 }
 
 /// A file that is named from a folder, for whoever is in another.
@@ -92,9 +91,10 @@ fn is_by_cli(credential: Option<&Credential>) -> bool {
     }
 }
 
-fn with_workspace(name: &str, mut cluster: Cluster, caller: &Caller<'_>) -> Result<Cluster> {
+/// Puts what a `config.json` says in its place.
+fn read_workspace(name: &str, cluster: &mut AzuremlConfig, caller: &Caller<'_>) -> Result<()> {
     let Some(path) = cluster.config.clone() else {
-        return Ok(cluster);
+        return Ok(());
     };
     let written = match (path.strip_prefix("~/"), caller.home) {
         (Some(below), Some(home)) => home.join(below),
@@ -112,10 +112,10 @@ fn with_workspace(name: &str, mut cluster: Cluster, caller: &Caller<'_>) -> Resu
         Error::config(format!("cluster `{name}`: there is no file {path}"))
             .hint("the portal of the workspace has it: Download config.json")
     })?;
-    let found = AzureConfig::new(name, &cluster, Some(&text), "me")?;
+    let found = AzureSettings::new(name, cluster, None, Some(&text), "me")?;
     cluster.subscription = found.subscription;
     cluster.resource_group = found.resource_group;
     cluster.workspace = Some(found.workspace);
     cluster.config = None;
-    Ok(cluster)
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //! that lead nowhere.
 
 use super::WORKSPACE_STORE;
-use super::config::AzureConfig;
+use super::config::AzureSettings;
 use super::data;
 use super::identity::JobIdentity;
 use super::site::{AzureSite, Flavour, short};
@@ -13,7 +13,11 @@ use towline_core::suggest::{did_you_mean, nearest};
 use towline_core::{Error, Result};
 
 /// The kind of machine, as far as it is known.
-pub(super) fn machine(job: &Job, config: &AzureConfig, site: &AzureSite) -> Result<Option<String>> {
+pub(super) fn machine(
+    job: &Job,
+    config: &AzureSettings,
+    site: &AzureSite,
+) -> Result<Option<String>> {
     let wanted = job.resources.instance_type.clone();
     match (site.flavour, &wanted, &site.vm_size) {
         (Flavour::Singularity, None, _) => {
@@ -122,7 +126,7 @@ fn has_other_features(wanted: &str, known: &str) -> bool {
 /// What can never start is refused before it is sent.
 pub(super) fn check_fits(
     resolved: &Resolved,
-    config: &AzureConfig,
+    config: &AzureSettings,
     site: &AzureSite,
     machine: Option<&str>,
 ) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The document of a job: the exact thing that is put. Pure: the same plan gives the same bytes.
 
-use super::config::AzureConfig;
+use super::config::AzureSettings;
 use super::data::{self, Data};
 use super::fits::{check_fits, check_secrets, known_stores, machine};
 use super::identity::{self, JobIdentity};
@@ -46,7 +46,7 @@ pub(super) struct Payload<'a> {
 impl<'a> Payload<'a> {
     pub(super) fn new(
         asked: &Asked<'a>,
-        config: &'a AzureConfig,
+        config: &'a AzureSettings,
         site: &'a AzureSite,
         digest: &'a str,
         stage: String,

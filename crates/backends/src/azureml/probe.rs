@@ -1,7 +1,7 @@
 //! Asking a workspace what it is and what its jobs run on.
 
 use super::client::{found, get, good, list, next_page, url, versioned};
-use super::config::{AzureConfig, Scope, Target};
+use super::config::{AzureSettings, Scope, Target};
 use super::data::is_registered_by_tow;
 use super::machines::{images, instances, offers, pods};
 use super::site::{
@@ -18,7 +18,7 @@ use towline_core::{Error, ErrorKind, Result, suggest};
 pub(super) const CLUSTERS_API: &str = "2021-03-01-preview";
 const SUBSCRIPTIONS_API: &str = "2022-12-01";
 
-pub(super) fn probe(cloud: &dyn Cloud, config: &AzureConfig) -> Result<AzureSite> {
+pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSite> {
     let scope = match config.scope() {
         Some(scope) => scope,
         None => find_workspace(cloud, config)?,
@@ -128,7 +128,7 @@ pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
 }
 
 /// By its name, among all that the user may see; of several the configuration must say which.
-fn find_workspace(cloud: &dyn Cloud, config: &AzureConfig) -> Result<Scope> {
+fn find_workspace(cloud: &dyn Cloud, config: &AzureSettings) -> Result<Scope> {
     let (all, notes) = workspaces(cloud)?;
     let fits = |scope: &&Scope| {
         let is = |wanted: &Option<String>, found: &str| {
@@ -305,7 +305,7 @@ pub(super) fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<
     Ok(first)
 }
 
-fn flavour(config: &AzureConfig, target: &Value) -> Flavour {
+fn flavour(config: &AzureSettings, target: &Value) -> Flavour {
     match (&config.target, target["properties"]["computeType"].as_str()) {
         (Target::VirtualCluster(_), _) => Flavour::Singularity,
         (_, Some(kind))
@@ -390,7 +390,7 @@ pub(super) fn quotas(cluster: &Value) -> Vec<QuotaFacts> {
 }
 
 /// What the cluster offers, in the words of every cluster: a node for each machine there may be.
-fn facts(site: &AzureSite, target: &Value, config: &AzureConfig) -> Facts {
+fn facts(site: &AzureSite, target: &Value, config: &AzureSettings) -> Facts {
     let gpus_of = |instance: Option<&InstanceFacts>| {
         config
             .gpus_per_node

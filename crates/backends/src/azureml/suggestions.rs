@@ -2,7 +2,7 @@
 //! may be meant.
 
 use super::client::{get, list, refusal, url, versioned};
-use super::config::{AzureConfig, Scope, Target};
+use super::config::{AzureSettings, Scope, Target};
 use super::discover::listed_clusters;
 use super::probe::{CLUSTERS_API, workspaces_in};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> E
 pub(super) fn target(
     cloud: &dyn Cloud,
     scope: &Scope,
-    config: &AzureConfig,
+    config: &AzureSettings,
 ) -> Result<(String, Value)> {
     match &config.target {
         Target::Compute(name) => Err(no_compute(cloud, scope, config, name)),
@@ -57,7 +57,7 @@ pub(super) fn target(
     }
 }
 
-fn no_compute(cloud: &dyn Cloud, scope: &Scope, config: &AzureConfig, name: &str) -> Error {
+fn no_compute(cloud: &dyn Cloud, scope: &Scope, config: &AzureSettings, name: &str) -> Error {
     let error = Error::not_found(format!(
         "workspace `{}` has no compute `{name}`",
         config.workspace

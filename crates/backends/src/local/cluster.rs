@@ -7,7 +7,7 @@ use towline_core::cluster::{
     KnownJob, LogBytes, LogLength, NodeFacts, Observed, Page, Reach, ReachRequest, RunRef,
     RunReport,
 };
-use towline_core::config;
+use towline_core::config::LocalConfig;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, ErrorKind, Result, RunId};
@@ -26,11 +26,11 @@ pub struct LocalCluster {
 }
 
 impl LocalCluster {
-    pub fn new(name: &str, state: StateFolder, cluster: &config::Cluster) -> Self {
+    pub fn new(name: &str, state: StateFolder, config: &LocalConfig) -> Self {
         let limits = Limits {
-            gpus: cluster.gpus,
-            cpus: cluster.cpus,
-            memory: cluster.memory.map(|memory| memory.0),
+            gpus: config.gpus,
+            cpus: config.cpus,
+            memory: config.memory.map(|memory| memory.0),
         };
         Self {
             name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! A Slurm cluster, behind the seam that every cluster has: every question goes over one connection
 //! to `tow __site` beside the scheduler.
 
-use super::config::SlurmConfig;
+use super::config::SlurmSettings;
 use super::link::Link;
 use super::{fit, page, render};
 use crate::own_facts::OwnFacts;
@@ -40,7 +40,7 @@ macro_rules! answer {
 /// A Slurm cluster. Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
 pub struct SlurmCluster {
-    config: SlurmConfig,
+    config: SlurmSettings,
     transport: Arc<dyn Transport>,
     program: OwnProgram,
     site: Remembered<SiteFacts>,
@@ -49,7 +49,7 @@ pub struct SlurmCluster {
 
 impl SlurmCluster {
     pub fn new(
-        config: SlurmConfig,
+        config: SlurmSettings,
         transport: Arc<dyn Transport>,
         program: OwnProgram,
         site: Remembered<SiteFacts>,
@@ -63,7 +63,7 @@ impl SlurmCluster {
         }
     }
 
-    pub const fn config(&self) -> &SlurmConfig {
+    pub const fn config(&self) -> &SlurmSettings {
         &self.config
     }
     /// What is known of the site; asked where nothing is yet.

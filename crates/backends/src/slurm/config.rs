@@ -1,6 +1,6 @@
 //! What the configuration says of a Slurm cluster.
 
-use towline_core::config::{Cluster, ClusterKind};
+use towline_core::config::SlurmConfig;
 use towline_core::job::Tier;
 use towline_core::{Error, Result, suggest};
 
@@ -8,7 +8,7 @@ use towline_core::{Error, Result, suggest};
 pub(super) const DEFAULT_STAGE: &str = "~/.towline";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlurmConfig {
+pub struct SlurmSettings {
     pub name: String,
     /// Where its commands are; none: here.
     pub host: Option<String>,
@@ -29,11 +29,8 @@ pub struct TierWords {
     pub partition: Option<String>,
 }
 
-impl SlurmConfig {
-    pub fn new(name: &str, cluster: &Cluster) -> Result<Self> {
-        if cluster.kind != ClusterKind::Slurm {
-            return Err(Error::bug(format!("cluster `{name}` is not of kind slurm")));
-        }
+impl SlurmSettings {
+    pub fn new(name: &str, cluster: &SlurmConfig) -> Result<Self> {
         let stage = cluster.stage.as_deref().unwrap_or(DEFAULT_STAGE);
         if stage.is_empty()
             || stage.contains(['\n', '\0', '"', '\'', '\\', '$', '%', '`'])

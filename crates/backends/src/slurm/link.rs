@@ -1,6 +1,6 @@
 //! The line to `tow __site` beside a scheduler: requests and replies, one at a time.
 
-use super::config::SlurmConfig;
+use super::config::SlurmSettings;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
@@ -20,7 +20,7 @@ impl Link {
     /// Opens it; the program is brought if it is not there, or not whole.
     pub fn open(
         transport: &dyn Transport,
-        config: &SlurmConfig,
+        config: &SlurmSettings,
         program: &OwnProgram,
     ) -> Result<Self> {
         let words: Vec<&str> = [SITE_VERB, &config.stage]

@@ -1,6 +1,6 @@
 //! From a job to the batch script, or why this cluster can never start it.
 
-use super::config::SlurmConfig;
+use super::config::SlurmSettings;
 use super::script::Batch;
 use towline_core::cluster::Asked;
 use towline_core::job::Tier;
@@ -16,7 +16,7 @@ const NOTICE_SECONDS: (u64, u64) = (15, 60);
 
 pub(super) fn render(
     asked: &Asked<'_>,
-    config: &SlurmConfig,
+    config: &SlurmSettings,
     site: &SiteFacts,
     program: &OwnProgram,
 ) -> Result<Request> {
@@ -110,7 +110,7 @@ fn has_gpu(site: &SiteFacts, kind: &str) -> bool {
 /// What the job's tier is there. One that was asked for by name and has no meaning is refused.
 fn tier(
     asked: &Asked<'_>,
-    config: &SlurmConfig,
+    config: &SlurmSettings,
     site: &SiteFacts,
 ) -> Result<super::config::TierWords> {
     let tier = asked.resolved.tier;
@@ -205,7 +205,7 @@ fn find_partition<'s>(
 /// What can never start is refused before it is sent: many sites let it wait for ever.
 fn check_fits(
     asked: &Asked<'_>,
-    config: &SlurmConfig,
+    config: &SlurmSettings,
     site: &SiteFacts,
     place: Option<&PartitionFacts>,
 ) -> Result<()> {

@@ -12,7 +12,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::unbounded_channel;
-use towline_core::config::MOST_LOCAL_GPUS;
+use towline_core::config::MAX_LOCAL_GPUS;
 use towline_core::{Error, Result};
 use towline_engine::history::{History, JournalMode};
 use towline_wire::daemon::Limits;
@@ -156,7 +156,7 @@ fn known_limits(state: &StateFolder) -> Limits {
         Ok(serde_json::from_slice::<Limits>(&bytes)?)
     });
     match read {
-        Ok(limits) if limits.gpus.is_some_and(|gpus| gpus > MOST_LOCAL_GPUS) => {
+        Ok(limits) if limits.gpus.is_some_and(|gpus| gpus > MAX_LOCAL_GPUS) => {
             log(&format!(
                 "{} says {} GPUs, which cannot be: it is not used",
                 path.display(),

@@ -9,7 +9,7 @@ use crate::schedule::{Holding, Waiting};
 use std::fs;
 use std::sync::Arc;
 use towline_backends::local::render;
-use towline_core::config::MOST_LOCAL_GPUS;
+use towline_core::config::MAX_LOCAL_GPUS;
 use towline_core::event::RunEvent;
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::redact::SecretSet;
@@ -326,7 +326,7 @@ impl Daemon {
     /// Kept on disk, so that the next daemon has them before anybody asks.
     pub(super) fn set_limits(&mut self, mut limits: Limits) {
         // An older client may not have refused it.
-        limits.gpus = limits.gpus.map(|gpus| gpus.min(MOST_LOCAL_GPUS));
+        limits.gpus = limits.gpus.map(|gpus| gpus.min(MAX_LOCAL_GPUS));
         if self.machine.limits != limits {
             let written = serde_json::to_vec(&limits)
                 .map_err(std::io::Error::other)

@@ -46,10 +46,11 @@ fn of_cluster(context: &Context, name: &str) -> Option<(String, Option<String>)>
     let by_host = || {
         clusters
             .values()
-            .find(|cluster| cluster.host.as_deref() == Some(name))
+            .find(|cluster| cluster.login_host().is_some_and(|(host, _)| host == name))
     };
     let cluster = by_host().or_else(|| clusters.get(name))?;
-    Some((cluster.host.clone()?, cluster.ssh_config.clone()))
+    let (host, ssh_config) = cluster.login_host()?;
+    Some((host.clone(), ssh_config.clone()))
 }
 
 /// Has it done on `host`.

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 use towline_backends::azureml::cluster::AzureCluster;
-use towline_backends::azureml::config::AzureConfig;
+use towline_backends::azureml::config::AzureSettings;
 use towline_backends::remembered::Remembered;
 use towline_core::Result;
 use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
-use towline_core::config::{self, ClusterKind, Credential};
+use towline_core::config::{AzuremlConfig, Credential};
 use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
@@ -79,8 +79,7 @@ fn cloud(aml: &Aml, folder: &Path) -> AzureCloud {
 
 fn cluster(aml: &Aml, flavour: &str, folder: &Path) -> AzureCluster {
     let scope = aml.scope();
-    let cluster = config::Cluster {
-        kind: ClusterKind::Azureml,
+    let cluster = AzuremlConfig {
         subscription: Some(scope.subscription),
         resource_group: Some(scope.group),
         workspace: Some(scope.workspace),
@@ -93,9 +92,9 @@ fn cluster(aml: &Aml, flavour: &str, folder: &Path) -> AzureCluster {
         }),
         virtual_cluster: (flavour == "sing").then(|| aml.cluster()),
         endpoint: Some(aml.endpoint().to_owned()),
-        ..config::Cluster::local()
+        ..AzuremlConfig::default()
     };
-    let config = AzureConfig::new("lab", &cluster, None, "alice").unwrap();
+    let config = AzureSettings::new("lab", &cluster, None, None, "alice").unwrap();
     let path = Home::new(env!("CARGO_BIN_EXE_tow")).binary().to_owned();
     let digest = Digest::of(&std::fs::read(&path).unwrap()).to_string();
     AzureCluster::new(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use towline_backends::remembered::Remembered;
 use towline_backends::slurm::cluster::SlurmCluster;
-use towline_backends::slurm::config::SlurmConfig;
+use towline_backends::slurm::config::SlurmSettings;
 use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
-use towline_core::config::{self, ClusterKind};
+use towline_core::config::SlurmConfig;
 use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
@@ -57,12 +57,11 @@ impl Far {
 }
 
 fn connected(slurm: &Slurm, folder: &Path) -> SlurmCluster {
-    let described = config::Cluster {
-        kind: ClusterKind::Slurm,
+    let described = SlurmConfig {
         host: Some("login".into()),
-        ..config::Cluster::local()
+        ..SlurmConfig::default()
     };
-    let config = SlurmConfig::new("lab", &described).unwrap();
+    let config = SlurmSettings::new("lab", &described).unwrap();
     let transport = SshTransport::new(
         "login",
         Some(slurm.ssh_config()),

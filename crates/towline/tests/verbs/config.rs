@@ -179,3 +179,24 @@ fn a_variable_that_means_nothing_is_warned_about() {
         "what tests and runs set is known"
     );
 }
+
+#[test]
+fn a_key_that_its_kind_has_no_use_for_is_told_with_its_place() {
+    let home = home();
+    home.configure(
+        "clusters:\n  lab: {kind: slurm, host: login, workspace: w}\n  local: {kind: local, partition: dev}\n",
+    );
+    let said = home.tow(["config", "show"]).ok().stderr;
+    for (place, key, kind) in [
+        ("2:35", "workspace", "slurm"),
+        ("3:24", "partition", "local"),
+    ] {
+        let line = said.lines().find(|line| line.contains(&format!("`{key}`")));
+        let line = line.unwrap_or_else(|| panic!("{key}: {said}"));
+        assert!(
+            line.contains(place) && line.contains(&format!("of kind `{kind}`")),
+            "{line}"
+        );
+    }
+    assert_eq!(said.matches("means nothing").count(), 2, "{said}");
+}

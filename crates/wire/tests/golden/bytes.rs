@@ -28,7 +28,7 @@ fn a_frame_is_four_bytes_of_length_and_json() {
         (first.as_deref(), reader.len()),
         (Some("status"), STREAM.len() - 12)
     );
-    assert_eq!(frame::LARGEST, 268_435_456);
+    assert_eq!(frame::MAX_FRAME_BYTES, 268_435_456);
 }
 
 #[test]

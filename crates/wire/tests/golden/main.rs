@@ -11,7 +11,8 @@ mod stages;
 
 use std::path::{Path, PathBuf};
 use towline_core::cluster::{self as core_cluster, Facts};
-use towline_core::config::Cluster;
+use towline_core::config::{Cluster, ClusterKind};
+use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::process_limits::ProcessLimits;
 use towline_core::reason::Ending;
@@ -53,7 +54,10 @@ fn check(open: &Open) {
     check_tunnel(open);
     check_workspace(open);
     let mut clusters = open("cluster.json");
-    clusters.covered_elsewhere::<Cluster>();
+    clusters
+        .covered_elsewhere::<Cluster>()
+        .covered_elsewhere::<ClusterKind>()
+        .covered_elsewhere::<Job>();
     clusters.check::<cluster::NamedCluster>("cluster");
     clusters.check::<cluster::ClusterStatus>("status").finish();
 }
@@ -63,6 +67,9 @@ fn check_daemon(open: &Open) {
     samples
         .covered_elsewhere::<Plan>()
         .covered_elsewhere::<Cluster>();
+    samples
+        .covered_elsewhere::<ClusterKind>()
+        .covered_elsewhere::<Job>();
     samples
         .covered_elsewhere::<RunState>()
         .covered_elsewhere::<Facts>();

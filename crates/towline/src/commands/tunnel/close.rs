@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::{aliases, tunnels};
 use std::io::Read;
 use std::time::{Duration, Instant};
+use towline_core::config::{Cluster, Datastore};
 use towline_core::tunnel::{Definition, Way};
 use towline_core::{Error, Result};
 use towline_wire::frame;
@@ -108,11 +109,22 @@ fn let_go(context: &Context, name: &str, definition: &Definition) {
     else {
         return;
     };
-    let is_same = |host: &Option<String>, config: &Option<String>| {
-        host.as_ref() == Some(last) && *config == definition.ssh_config
+    let is_same =
+        |host: &String, config: &Option<String>| host == last && *config == definition.ssh_config;
+    let config = &layers.config;
+    let is_login = |cluster: &Cluster| {
+        cluster
+            .login_host()
+            .is_some_and(|(host, config)| is_same(host, config))
     };
-    let of_others = layers.config.clusters.values().any(|cluster| is_same(&cluster.host, &cluster.ssh_config))
-        || layers.config.datastores.values().any(|store| is_same(&store.host, &store.ssh_config))
+    let is_host = |store: &Datastore| {
+        store
+            .host
+            .as_ref()
+            .is_some_and(|host| is_same(host, &store.ssh_config))
+    };
+    let of_others = config.clusters.values().any(is_login)
+        || config.datastores.values().any(is_host)
         // Where that is not known it may be.
         || tunnels::wanted(state).map_or(true, |all| {
             all.iter().any(|(other, wanted)| {

@@ -1,12 +1,17 @@
 //! The configuration, as a type. Layers and their origins are merged before it is decoded.
 
-use crate::quantity::Memory;
+mod cluster;
+mod cluster_keys;
+
+pub use cluster::{
+    AzuremlConfig, Cluster, ClusterKind, KindConfig, LocalConfig, MAX_LOCAL_GPUS, SlurmConfig,
+    is_this_machine,
+};
+pub use cluster_keys::keys_of;
+
 use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// More GPUs than this in one machine are a mistake.
-pub const MOST_LOCAL_GPUS: u32 = 100_000;
 
 /// What stands after all layers: defaults < user file < `towline.yaml` < `TOW_*` < flags.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -25,144 +30,6 @@ pub struct Config {
     /// 1234`.
     pub bastions: Vec<Bastion>,
     pub workspaces: BTreeMap<String, crate::workspace::Workspace>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClusterKind {
-    Local,
-    Slurm,
-    Kubernetes,
-    Azureml,
-    Philly,
-}
-
-/// Whether a kind, by its word, is this machine.
-pub fn is_this_machine(kind: &str) -> bool {
-    kind == ClusterKind::Local.word()
-}
-
-impl ClusterKind {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Slurm => "slurm",
-            Self::Kubernetes => "kubernetes",
-            Self::Azureml => "azureml",
-            Self::Philly => "philly",
-        }
-    }
-}
-
-/// One cluster. Keys that its kind does not use are refused when it is opened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cluster {
-    pub kind: ClusterKind,
-    /// Local: GPUs to use, instead of those found.
-    #[serde(default)]
-    pub gpus: Option<u32>,
-    /// Local: CPUs to hand out, instead of all.
-    #[serde(default)]
-    pub cpus: Option<u32>,
-    /// Local: memory to hand out, instead of all.
-    #[serde(default)]
-    pub memory: Option<Memory>,
-    #[serde(default)]
-    pub host: Option<String>,
-    #[serde(default)]
-    pub ssh_config: Option<String>,
-    #[serde(default)]
-    pub partition: Option<String>,
-    /// Slurm: whom runs are charged to, unless a job says otherwise.
-    #[serde(default)]
-    pub account: Option<String>,
-    #[serde(default)]
-    pub stage: Option<String>,
-    /// Slurm: the folder of its commands, where a login does not find them.
-    #[serde(default)]
-    pub slurm_bin: Option<String>,
-    #[serde(default)]
-    pub tiers: BTreeMap<String, BTreeMap<String, String>>,
-    #[serde(default)]
-    pub subscription: Option<String>,
-    #[serde(default)]
-    pub resource_group: Option<String>,
-    #[serde(default)]
-    pub workspace: Option<String>,
-    #[serde(default)]
-    pub compute: Option<String>,
-    #[serde(default)]
-    pub virtual_cluster: Option<String>,
-    /// Azure ML: a `config.json` that names subscription, resource group and workspace.
-    #[serde(default)]
-    pub config: Option<String>,
-    /// Azure ML: how to sign in; `azure_cli` where nothing is said.
-    #[serde(default)]
-    pub credential: Option<Credential>,
-    /// Azure ML: the folder of another Azure CLI login (`AZURE_CONFIG_DIR`).
-    #[serde(default)]
-    pub profile: Option<String>,
-    /// Azure ML: where the resource manager answers, in another cloud than the public one.
-    #[serde(default)]
-    pub endpoint: Option<String>,
-    /// GPUs of one node, where the cluster does not tell.
-    #[serde(default)]
-    pub gpus_per_node: Option<u32>,
-    /// What jobs there have unless they say otherwise: keys of a job file.
-    #[serde(default)]
-    pub job: Option<Box<crate::job::Job>>,
-    /// The store that folders have on this cluster, under their usual path.
-    #[serde(default)]
-    pub datastore: Option<String>,
-    /// Folders that lie elsewhere on this cluster.
-    #[serde(default)]
-    pub folders: BTreeMap<String, Folder>,
-    /// Folders of the top that this cluster does not have.
-    #[serde(default)]
-    pub without_folders: Vec<String>,
-}
-
-impl Cluster {
-    /// Whether it is this machine.
-    pub fn is_here(&self) -> bool {
-        self.kind == ClusterKind::Local
-    }
-
-    pub fn local() -> Self {
-        Self {
-            kind: ClusterKind::Local,
-            gpus: None,
-            cpus: None,
-            memory: None,
-            host: None,
-            ssh_config: None,
-            partition: None,
-            account: None,
-            stage: None,
-            slurm_bin: None,
-            tiers: BTreeMap::new(),
-            subscription: None,
-            resource_group: None,
-            workspace: None,
-            compute: None,
-            virtual_cluster: None,
-            config: None,
-            credential: None,
-            profile: None,
-            endpoint: None,
-            gpus_per_node: None,
-            job: None,
-            datastore: None,
-            folders: BTreeMap::new(),
-            without_folders: Vec::new(),
-        }
-    }
-
-    /// Whether it goes without a folder that is named for all clusters.
-    pub fn lacks_folder(&self, name: &str) -> bool {
-        !self.folders.contains_key(name)
-            && self.without_folders.iter().any(|lacking| lacking == name)
-    }
 }
 
 /// One datastore. Keys that its kind does not use are refused when it is opened.
