@@ -4,6 +4,7 @@
 
 mod crates;
 mod kinds;
+mod pages;
 mod shape;
 mod sources;
 mod words;

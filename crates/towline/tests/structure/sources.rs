@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folder that holds all crates.
-pub fn crates() -> PathBuf {
+pub(crate) fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap()
@@ -12,13 +12,13 @@ pub fn crates() -> PathBuf {
 }
 
 /// A file, by its path below the crates.
-pub struct Source {
-    pub path: String,
-    pub text: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 /// Every file of product code, in the order of paths.
-pub fn product() -> Vec<Source> {
+pub(crate) fn product() -> Vec<Source> {
     let mut found = Vec::new();
     let mut todo = vec![crates()];
     while let Some(folder) = todo.pop() {
@@ -41,7 +41,7 @@ pub fn product() -> Vec<Source> {
 }
 
 /// Code without comments and texts.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -105,7 +105,7 @@ fn character(rest: &str) -> usize {
 }
 
 /// Identifiers with the number of their line.
-pub fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().enumerate().flat_map(|(number, line)| {
         line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
