@@ -4,23 +4,26 @@
 //! read from the file itself, from where we were. An attempt counts as over only when the history
 //! says so, and its logs are read once more after that: nothing is left behind.
 
+mod lines;
+mod waiting;
+
 use crate::context::Context;
-use crate::loglines::{End, Lines};
+use crate::loglines::Lines;
 use crate::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Conversation, Heard};
+use towline_backends::local::client::{self, Conversation};
 use towline_backends::local::read_log;
 use towline_core::cluster::{Cursor, LogSource};
-use towline_core::event::Recorded;
 use towline_core::state::RunState;
-use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+pub(crate) use waiting::{wait_for, wait_for_end};
 
 /// Read at once; a log of any size passes through this much memory.
 const LOG_CHUNK_BYTES: usize = 1 << 20;
@@ -184,21 +187,6 @@ impl Trouble {
     }
 }
 
-/// A line of a log, for programs. Bytes that are not UTF-8 are replaced.
-#[derive(serde::Serialize)]
-struct LogLine<'a> {
-    run: &'a RunId,
-    attempt: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    set_up_node: Option<u32>,
-    line: std::borrow::Cow<'a, str>,
-    /// The line is longer than one value holds, and goes on in the next.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    continues: bool,
-}
-
 impl Follower<'_> {
     fn connect(&mut self) -> Result<Conversation> {
         let run = self.view.run.clone();
@@ -352,80 +340,6 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
-    fn show(&mut self, source: LogSource, bytes: &[u8]) -> Result<()> {
-        if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
-            return output::data(bytes);
-        }
-        let mut lines = self
-            .partial
-            .remove(&source)
-            .unwrap_or_else(|| Lines::new(self.draws_over));
-        let mut shown = Vec::with_capacity(bytes.len());
-        lines.feed(bytes, |body, end| {
-            self.line(source, body, Some(end), &mut shown)
-        });
-        self.partial.insert(source, lines);
-        output::data(&shown)
-    }
-
-    fn line(&self, source: LogSource, body: &[u8], end: Option<End>, shown: &mut Vec<u8>) {
-        if self
-            .view
-            .grep
-            .as_ref()
-            .is_some_and(|pattern| !pattern.is_match(body))
-        {
-            return;
-        }
-        if self.context.json {
-            let (rank, set_up_node) = match source {
-                LogSource::Rank(rank) => (Some(rank), None),
-                LogSource::SetUp(node) => (None, Some(node)),
-            };
-            let continues = end == Some(End::Cut);
-            let value = LogLine {
-                run: &self.view.run,
-                attempt: self.attempt,
-                rank,
-                set_up_node,
-                line: String::from_utf8_lossy(body),
-                continues,
-            };
-            let _ = serde_json::to_writer(&mut *shown, &value);
-            shown.push(b'\n');
-            return;
-        }
-        if self.view.sources.len() > 1 {
-            let _ = match source {
-                LogSource::Rank(rank) => write!(shown, "[{rank}] "),
-                LogSource::SetUp(node) => write!(shown, "[set-up {node}] "),
-            };
-        }
-        shown.extend_from_slice(body);
-        if self.draws_over {
-            // What a longer progress bar left to the right of it.
-            shown.extend_from_slice(b"\x1b[K");
-        }
-        shown.push(if end == Some(End::Return) {
-            b'\r'
-        } else {
-            b'\n'
-        });
-    }
-
-    fn flush_partial_lines(&mut self) -> Result<()> {
-        for (source, lines) in std::mem::take(&mut self.partial) {
-            let rest = lines.rest();
-            if !rest.is_empty() {
-                let mut shown = Vec::new();
-                self.line(source, &rest, None, &mut shown);
-                output::data(&shown)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Sleeps until something may be new. `true` when the user wants to leave.
     fn wait(&self, daemon: Option<&Conversation>, interrupts: Option<&UnixStream>) -> Result<bool> {
         let mut descriptors = Vec::with_capacity(3);
@@ -464,143 +378,5 @@ impl Follower<'_> {
             while rustix::io::read(watch, &mut events).is_ok_and(|count| count > 0) {}
         }
         Ok(interrupted)
-    }
-}
-
-/// Waits until every run has ended; the states in the order asked for.
-pub(crate) fn wait_for(
-    context: &Context,
-    runs: &[RunId],
-    timeout: Option<Duration>,
-) -> Result<Vec<RunState>> {
-    wait_while(context, runs, timeout, None, |_, _| Ok(()))
-}
-
-/// The same of runs that were asked to end: one that will not is an error.
-pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
-    let check = |run: &RunId, state: &RunState| match &state.cancel_refused {
-        Some(why) if !state.cancel_requested && !state.phase.is_ended() => {
-            Err(Error::refused(format!("{run} goes on: {why}")))
-        }
-        _ => Ok(()),
-    };
-    wait_while(
-        context,
-        runs,
-        None,
-        Some(Instant::now() + EXPLAINED_AFTER),
-        check,
-    )
-    .map(drop)
-}
-
-/// How long somebody waits for runs that are to end before they hear what it is that takes so long.
-const EXPLAINED_AFTER: Duration = Duration::from_secs(3);
-
-/// Says once what is waited for.
-fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
-    let alive: Vec<&RunId> = runs
-        .iter()
-        .filter(|run| states.get(*run).is_none_or(|state| !state.phase.is_ended()))
-        .collect();
-    if let Some(first) = alive.first() {
-        let more = if alive.len() > 1 {
-            format!(" and {} more", alive.len() - 1)
-        } else {
-            String::new()
-        };
-        output::status(&format!(
-            "waiting for {first}{more} to end: after SIGTERM a run has its grace, and then it is \
-                killed"
-        ));
-    }
-}
-
-/// The states of runs that have all ended: the history knows, and nobody else need be asked.
-fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<Vec<RunState>>> {
-    let Some(history) = context.maybe_history()? else {
-        return Ok(None);
-    };
-    let records = runs
-        .iter()
-        .map(|run| history.run(run))
-        .collect::<Result<Option<Vec<_>>>>()?;
-    let states = records.map(|records| {
-        records
-            .into_iter()
-            .map(|record| record.state)
-            .collect::<Vec<_>>()
-    });
-    Ok(states.filter(|states| states.iter().all(|state| state.phase.is_ended())))
-}
-
-/// `explain_at`: when whoever waits hears what is waited for.
-fn wait_while(
-    context: &Context,
-    runs: &[RunId],
-    timeout: Option<Duration>,
-    mut explain_at: Option<Instant>,
-    check: impl Fn(&RunId, &RunState) -> Result<()>,
-) -> Result<Vec<RunState>> {
-    if let Some(states) = ended_before(context, runs)? {
-        return Ok(states);
-    }
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut states: HashMap<RunId, RunState> = HashMap::new();
-    let mut trouble = Trouble::default();
-    let late = || {
-        Error::new(ErrorKind::Timeout, "the runs have not ended in time")
-            .hint("they go on; `tow ps` shows them")
-    };
-    loop {
-        let watch = || Request::Watch {
-            runs: runs.to_vec(),
-            logs: false,
-        };
-        let (first, mut conversation) =
-            match client::ask_until(context.state()?, &watch, deadline, &mut || {
-                trouble.look(context)
-            }) {
-                Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
-                answer => answer?,
-            };
-        let mut next = Some(first);
-        while let Some(reply) = next {
-            match reply {
-                Reply::State { run, state }
-                | Reply::Event {
-                    recorded: Recorded { run, .. },
-                    state,
-                } => {
-                    check(&run, &state)?;
-                    states.insert(run, state);
-                }
-                Reply::WatchEnded => {
-                    return Ok(runs
-                        .iter()
-                        .map(|run| states.get(run).cloned().unwrap_or_default())
-                        .collect());
-                }
-                _ => {}
-            }
-            let now = Instant::now();
-            trouble.look(context);
-            if explain_at.is_some_and(|moment| moment <= now) {
-                explain_at = None;
-                explain(runs, &states);
-            }
-            let wake = [deadline, explain_at, Some(now + TROUBLE_EVERY)]
-                .into_iter()
-                .flatten()
-                .min();
-            next = match conversation.hear(wake)? {
-                Heard::Reply(reply) => Some(*reply),
-                Heard::HungUp => None,
-                Heard::NotYet if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
-                    return Err(late());
-                }
-                Heard::NotYet => Some(Reply::Stopping),
-            };
-        }
     }
 }

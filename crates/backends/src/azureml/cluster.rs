@@ -1,5 +1,9 @@
 //! A cluster of Azure ML, behind the seam that every cluster has.
 
+mod explaining;
+mod files;
+mod forgetting;
+
 use super::WORKSPACE_STORE;
 use super::client::{refusal, url};
 use super::config::{AzureSettings, Target};
@@ -25,10 +29,6 @@ use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;
-
-/// How long a job that has ended may be put away before it can be deleted.
-const DELETE_TIMEOUT: Duration = Duration::from_secs(20);
-const DELETE_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Calls block; whoever must not wait calls from a thread of their own.
 #[derive(Debug)]
@@ -260,72 +260,11 @@ impl Cluster for AzureCluster {
     }
 
     fn explain(&self, run: &RunRef) -> Result<Explanation> {
-        let Some(job) = self.job(run)? else {
-            return Ok(Explanation {
-                native: None,
-                text: "the service has no such job".to_owned(),
-                next: None,
-                forever: false,
-            });
-        };
-        let site = self.look()?;
-        let text = match job.state {
-            NativeState::Waiting if job.word == "Paused" => {
-                "the platform has paused it, and will go on with it when there is room".to_owned()
-            }
-            NativeState::Waiting => super::explain::waiting(&job, self.order(run)?.as_ref(), &site),
-            NativeState::Unknown => format!(
-                "the service calls it {}: nothing is known of it at the moment",
-                job.word
-            ),
-            _ => format!("the service calls it {}", job.word),
-        };
-        let url = job.url.clone().unwrap_or_else(|| site.portal(&job.name));
-        let native = Native {
-            id: job.name,
-            word: job.word,
-            url: Some(url.clone()),
-            ..Native::default()
-        };
-        Ok(Explanation {
-            native: Some(native),
-            text,
-            next: Some(format!("its page: {url}")),
-            forever: false,
-        })
+        self.explain_run(run)
     }
 
     fn forget(&self, runs: &[RunRef]) -> Result<()> {
-        let site = self.site()?;
-        for far in runs {
-            let Some(stage) = self.stage_of_ours(far)? else {
-                // A colleague's, or another tool's: it stays theirs.
-                self.memory().forget(&far.run);
-                continue;
-            };
-            self.delete_job(&url(
-                self.cloud(),
-                &format!("{}/jobs/{}", site.scope.id(), job_name(far)),
-            ))?;
-            let mut keys_to_delete = vec![format!("{stage}/{}", keys::status(&far.run))];
-            keys_to_delete.extend(
-                self.with_stage(|objects| {
-                    objects.list(&format!("{stage}/{}/", keys::run(&far.run)))
-                })?
-                .into_iter()
-                .map(|item| item.key),
-            );
-            self.with_stage(|objects| objects.delete(&keys_to_delete))?;
-            // With the last run of a sweep goes what they share.
-            let others = format!("{stage}/{}-", keys::run(&far.submission));
-            if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
-                self.with_stage(|objects| {
-                    objects.delete(&[format!("{stage}/{}", keys::order(&far.submission))])
-                })?;
-            }
-            self.memory().forget(&far.run);
-        }
-        Ok(())
+        self.forget_runs(runs)
     }
 
     fn logs(&self, run: &RunRef) -> Result<Vec<LogLength>> {
@@ -336,49 +275,11 @@ impl Cluster for AzureCluster {
         Ok(LogBytes { bytes, length })
     }
 
-    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes
-    /// are gone.
     fn files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
-        if let Some(path) = self.kept_by_service(run, path)? {
-            return self.artifacts(run, &path);
-        }
-        let Some(root) = self.files_of(run, path)? else {
-            return Ok(Vec::new());
-        };
-        let items = self.with_stage(|objects| objects.list(&root))?;
-        let below = |key: &str| match key.strip_prefix(&root)? {
-            "" => Some(String::new()),
-            rest => rest.strip_prefix('/').map(ToOwned::to_owned),
-        };
-        // A key may hold anything: one that leads elsewhere is nobody's result.
-        let is_inner = |path: &str| {
-            std::path::Path::new(path)
-                .components()
-                .all(|part| matches!(part, std::path::Component::Normal(_)))
-        };
-        let listed = items
-            .into_iter()
-            .filter_map(|item| Some((below(&item.key).filter(|path| is_inner(path))?, item)));
-        Ok(listed
-            .map(|(path, item)| FileEntry {
-                path,
-                size: item.size,
-                mode: 0o644,
-                is_folder: false,
-                link: None,
-            })
-            .collect())
+        self.list(run, path)
     }
     fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
-        if let Some(path) = self.kept_by_service(run, path)? {
-            return self.artifact_bytes(run, &path, offset, most);
-        }
-        let Some(key) = self.files_of(run, path)? else {
-            return Ok(Vec::new());
-        };
-        Ok(self
-            .with_stage(|objects| objects.range(&key, offset..offset.saturating_add(most)))?
-            .unwrap_or_default())
+        self.bytes_of(run, path, offset, most)
     }
 
     fn platform_log(&self, run: &RunRef) -> Result<Vec<String>> {
@@ -502,59 +403,6 @@ impl OwnFacts for AzureSite {
             signed_in_as,
             gpu_quota,
             ..facts
-        }
-    }
-}
-
-impl AzureCluster {
-    /// The path of a file that run history keeps: any of another tool's job, and the platform's own
-    /// logs of each.
-    fn kept_by_service(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
-        let parts: Vec<&str> = path
-            .split('/')
-            .filter(|part| !part.is_empty() && *part != ".")
-            .collect();
-        let path = parts.join("/");
-        if path.is_empty() || parts.contains(&"..") {
-            return Ok(None);
-        }
-        Ok((super::artifacts::is_of_the_platform(&path)
-            || self.object_place(far)? == ObjectPlace::Foreign)
-            .then_some(path))
-    }
-
-    /// Where a path of a run's folder lies in the stage.
-    fn files_of(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
-        let path = path.trim_matches('/').trim_start_matches("code/");
-        let parts: Vec<&str> = path
-            .split('/')
-            .filter(|part| !part.is_empty() && *part != ".")
-            .collect();
-        if parts.first() != Some(&keys::OUTPUTS) || parts.contains(&"..") {
-            return Ok(None);
-        }
-        Ok(match self.object_place(far)? {
-            ObjectPlace::Stage(stage) => Some(format!(
-                "{stage}/{}/{}",
-                keys::run(&far.run),
-                parts.join("/")
-            )),
-            ObjectPlace::Foreign => None,
-        })
-    }
-
-    /// Only what has ended for the service too can be deleted, which may take a moment.
-    fn delete_job(&self, at: &str) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            let reply = self.cloud.call(&Call::delete(at))?;
-            match reply.status {
-                200..=299 | 404 => return Ok(()),
-                409 if begun.elapsed() < DELETE_TIMEOUT => {
-                    std::thread::sleep(DELETE_RETRY_INTERVAL)
-                }
-                _ => return Err(refusal("the job cannot be deleted", &reply)),
-            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tow why`: why a run waits, why it failed, what to do next.
 
+mod advice;
+mod queued;
 mod sweep;
 
 use super::{Report, logs};
@@ -7,16 +9,17 @@ use crate::context::Context;
 use crate::failure::{self, Told};
 use crate::freshen::freshen;
 use crate::logfiles;
+use advice::advice;
+use queued::{held, waiting};
 use serde::Serialize;
-use towline_backends::local::client;
+use towline_core::Result;
 use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Form, LogError};
-use towline_core::{Error, Result};
 use towline_engine::history::{History, Target};
-use towline_wire::daemon::{Explanation, Reply, Request};
+use towline_wire::daemon::Explanation;
 
 /// Tell why a run is waiting or why it failed, and what to do next.
 #[derive(Debug, clap::Args)]
@@ -166,105 +169,6 @@ fn begin(record: &RunRecord) -> Why {
         id: record.id.to_string(),
         state: record.state.phase.word(),
         ..Why::default()
-    }
-}
-
-fn held(context: &Context, record: &RunRecord) -> Result<Why> {
-    let mut why = failed(context, record)?;
-    why.state = "failed, held";
-    why.next_step = Some(format!(
-        "look around: tow ssh {0}    let it go: tow abort {0}",
-        record.id.short()
-    ));
-    Ok(why)
-}
-
-fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
-    let ask = || Request::Explain {
-        run: record.id.clone(),
-    };
-    let is_far = crate::far::is_far(&context.history()?, &record.id)?;
-    let answer = if is_far {
-        crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAIN_TIMEOUT)
-    } else {
-        client::ask(context.state()?, &ask).map(|(reply, _)| reply)
-    };
-    let explanation = match answer {
-        Ok(Reply::Explained(explanation)) => explanation,
-        Ok(Reply::FarExplained(explained)) => return Ok(far(record, explained)),
-        // What was heard of it before is still worth telling.
-        Err(error) if is_far && error.kind() == towline_core::ErrorKind::Unreachable => {
-            let next_step = error.hints().first().cloned();
-            return Ok(Why {
-                summary: format!("what it waits for is not known: {error}"),
-                next_step,
-                ..begin(record)
-            });
-        }
-        Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
-        Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {
-            return Ok(Why {
-                summary: "it has just ended".into(),
-                ..begin(record)
-            });
-        }
-        Err(error) => return Err(error),
-    };
-    let mut summary = explanation.text.clone();
-    if !explanation.held_by.is_empty() {
-        let holders: Vec<&str> = explanation
-            .held_by
-            .iter()
-            .take(8)
-            .map(towline_core::RunId::short)
-            .collect();
-        summary += &format!("; held by {}", holders.join(", "));
-    }
-    if record.state.attempt > 0
-        && let Some(ending) = &record.state.ending
-    {
-        summary += &format!(
-            "; attempt {} was over because: {ending}",
-            record.state.attempt
-        );
-    }
-    let next_step = (!explanation.waits_for.is_empty())
-        .then(|| "`tow nodes` shows who has what; `--tier premium` goes before others".to_owned());
-    Ok(Why {
-        summary,
-        next_step,
-        waiting: Some(explanation),
-        ..begin(record)
-    })
-}
-
-/// What a far scheduler says of it.
-fn far(record: &RunRecord, explained: towline_core::cluster::Explanation) -> Why {
-    let mut summary = explained.text;
-    if let Some(native) = &explained.native {
-        let reason = if native.reason.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", native.reason)
-        };
-        summary += &format!(" (job {}: {}{reason})", native.id, native.word);
-    }
-    let waiting = Explanation {
-        ahead: 0,
-        waits_for: Vec::new(),
-        held_by: Vec::new(),
-        text: summary.clone(),
-    };
-    let next_step = explained.next.or_else(|| {
-        explained
-            .forever
-            .then(|| format!("as it is, it never starts: tow abort {}", record.id.short()))
-    });
-    Why {
-        summary,
-        next_step,
-        waiting: Some(waiting),
-        ..begin(record)
     }
 }
 
@@ -421,192 +325,6 @@ fn rank_option(rank: u32) -> String {
         format!(" --rank {rank}")
     } else {
         String::new()
-    }
-}
-
-/// What to do when the logs tell nothing more.
-fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
-    let again = format!("tow resubmit {short}");
-    match ending.cause {
-        Some(Cause::TimeLimit) => (
-            Some(false),
-            "give it more with `--time`, or go on from \
-            checkpoints with `retry: {when: [time_limit]}`"
-                .into(),
-        ),
-        Some(Cause::OutOfMemory) => (
-            Some(false),
-            "ask for more with `--memory`, or use less: \
-            smaller batches, fewer data loader workers"
-                .into(),
-        ),
-        Some(Cause::NodeFailed) => (
-            Some(true),
-            format!(
-                "try again: {again}; `retry: {{when: \
-            [node_failed]}}` does it by itself"
-            ),
-        ),
-        Some(Cause::Preempted) => (
-            Some(true),
-            "it comes back by itself; `--tier standard` is not \
-            preempted here"
-                .into(),
-        ),
-        Some(Cause::Rejected) => {
-            let hints: Vec<&str> = ending.hints().collect();
-            (
-                Some(false),
-                if hints.is_empty() {
-                    format!(
-                        "change what was refused; then \
-                {again}"
-                    )
-                } else {
-                    format!("{}; then {again}", hints.join("; "))
-                },
-            )
-        }
-        Some(Cause::SetUp) => (
-            Some(false),
-            format!(
-                "see what set-up said: tow logs {short} \
-            --setup"
-            ),
-        ),
-        Some(Cause::Data) => (
-            None,
-            format!(
-                "`tow doctor` tries every store; what was done is in \
-            tow logs {short} --setup; then {again}"
-            ),
-        ),
-        Some(Cause::ImagePull) => (
-            Some(false),
-            image_advice(ending.detail.as_deref().unwrap_or_default(), short),
-        ),
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => (
-            Some(true),
-            format!(
-                "make room on the disk named above (`tow prune` removes old runs \
-                here); then {again}"
-            ),
-        ),
-        Some(Cause::NotStarted)
-            if ending
-                .detail
-                .as_deref()
-                .is_some_and(|detail| detail.contains("laid out")) =>
-        {
-            (
-                None,
-                "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the \
-                code anew"
-                    .into(),
-            )
-        }
-        Some(Cause::NotStarted)
-            if ending
-                .detail
-                .as_deref()
-                .is_some_and(|detail| detail.contains("`stage`")) =>
-        {
-            (
-                Some(false),
-                "name a folder as `stage` of the cluster that its login host and its \
-                nodes share"
-                    .into(),
-            )
-        }
-        Some(Cause::NotStarted) if is_here => (
-            Some(false),
-            "check the program's name and that it \
-            is executable; PATH is the submitting shell's"
-                .into(),
-        ),
-        Some(Cause::NotStarted) => (
-            Some(false),
-            format!(
-                "what is named above is not there on the \
-            node: a program, a folder or a store; then {again}"
-            ),
-        ),
-        Some(Cause::Signal)
-            if ending
-                .first_failure
-                .as_ref()
-                .and_then(|failure| failure.signal)
-                == Some(9) =>
-        {
-            (
-                None,
-                "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, \
-                or set `--memory` so that it is told apart"
-                    .into(),
-            )
-        }
-        _ => {
-            let failure = ending.first_failure.as_ref();
-            let meaning = failure
-                .and_then(|failure| failure.exit_code)
-                .map(meaning)
-                .unwrap_or_default();
-            (
-                None,
-                format!(
-                    "{meaning}read the end of its log: tow logs \
-                {short}{}",
-                    failure
-                        .map(|failure| rank_option(failure.rank))
-                        .unwrap_or_default()
-                ),
-            )
-        }
-    }
-}
-
-/// By the system's words, and by our own where code does not fit.
-fn is_no_room(detail: &str) -> bool {
-    detail.contains("No space left") || detail.contains("are free at")
-}
-
-/// A runtime that knows no such image is told from one that cannot start any.
-fn image_advice(said: &str, short: &str) -> String {
-    const OF_THE_NAME: [&str; 8] = [
-        "short-name",
-        "manifest unknown",
-        "not found",
-        "no such image",
-        "denied",
-        "unauthorized",
-        "invalid reference",
-        "does not exist",
-    ];
-    let said = said.to_lowercase();
-    let first = if OF_THE_NAME.iter().any(|words| said.contains(words)) {
-        "check the image's name, and your login at its registry"
-    } else {
-        "the container runtime could not start it: try it by hand, `podman run --rm IMAGE true`"
-    };
-    format!("{first}; what the runtime said is in tow logs {short} --setup")
-}
-
-/// What shells mean by a code.
-fn meaning(code: i32) -> String {
-    match code {
-        126 => "code 126 means that a program was found and could not be run: check that it is \
-            executable; "
-            .to_owned(),
-        127 => "code 127 means that a command was not found; ".to_owned(),
-        137 => "code 137 means that something below it was ended by SIGKILL, most often because \
-            memory ran out; "
-            .to_owned(),
-        129..=192 => format!(
-            "code {code} means that something below it was ended by \
-            {}; ",
-            towline_core::reason::signal_name(code - 128)
-        ),
-        _ => String::new(),
     }
 }
 

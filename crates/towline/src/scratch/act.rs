@@ -1,12 +1,15 @@
 //! What is done to a workspace, on the machine that has it.
 
+mod keeping;
+mod restoring;
+
 use super::place::{self, Backups};
 use super::setup;
+use keeping::not_dropped;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use towline_core::redact::SecretSet;
 use towline_core::time::Moment;
 use towline_core::workspace::Keep;
@@ -15,23 +18,17 @@ use towline_engine::surroundings;
 use towline_host::filesystem::{private_folder, remove_tree};
 use towline_host::lock;
 use towline_snapshot::backup::{self, Listed};
-use towline_snapshot::check;
-use towline_snapshot::continues::{Mark, Marked, is_overtaken};
 use towline_snapshot::digest::Digest;
-use towline_snapshot::layout::lay_out;
 use towline_snapshot::pack::Compression;
 use towline_snapshot::problem::Problem;
 use towline_snapshot::progress::Progress;
-use towline_snapshot::prune::{self, Policy};
-use towline_snapshot::root::{Root, Summary, read};
+use towline_snapshot::root::Summary;
 use towline_snapshot::rules::{Rules, Why};
 use towline_snapshot::store::Blob;
 use towline_snapshot::take::Options;
 use towline_snapshot::walk::Limits;
 use towline_wire::layout::StateFolder;
-use towline_wire::workspace::{
-    Act, BackedUp, BackupRow, Checked, Damage, Outcome, Pruned, ScratchOrder,
-};
+use towline_wire::workspace::{Act, BackedUp, BackupRow, Outcome, ScratchOrder};
 
 /// Others may be backing up to the same place: what nothing needs goes a day later.
 const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
@@ -130,17 +127,6 @@ fn explained(problem: Problem) -> Error {
         }
         other => Error::from(other),
     }
-}
-
-/// A backup that was made is not called a failed one.
-fn not_dropped(error: &Error) -> Error {
-    let told = Error::refused(format!(
-        "the backup was made, but older ones cannot be dropped: {error}"
-    ));
-    error
-        .hints()
-        .iter()
-        .fold(told, |told, hint| told.hint(hint.clone()))
 }
 
 impl Here<'_> {
@@ -364,181 +350,6 @@ impl Here<'_> {
         }
         Ok((*newest).clone())
     }
-
-    fn restore(
-        &self,
-        id: Option<&str>,
-        only: &[String],
-        commands: &[String],
-        say: &mut dyn FnMut(String),
-    ) -> Result<Outcome> {
-        let Some(_lock) = self.lock()? else {
-            return Ok(Outcome::Busy);
-        };
-        let target = &self.folder;
-        let failed = |error| {
-            Error::refused(format!("{} cannot be made", target.display())).source_error(error)
-        };
-        let is_used = match fs::read_dir(target) {
-            Ok(mut entries) => entries.next().is_some(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(failed(error)),
-        };
-        let newest = backup::newest(&*self.backups.store).map_err(explained)?;
-        if is_used {
-            let mark = Marked::new(target, &self.backups.shown).read();
-            let newer = newest.filter(|newest| is_overtaken(mark, newest, &self.place(false)));
-            return Ok(Outcome::NotEmpty {
-                path: target.display().to_string(),
-                newer: newer.as_ref().map(row),
-            });
-        }
-        let listed = self.find(id)?;
-        let root = chosen(
-            read(&*self.backups.store, &listed.blob).map_err(explained)?,
-            only,
-        )?;
-        let parent = target.parent().unwrap_or(target);
-        fs::create_dir_all(parent).map_err(failed)?;
-        let name = target
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        clear_parts(parent, &name);
-        let fresh = parent.join(format!(".{name}.restored-{}", std::process::id()));
-        lay_out(
-            &root,
-            &*self.backups.store,
-            &fresh,
-            self.progress,
-            &AtomicBool::new(false),
-        )
-        .map_err(explained)?;
-        if let Some(mark) = Mark::of(&listed.blob, !only.is_empty()) {
-            Marked::new(&fresh, &self.backups.shown).write(mark);
-        }
-        // An empty folder gives way; anything else that came meanwhile does not.
-        if let Err(error) = fs::rename(&fresh, target) {
-            let _ = remove_tree(&fresh);
-            return Err(failed(error));
-        }
-        setup::run(target, commands, say)?;
-        let newest = newest.filter(|newest| newest.at > listed.at);
-        Ok(Outcome::Restored {
-            path: target.display().to_string(),
-            backup: row(&listed),
-            newest: newest.as_ref().map(row),
-        })
-    }
-
-    fn check(&self, id: Option<&str>, repair: bool) -> Result<Outcome> {
-        let only = id
-            .map(|id| self.find(Some(id)).map(|listed| [listed.blob]))
-            .transpose()?;
-        let checked = check::check(
-            &*self.backups.store,
-            only.as_ref().map(|only| &only[..]),
-            self.progress,
-        )
-        .map_err(explained)?;
-        let mut dropped = 0;
-        if repair && !checked.damage.is_empty() {
-            dropped =
-                check::set_aside(&*self.backups.store, &checked, towline_host::clock::now().0)
-                    .map_err(explained)?;
-        }
-        let damage = |damage: check::Damage| Damage {
-            what: damage.what,
-            how: damage.how,
-            is_set_aside: damage.is_set_aside,
-            touches: damage
-                .touches
-                .into_iter()
-                .map(|(blob, files)| (blob.digest().short(), files))
-                .collect(),
-        };
-        let check::Checked {
-            snapshots,
-            packs,
-            bytes,
-            damage: found,
-            ..
-        } = checked;
-        Ok(Outcome::Checked(Checked {
-            backups: snapshots,
-            packs,
-            bytes,
-            damage: found.into_iter().map(damage).collect(),
-            dropped,
-        }))
-    }
-
-    fn prune(&self, keep: &Keep, dry_run: bool) -> Result<Pruned> {
-        let listed = self.list()?;
-        let moments: Vec<Moment> = listed.iter().map(|listed| Moment(listed.at)).collect();
-        let stay: std::collections::HashMap<Blob, bool> = listed
-            .iter()
-            .map(|listed| listed.blob)
-            .zip(keep.stay(&moments))
-            .collect();
-        // What was made since we looked stays.
-        let keep = |blob: &Blob, _: Option<i64>| stay.get(blob).copied().unwrap_or(true);
-        let policy = Policy {
-            keep: &keep,
-            grace: Some(DELETION_GRACE_MILLIS),
-            now: towline_host::clock::now().0,
-        };
-        let plan = prune::plan(&*self.backups.store, &policy).map_err(explained)?;
-        if !dry_run {
-            self.backups
-                .clear_parts(towline_host::clock::now().0 - STALE_PART);
-        }
-        if !dry_run && !plan.is_empty() {
-            prune::carry_out(&*self.backups.store, &plan, &policy).map_err(explained)?;
-        }
-        let dropped = listed
-            .iter()
-            .filter(|listed| plan.snapshots.iter().any(|(blob, _)| *blob == listed.blob))
-            .map(row)
-            .collect();
-        Ok(Pruned {
-            kept: plan.kept,
-            dropped,
-            packs: plan.packs.len(),
-            bytes: plan.frees(),
-            marked: plan.newly_listed.len(),
-            done: !dry_run,
-        })
-    }
-}
-
-/// Only what lies at or below these paths.
-fn chosen(root: Root, only: &[String]) -> Result<Root> {
-    if only.is_empty() {
-        return Ok(root);
-    }
-    let wanted: Vec<&[u8]> = only
-        .iter()
-        .map(|path| path.trim_matches('/').as_bytes())
-        .collect();
-    let is_below = |path: &[u8], wanted: &[u8]| {
-        path.strip_prefix(wanted)
-            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-    };
-    if let Some(missing) = wanted.iter().find(|wanted| {
-        !root
-            .manifest
-            .entries
-            .iter()
-            .any(|entry| is_below(&entry.path, wanted))
-    }) {
-        return Err(Error::not_found(format!(
-            "the backup has no `{}`",
-            lossy(missing)
-        )));
-    }
-    Ok(root.only(|entry| wanted.iter().any(|wanted| is_below(&entry.path, wanted))))
 }
 
 /// What restores that were killed left behind. We hold the lock: none is at work.

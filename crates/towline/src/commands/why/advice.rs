@@ -1,0 +1,190 @@
+//! What to do about an ending.
+
+use super::rank_option;
+use towline_core::reason::Cause;
+use towline_core::reason::Ending;
+/// What to do when the logs tell nothing more.
+pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
+    let again = format!("tow resubmit {short}");
+    match ending.cause {
+        Some(Cause::TimeLimit) => (
+            Some(false),
+            "give it more with `--time`, or go on from \
+            checkpoints with `retry: {when: [time_limit]}`"
+                .into(),
+        ),
+        Some(Cause::OutOfMemory) => (
+            Some(false),
+            "ask for more with `--memory`, or use less: \
+            smaller batches, fewer data loader workers"
+                .into(),
+        ),
+        Some(Cause::NodeFailed) => (
+            Some(true),
+            format!(
+                "try again: {again}; `retry: {{when: \
+            [node_failed]}}` does it by itself"
+            ),
+        ),
+        Some(Cause::Preempted) => (
+            Some(true),
+            "it comes back by itself; `--tier standard` is not \
+            preempted here"
+                .into(),
+        ),
+        Some(Cause::Rejected) => {
+            let hints: Vec<&str> = ending.hints().collect();
+            (
+                Some(false),
+                if hints.is_empty() {
+                    format!(
+                        "change what was refused; then \
+                {again}"
+                    )
+                } else {
+                    format!("{}; then {again}", hints.join("; "))
+                },
+            )
+        }
+        Some(Cause::SetUp) => (
+            Some(false),
+            format!(
+                "see what set-up said: tow logs {short} \
+            --setup"
+            ),
+        ),
+        Some(Cause::Data) => (
+            None,
+            format!(
+                "`tow doctor` tries every store; what was done is in \
+            tow logs {short} --setup; then {again}"
+            ),
+        ),
+        Some(Cause::ImagePull) => (
+            Some(false),
+            image_advice(ending.detail.as_deref().unwrap_or_default(), short),
+        ),
+        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => (
+            Some(true),
+            format!(
+                "make room on the disk named above (`tow prune` removes old runs \
+                here); then {again}"
+            ),
+        ),
+        Some(Cause::NotStarted)
+            if ending
+                .detail
+                .as_deref()
+                .is_some_and(|detail| detail.contains("laid out")) =>
+        {
+            (
+                None,
+                "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the \
+                code anew"
+                    .into(),
+            )
+        }
+        Some(Cause::NotStarted)
+            if ending
+                .detail
+                .as_deref()
+                .is_some_and(|detail| detail.contains("`stage`")) =>
+        {
+            (
+                Some(false),
+                "name a folder as `stage` of the cluster that its login host and its \
+                nodes share"
+                    .into(),
+            )
+        }
+        Some(Cause::NotStarted) if is_here => (
+            Some(false),
+            "check the program's name and that it \
+            is executable; PATH is the submitting shell's"
+                .into(),
+        ),
+        Some(Cause::NotStarted) => (
+            Some(false),
+            format!(
+                "what is named above is not there on the \
+            node: a program, a folder or a store; then {again}"
+            ),
+        ),
+        Some(Cause::Signal)
+            if ending
+                .first_failure
+                .as_ref()
+                .and_then(|failure| failure.signal)
+                == Some(9) =>
+        {
+            (
+                None,
+                "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, \
+                or set `--memory` so that it is told apart"
+                    .into(),
+            )
+        }
+        _ => {
+            let failure = ending.first_failure.as_ref();
+            let meaning = failure
+                .and_then(|failure| failure.exit_code)
+                .map(meaning)
+                .unwrap_or_default();
+            (
+                None,
+                format!(
+                    "{meaning}read the end of its log: tow logs \
+                {short}{}",
+                    failure
+                        .map(|failure| rank_option(failure.rank))
+                        .unwrap_or_default()
+                ),
+            )
+        }
+    }
+}
+
+/// By the system's words, and by our own where code does not fit.
+pub(super) fn is_no_room(detail: &str) -> bool {
+    detail.contains("No space left") || detail.contains("are free at")
+}
+
+/// A runtime that knows no such image is told from one that cannot start any.
+pub(super) fn image_advice(said: &str, short: &str) -> String {
+    const OF_THE_NAME: [&str; 8] = [
+        "short-name",
+        "manifest unknown",
+        "not found",
+        "no such image",
+        "denied",
+        "unauthorized",
+        "invalid reference",
+        "does not exist",
+    ];
+    let said = said.to_lowercase();
+    let first = if OF_THE_NAME.iter().any(|words| said.contains(words)) {
+        "check the image's name, and your login at its registry"
+    } else {
+        "the container runtime could not start it: try it by hand, `podman run --rm IMAGE true`"
+    };
+    format!("{first}; what the runtime said is in tow logs {short} --setup")
+}
+
+/// What shells mean by a code.
+pub(super) fn meaning(code: i32) -> String {
+    match code {
+        126 => "code 126 means that a program was found and could not be run: check that it is \
+            executable; "
+            .to_owned(),
+        127 => "code 127 means that a command was not found; ".to_owned(),
+        137 => "code 137 means that something below it was ended by SIGKILL, most often because \
+            memory ran out; "
+            .to_owned(),
+        129..=192 => format!(
+            "code {code} means that something below it was ended by \
+            {}; ",
+            towline_core::reason::signal_name(code - 128)
+        ),
+        _ => String::new(),
+    }
+}
