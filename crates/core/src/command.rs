@@ -108,7 +108,7 @@ impl Program {
 }
 
 /// Programs that only start another one, with their words that come before it.
-const STARTERS: [(&str, &[&str]); 13] = [
+const STARTER_PROGRAMS: [(&str, &[&str]); 13] = [
     ("accelerate", &["launch"]),
     ("conda", &["run"]),
     ("deepspeed", &[]),
@@ -127,7 +127,7 @@ const INTERPRETERS: [&str; 8] = [
     "python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript",
 ];
 /// What an interpreter's file ends with.
-const SCRIPTS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
+const SCRIPT_ENDINGS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
 
 /// `python`, and `python3.11`.
 fn is_interpreter(program: &str) -> bool {
@@ -146,7 +146,7 @@ fn base(word: &str) -> &str {
 fn named_after(words: &[&str]) -> String {
     let program = words.first().map(|word| base(word)).unwrap_or_default();
     let rest = words.get(1..).unwrap_or_default();
-    if let Some((_, verbs)) = STARTERS.iter().find(|(name, _)| *name == program)
+    if let Some((_, verbs)) = STARTER_PROGRAMS.iter().find(|(name, _)| *name == program)
         && verbs
             .iter()
             .zip(rest)
@@ -168,7 +168,7 @@ fn named_after(words: &[&str]) -> String {
 /// option is before it.
 fn started_by(rest: &[&str]) -> Option<String> {
     let is_known = |word: &str| {
-        is_interpreter(base(word)) || STARTERS.iter().any(|(name, _)| *name == base(word))
+        is_interpreter(base(word)) || STARTER_PROGRAMS.iter().any(|(name, _)| *name == base(word))
     };
     for (at, word) in rest.iter().enumerate() {
         if *word == "-m" || *word == "--module" {
@@ -227,8 +227,9 @@ fn plain(word: &str) -> bool {
 
 /// `src/train.py` gives `train`.
 fn script(word: &str) -> Option<String> {
-    let is_script =
-        !word.starts_with('-') && plain(word) && SCRIPTS.iter().any(|end| word.ends_with(end));
+    let is_script = !word.starts_with('-')
+        && plain(word)
+        && SCRIPT_ENDINGS.iter().any(|end| word.ends_with(end));
     is_script.then(|| stem(word))
 }
 

@@ -441,7 +441,7 @@ mod tests {
     use super::*;
     use crate::yaml;
 
-    const FULL: &str = r#"
+    const FULL_JOB_FILE: &str = r#"
 name: vitl_contitrain
 experiment: hoi_experiment_v1
 cluster: [gpu-a, gpu-b]
@@ -468,7 +468,7 @@ script: |
     #[test]
     fn the_contracts_example_is_read_whole_and_survives_storage() {
         let job: Job =
-            yaml::decode(&yaml::parse("job.yaml", FULL).expect("YAML")).expect("decodes");
+            yaml::decode(&yaml::parse("job.yaml", FULL_JOB_FILE).expect("YAML")).expect("decodes");
         assert_eq!(job.resources.memory, Some(Memory(600 << 30)));
         assert_eq!(job.cluster.as_slice(), ["gpu-a", "gpu-b"]);
         assert_eq!(job.sweep.combinations().expect("expands").len(), 12);

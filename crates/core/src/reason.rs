@@ -76,7 +76,7 @@ pub struct Ending {
 }
 
 /// Before each hint that follows a detail.
-const HINT: &str = "\nhint: ";
+const HINT_SEPARATOR: &str = "\nhint: ";
 
 impl Ending {
     pub fn success() -> Self {
@@ -101,7 +101,7 @@ impl Ending {
     /// A refusal with what to do about it, kept beside it.
     pub fn rejected(error: &crate::Error) -> Self {
         let detail = error.hints().iter().fold(error.to_string(), |text, hint| {
-            format!("{text}{HINT}{hint}")
+            format!("{text}{HINT_SEPARATOR}{hint}")
         });
         Self {
             exit_code: Some(error.kind().exit_code().into()),
@@ -113,7 +113,7 @@ impl Ending {
         self.detail
             .as_deref()
             .unwrap_or_default()
-            .split(HINT)
+            .split(HINT_SEPARATOR)
             .next()
             .unwrap_or_default()
     }
@@ -122,7 +122,7 @@ impl Ending {
         self.detail
             .as_deref()
             .unwrap_or_default()
-            .split(HINT)
+            .split(HINT_SEPARATOR)
             .skip(1)
     }
     /// Adds that something the run wrote was not collected. The first cause stays; without one,

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-const MOST_NODES: u32 = 10_000;
+const MAX_NODES_PER_RUN: u32 = 10_000;
 
 /// Nodes, ranks and what each node needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -462,7 +462,7 @@ fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape>
             (_, gpus) => spread(total, gpus.unwrap_or(0).max(machine_gpus), resources.nodes)?,
         },
     };
-    if nodes > MOST_NODES {
+    if nodes > MAX_NODES_PER_RUN {
         return Err(Error::refused(format!(
             "{nodes} nodes are more than any cluster has"
         )));

@@ -12,7 +12,7 @@ use std::ops::Range;
 pub const TOKEN_NAME: &str = "***";
 
 /// Beginnings that give a token away, and the name its variable gets when it has none.
-pub const BEGINNINGS: [(&str, &str); 12] = [
+pub const TOKEN_BEGINNINGS: [(&str, &str); 12] = [
     ("github_pat_", "GITHUB_PAT"),
     ("ghp_", "GITHUB_PAT"),
     ("gho_", "GITHUB_PAT"),
@@ -27,11 +27,11 @@ pub const BEGINNINGS: [(&str, &str); 12] = [
     ("sig=", "SAS_SIGNATURE"),
 ];
 /// Beginnings that are no part of the secret itself.
-pub const LABELS: [&str; 2] = ["sig=", "AccountKey="];
+pub const TOKEN_LABELS: [&str; 2] = ["sig=", "AccountKey="];
 /// Characters of tokens, beside letters and digits.
 pub const TOKEN_CHARACTERS: &str = "_-%+/=.…";
 /// The last words of options whose value is a credential.
-const OPTIONS: [&str; 9] = [
+const CREDENTIAL_OPTIONS: [&str; 9] = [
     "token",
     "password",
     "passwd",
@@ -45,7 +45,7 @@ const OPTIONS: [&str; 9] = [
 
 /// The usual name of a token that `text` begins with.
 pub fn begins_like_secret(text: &str) -> Option<&'static str> {
-    let (beginning, name) = BEGINNINGS
+    let (beginning, name) = TOKEN_BEGINNINGS
         .iter()
         .find(|(beginning, _)| text.starts_with(beginning))?;
     let rest = &text[beginning.len()..];
@@ -152,7 +152,7 @@ fn assigned(text: &str) -> Option<Range<usize>> {
 }
 
 fn is_credential_option(name: &str) -> bool {
-    OPTIONS.iter().any(|option| {
+    CREDENTIAL_OPTIONS.iter().any(|option| {
         name == *option
             || name.ends_with(&format!("-{option}"))
             || name.ends_with(&format!("_{option}"))
@@ -181,7 +181,7 @@ fn by_shape(text: &str) -> Option<Range<usize>> {
         return (length >= 16).then_some(7..7 + length);
     }
     begins_like_secret(text)?;
-    let label = LABELS
+    let label = TOKEN_LABELS
         .into_iter()
         .find(|label| text.starts_with(label))
         .unwrap_or_default()

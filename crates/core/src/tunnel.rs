@@ -10,8 +10,8 @@ use std::fmt;
 /// The first port that a tunnel without one is given, if it is free.
 pub const FIRST_PORT: u16 = 22222;
 /// The word in a command that stands for the port it has to listen on.
-pub const INNER_PORT: &str = "{port}";
-const LONGEST_NAME: usize = 40;
+pub const PORT_PLACEHOLDER: &str = "{port}";
+const MAX_NAME_CHARACTERS: usize = 40;
 
 /// How it is found out whether the far end answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,11 +223,11 @@ pub fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !name.starts_with(|first: char| first.is_ascii_alphanumeric())
         || !name.bytes().all(is_good)
-        || name.len() > LONGEST_NAME
+        || name.len() > MAX_NAME_CHARACTERS
     {
         return Err(
             Error::usage(format!("`{name}` cannot be the name of a tunnel")).hint(format!(
-                "letters, digits, `.`, `_` and `-`, a letter or digit first, at most {LONGEST_NAME}"
+                "letters, digits, `.`, `_` and `-`, a letter or digit first, at most {MAX_NAME_CHARACTERS}"
             )),
         );
     }
@@ -288,15 +288,14 @@ fn command(words: &[String]) -> Result<Vec<String>> {
     if words.first().is_none_or(String::is_empty) {
         return Err(Error::config("the command of the tunnel has no words"));
     }
-    if !words.iter().any(|word| word.contains(INNER_PORT)) {
-        return Err(
-            Error::config(format!("the command of the tunnel has no `{INNER_PORT}`")).hint(
-                format!(
-                    "it has to listen on a port that tow chooses: write {INNER_PORT} in its \
-                place, as in `--port {INNER_PORT}`"
-                ),
-            ),
-        );
+    if !words.iter().any(|word| word.contains(PORT_PLACEHOLDER)) {
+        return Err(Error::config(format!(
+            "the command of the tunnel has no `{PORT_PLACEHOLDER}`"
+        ))
+        .hint(format!(
+            "it has to listen on a port that tow chooses: write {PORT_PLACEHOLDER} in its \
+                place, as in `--port {PORT_PLACEHOLDER}`"
+        )));
     }
     Ok(words.to_vec())
 }
@@ -305,7 +304,7 @@ fn command(words: &[String]) -> Result<Vec<String>> {
 pub fn filled(words: &[String], port: u16) -> Vec<String> {
     words
         .iter()
-        .map(|word| word.replace(INNER_PORT, &port.to_string()))
+        .map(|word| word.replace(PORT_PLACEHOLDER, &port.to_string()))
         .collect()
 }
 
@@ -339,7 +338,7 @@ impl AzureBastion {
             "--resource-port",
             &port,
             "--port",
-            INNER_PORT,
+            PORT_PLACEHOLDER,
         ];
         let subscription = self
             .subscription

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// Between automatic backups, unless told otherwise.
-pub const EVERY: Span = Span(30 * 60);
+pub const DEFAULT_BACKUP_INTERVAL: Span = Span(30 * 60);
 /// The shortest that may be asked for.
-pub const LEAST: Span = Span(10);
+pub const MIN_BACKUP_INTERVAL: Span = Span(10);
 
-const HOUR: i64 = 3_600_000;
-const DAY: i64 = 24 * HOUR;
-const WEEK: i64 = 7 * DAY;
+const HOUR_MILLIS: i64 = 3_600_000;
+const DAY_MILLIS: i64 = 24 * HOUR_MILLIS;
+const WEEK_MILLIS: i64 = 7 * DAY_MILLIS;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Workspace {
@@ -69,7 +69,11 @@ impl Keep {
         for number in order.iter().take(self.last.max(1) as usize) {
             stay[*number] = true;
         }
-        for (span, count) in [(HOUR, self.hourly), (DAY, self.daily), (WEEK, self.weekly)] {
+        for (span, count) in [
+            (HOUR_MILLIS, self.hourly),
+            (DAY_MILLIS, self.daily),
+            (WEEK_MILLIS, self.weekly),
+        ] {
             let mut seen = HashSet::new();
             for number in &order {
                 if seen.len() >= count as usize {
@@ -135,7 +139,9 @@ mod tests {
 
     #[test]
     fn one_of_each_hour_day_and_week_stays() {
-        let every_half_hour: Vec<i64> = (0..40 * 48).map(|number| number * HOUR / 2).collect();
+        let every_half_hour: Vec<i64> = (0..40 * 48)
+            .map(|number| number * HOUR_MILLIS / 2)
+            .collect();
         let keep = Keep {
             last: 3,
             hourly: 4,
@@ -145,7 +151,7 @@ mod tests {
         let kept = stay(keep, &every_half_hour);
         // In half hours before midnight of day 40: the last three; the ends of the three hours
         // before; of the two days before; of the week before, which ended with day 35.
-        let before = |halves: i64| 40 * DAY - halves * HOUR / 2;
+        let before = |halves: i64| 40 * DAY_MILLIS - halves * HOUR_MILLIS / 2;
         assert_eq!(
             kept,
             [
@@ -169,7 +175,10 @@ mod tests {
             daily: 2,
             weekly: 0,
         };
-        assert_eq!(stay(keep, &[0, HOUR, 400 * DAY]), [HOUR, 400 * DAY]);
+        assert_eq!(
+            stay(keep, &[0, HOUR_MILLIS, 400 * DAY_MILLIS]),
+            [HOUR_MILLIS, 400 * DAY_MILLIS]
+        );
     }
 
     #[test]

@@ -12,10 +12,10 @@ use towline_core::Error;
 use towline_core::yaml::{Node, Position, Warning};
 
 /// Where ACT keeps its clusters, below the folder it is started in.
-pub const CLUSTERS: &str = "aux_data/aml";
+pub const ACT_CLUSTERS_FOLDER: &str = "aux_data/aml";
 /// The cluster file that is used when none is named.
-const CHOSEN: &str = "AML_CONFIG_PATH";
-const USUAL: &str = "aml";
+const ACT_CLUSTER_FILE_VARIABLE: &str = "AML_CONFIG_PATH";
+const ACT_DEFAULT_CLUSTER: &str = "aml";
 
 /// The files of ACT around a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl ActLayer {
 /// project's.
 pub fn root(folder: &Path) -> Option<&Path> {
     for folder in folder.ancestors() {
-        if folder.join(CLUSTERS).is_dir() {
+        if folder.join(ACT_CLUSTERS_FOLDER).is_dir() {
             return Some(folder);
         }
         if folder.join(crate::layers::PROJECT_FILE).exists() {
@@ -65,7 +65,7 @@ impl ActLayout {
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Option<Self> {
         let chosen = environment
             .iter()
-            .find(|(name, value)| name == CHOSEN && !value.is_empty())
+            .find(|(name, value)| name == ACT_CLUSTER_FILE_VARIABLE && !value.is_empty())
             .map(|(_, path)| folder.join(path));
         let root = root(folder);
         (root.is_some() || chosen.is_some()).then(|| Self {
@@ -81,7 +81,7 @@ impl ActLayout {
 
     /// What is read: the folder of its clusters, or the one file that was chosen.
     pub fn clusters(&self) -> PathBuf {
-        let folder = self.root.join(CLUSTERS);
+        let folder = self.root.join(ACT_CLUSTERS_FOLDER);
         match &self.chosen {
             Some(file) if !folder.is_dir() => file.clone(),
             _ => folder,
@@ -119,7 +119,7 @@ impl ActLayout {
             files.insert(name.clone(), file.clone());
         }
         let mut layer = ActLayer {
-            tree: Node::empty_mapping(CLUSTERS),
+            tree: Node::empty_mapping(ACT_CLUSTERS_FOLDER),
             broken: BTreeMap::new(),
             warnings: Vec::new(),
         };
@@ -152,7 +152,7 @@ impl ActLayout {
     }
 
     fn files(&self) -> BTreeMap<String, PathBuf> {
-        let entries = fs::read_dir(self.root.join(CLUSTERS))
+        let entries = fs::read_dir(self.root.join(ACT_CLUSTERS_FOLDER))
             .into_iter()
             .flatten()
             .flatten();
@@ -169,9 +169,9 @@ impl ActLayout {
     /// the file it leads to, as ACT shows it.
     fn default_file(&self, files: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf, String)> {
         let (file, origin) = match &self.chosen {
-            Some(file) => (file.clone(), CHOSEN.to_owned()),
+            Some(file) => (file.clone(), ACT_CLUSTER_FILE_VARIABLE.to_owned()),
             None => files
-                .get(USUAL)
+                .get(ACT_DEFAULT_CLUSTER)
                 .map(|file| (file.clone(), file.display().to_string()))?,
         };
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());

@@ -58,14 +58,14 @@ pub struct Sources {
 }
 
 /// What the root of a repository has.
-pub(crate) const REPOSITORY: &str = ".git";
+pub(crate) const GIT_ENTRY: &str = ".git";
 
 impl Sources {
     /// The configuration that a stranger could have written; a repository is none.
     pub fn strange_files(&self) -> impl Iterator<Item = &(PathBuf, String)> {
         self.strangers
             .iter()
-            .filter(|(file, _)| !file.ends_with(REPOSITORY))
+            .filter(|(file, _)| !file.ends_with(GIT_ENTRY))
     }
 
     /// The files and variables of this user in this folder. A file of the project that another user
@@ -90,7 +90,7 @@ impl Sources {
             // The next thing that could make a folder above the code's root.
             let _ = folder
                 .ancestors()
-                .map(|folder| folder.join(REPOSITORY))
+                .map(|folder| folder.join(GIT_ENTRY))
                 .find(|git| git.symlink_metadata().is_ok() && is_ours(git));
         }
         Self {
@@ -297,7 +297,7 @@ fn judge(
 }
 
 /// No file that a person writes is larger. Without a bound `/dev/zero` would fill the memory.
-const MOST_YAML_BYTES: u64 = 16 << 20;
+const MAX_YAML_BYTES: u64 = 16 << 20;
 
 /// Reads a YAML file; a mistake names it with line and column.
 pub fn read_yaml(file: &Path) -> Result<Node> {
@@ -318,12 +318,12 @@ pub fn read_yaml_from(reader: impl io::Read, source: &str) -> Result<Node> {
 
 fn read_text(reader: impl io::Read, source: &str) -> Result<String> {
     let mut bytes = Vec::new();
-    let read = io::Read::read_to_end(&mut reader.take(MOST_YAML_BYTES + 1), &mut bytes);
+    let read = io::Read::read_to_end(&mut reader.take(MAX_YAML_BYTES + 1), &mut bytes);
     read.map_err(|error| Error::config(format!("{source} cannot be read")).source_error(error))?;
-    if bytes.len() as u64 > MOST_YAML_BYTES {
+    if bytes.len() as u64 > MAX_YAML_BYTES {
         return Err(Error::config(format!(
             "{source} is larger than {} MiB, and so no file of tow's",
-            MOST_YAML_BYTES >> 20
+            MAX_YAML_BYTES >> 20
         )));
     }
     String::from_utf8(bytes).map_err(|_| Error::config(format!("{source} is not UTF-8 text")))
@@ -575,7 +575,7 @@ mod tests {
     #[test]
     fn a_key_that_act_does_not_know_is_a_warning_with_its_place() {
         let folder = tempfile::tempdir().expect("a folder");
-        let clusters = folder.path().join(crate::act_layout::CLUSTERS);
+        let clusters = folder.path().join(crate::act_layout::ACT_CLUSTERS_FOLDER);
         std::fs::create_dir_all(&clusters).expect("a folder");
         std::fs::write(
             clusters.join("base.yaml"),

@@ -6,7 +6,7 @@
 use towline_core::yaml::{Content, Node};
 
 /// Allowed keys, as paths; `*` stands for any name.
-const ALLOWED: [&str; 22] = [
+const ALLOWED_KEYS: [&str; 22] = [
     "default_cluster",
     "in_place",
     "clusters.*.kind",
@@ -32,7 +32,7 @@ const ALLOWED: [&str; 22] = [
 ];
 
 /// What privileged keys could do, by how their paths begin; the first that fits.
-const MEANINGS: [(&str, &str); 18] = [
+const KEY_EFFECTS: [(&str, &str); 18] = [
     ("clusters.*.job.command", "is run as your job"),
     ("clusters.*.job.script", "is run as your job"),
     (
@@ -169,12 +169,12 @@ fn standing(path: &[String]) -> Standing {
     // What no version up to this one knows has no effect; it is warned of elsewhere.
     if path
         .first()
-        .is_some_and(|key| !crate::variables::TOP_LEVEL.contains(&key.as_str()))
+        .is_some_and(|key| !crate::variables::TOP_LEVEL_KEYS.contains(&key.as_str()))
     {
         return Standing::Allowed;
     }
     let mut between = false;
-    for allowed in ALLOWED {
+    for allowed in ALLOWED_KEYS {
         let mut parts = allowed.split('.');
         if path.iter().all(|part| {
             parts
@@ -203,14 +203,14 @@ fn meaning(path: &[String]) -> &'static str {
                 .is_some_and(|part| wanted == "*" || wanted == part)
         })
     };
-    MEANINGS
+    KEY_EFFECTS
         .iter()
         .find(|(pattern, _)| fits(pattern))
         .map_or("is not known to this version", |(_, meaning)| meaning)
 }
 
 /// At most this much of a value is shown.
-const SHOWN_CHARACTERS: usize = 60;
+const MAX_VALUE_CHARACTERS_SHOWN: usize = 60;
 
 fn in_short(value: &Node) -> String {
     let text = match &value.content {
@@ -226,8 +226,11 @@ fn in_short(value: &Node) -> String {
             format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
         }
     };
-    let mut shown: String = plain(&text).chars().take(SHOWN_CHARACTERS).collect();
-    if shown.chars().count() == SHOWN_CHARACTERS {
+    let mut shown: String = plain(&text)
+        .chars()
+        .take(MAX_VALUE_CHARACTERS_SHOWN)
+        .collect();
+    if shown.chars().count() == MAX_VALUE_CHARACTERS_SHOWN {
         shown.push('…');
     }
     shown

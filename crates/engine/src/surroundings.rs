@@ -97,10 +97,10 @@ pub fn code_root(folder: &Path) -> PathBuf {
             .map(Path::to_owned)
     };
     let act = crate::act_layout::root(folder)
-        .filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS)))
+        .filter(|root| is_ours(&root.join(crate::act_layout::ACT_CLUSTERS_FOLDER)))
         .map(Path::to_owned);
     act.or_else(|| upward(crate::layers::PROJECT_FILE))
-        .or_else(|| upward(crate::layers::REPOSITORY))
+        .or_else(|| upward(crate::layers::GIT_ENTRY))
         .unwrap_or_else(|| folder.to_owned())
 }
 
@@ -118,7 +118,7 @@ pub fn git_around(folder: &Path) -> Option<GitState> {
 fn repository_around(folder: &Path) -> Option<&Path> {
     folder
         .ancestors()
-        .find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))
+        .find(|folder| is_ours(&folder.join(crate::layers::GIT_ENTRY)))
 }
 
 /// The commit that is checked out, read from git's own files: no program is started. Only plain
@@ -191,7 +191,7 @@ pub fn is_dirty(folder: &Path) -> Option<bool> {
 
 /// Words of git's configuration, in lower case, by which a repository may name programs for `git
 /// status`: filters, further files, and a remote that is asked for objects that are missing.
-const NAMING_PROGRAMS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
+const PROGRAM_NAMING_SETTINGS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
 
 /// Whether the configuration inside a repository names programs. Two sections can begin in one line
 /// of it.
@@ -210,7 +210,9 @@ fn names_programs(git: &Path) -> bool {
         .any(|file| match read_plain(&file) {
             Ok(text) => {
                 let text = text.to_lowercase();
-                NAMING_PROGRAMS.iter().any(|word| text.contains(word))
+                PROGRAM_NAMING_SETTINGS
+                    .iter()
+                    .any(|word| text.contains(word))
             }
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         })

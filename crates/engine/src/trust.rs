@@ -9,7 +9,7 @@ use towline_core::{Error, Result};
 
 /// The file beside the user's configuration that remembers it.
 const TRUSTED_FILE: &str = "trusted.json";
-const VERSION: u32 = 1;
+const TRUSTED_FILE_VERSION: u32 = 1;
 
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 struct Record {
@@ -93,7 +93,7 @@ impl Trusted {
 
     fn read(&self) -> Result<Record> {
         let none = Record {
-            version: VERSION,
+            version: TRUSTED_FILE_VERSION,
             folders: BTreeMap::new(),
         };
         let Some(file) = &self.file else {
@@ -112,7 +112,7 @@ impl Trusted {
                 }
                 let record: Record = serde_json::from_slice(&bytes)
                     .map_err(|error| failed("is damaged").source_error(error))?;
-                if record.version == VERSION {
+                if record.version == TRUSTED_FILE_VERSION {
                     Ok(record)
                 } else {
                     Err(failed("was written by another version of tow"))

@@ -22,7 +22,7 @@ use towline_wire::runner::{Assignment, Stop};
 /// How long what the ranks left behind may take to leave by itself.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
 /// How long a container may take to be gone once what runs in it is.
-const CONTAINER_SLACK: Duration = Duration::from_secs(5);
+const CONTAINER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -306,7 +306,7 @@ impl Attempt {
         }
         // A runtime takes its own time to pass the word on and to clear away.
         let slack = if self.stage == Stage::Inside {
-            CONTAINER_SLACK
+            CONTAINER_EXIT_TIMEOUT
         } else {
             Duration::ZERO
         };

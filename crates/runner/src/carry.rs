@@ -18,7 +18,7 @@ use towline_wire::journal::JournalRecord;
 use towline_wire::runner::{Assignment, FromRunner, ToRunner};
 
 /// A runner that carried this many runs leaves when idle: its journal has grown long enough.
-const RUNS_PER_RUNNER: usize = 2_000;
+const MAX_RUNS_PER_RUNNER: usize = 2_000;
 
 /// Runs in the runners' folder, below its guard.
 pub fn runner_main(name: &str) -> io::Result<()> {
@@ -83,7 +83,9 @@ impl Runner {
         loop {
             self.messages()?;
             if self.attempt.is_none()
-                && (self.retire || self.control.is_none() || self.begun.len() >= RUNS_PER_RUNNER)
+                && (self.retire
+                    || self.control.is_none()
+                    || self.begun.len() >= MAX_RUNS_PER_RUNNER)
             {
                 return Ok(());
             }

@@ -6,7 +6,7 @@ use towline_core::resolve::Runtime;
 use towline_wire::runner::{Assignment, ContainerOrder};
 
 /// Where this program lies inside.
-const INSIDE: &str = "/.towline-runner";
+const PROGRAM_PATH_INSIDE: &str = "/.towline-runner";
 
 /// Who runs it, on this machine.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ pub(crate) fn words(
             }
             words.extend([
                 "--volume".to_owned(),
-                format!("{program}:{INSIDE}:ro"),
+                format!("{program}:{PROGRAM_PATH_INSIDE}:ro"),
                 "--entrypoint".to_owned(),
                 String::new(),
             ]);
@@ -97,7 +97,10 @@ pub(crate) fn words(
             for bind in &order.binds {
                 words.extend(["--bind".to_owned(), format!("{bind}:{bind}")]);
             }
-            words.extend(["--bind".to_owned(), format!("{program}:{INSIDE}:ro")]);
+            words.extend([
+                "--bind".to_owned(),
+                format!("{program}:{PROGRAM_PATH_INSIDE}:ro"),
+            ]);
             words.extend(container.options.iter().cloned());
             let is_local =
                 Path::new(&container.image).is_absolute() || container.image.contains("://");
@@ -109,7 +112,7 @@ pub(crate) fn words(
         }
     }
     words.extend([
-        INSIDE.to_owned(),
+        PROGRAM_PATH_INSIDE.to_owned(),
         crate::INNER_VERB.to_owned(),
         folder.to_owned(),
     ]);
@@ -118,7 +121,7 @@ pub(crate) fn words(
 
 /// Podman's low-level runtime `runc` has no containers without control groups of their own; `crun`
 /// has.
-const NEEDS_CGROUPS: &str = "NoCgroups";
+const NO_CGROUPS_ERROR: &str = "NoCgroups";
 
 /// The option that helps where podman refused to start a container for this reason, unless it was
 /// given already.
@@ -128,7 +131,7 @@ pub(crate) fn other_cgroups(order: &ContainerOrder, said: &str) -> Option<&'stat
         .options
         .iter()
         .any(|option| option.starts_with("--cgroups"));
-    (order.container.runtime == Runtime::Podman && !given && said.contains(NEEDS_CGROUPS))
+    (order.container.runtime == Runtime::Podman && !given && said.contains(NO_CGROUPS_ERROR))
         .then_some("--cgroups=enabled")
 }
 

@@ -68,7 +68,7 @@ fn settle(name: &str) -> io::Result<()> {
         let folder = state.join("runs").join(run.as_str());
         towline_host::mounts::release_below(&folder.join("io"));
         // Nobody is left who knows whether they hold tokens.
-        for what in crate::launch::SCRIPTS {
+        for what in crate::launch::SCRIPT_ENDINGS {
             let _ = std::fs::remove_file(folder.join(format!("attempt-{attempt}.{what}")));
         }
     }

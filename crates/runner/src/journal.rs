@@ -12,9 +12,9 @@ use towline_core::time::Moment;
 use towline_wire::journal::{JournalRecord, line, parse};
 
 /// What the records of one attempt take at most: its claim, its processes, its end.
-const ATTEMPT_BYTES: u64 = 16 << 10;
+const MAX_ATTEMPT_RECORD_BYTES: u64 = 16 << 10;
 /// How long to wait before an end is written again that found no room.
-const ROOM_PAUSE: Duration = Duration::from_millis(250);
+const DISK_FULL_PAUSE: Duration = Duration::from_millis(250);
 
 /// An open journal, locked for as long as any copy of its descriptor lives.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Journal {
             &self.0,
             rustix::fs::FallocateFlags::KEEP_SIZE,
             length,
-            ATTEMPT_BYTES,
+            MAX_ATTEMPT_RECORD_BYTES,
         ) {
             Err(error) if towline_host::filesystem::is_no_room(&error.into()) => Err(error.into()),
             _ => Ok(()),
@@ -84,7 +84,7 @@ impl Journal {
         loop {
             match self.append_bytes(&bytes, true) {
                 Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                    std::thread::sleep(ROOM_PAUSE)
+                    std::thread::sleep(DISK_FULL_PAUSE)
                 }
                 other => return other,
             }
@@ -114,13 +114,13 @@ pub fn read(path: &Path) -> io::Result<Vec<JournalRecord>> {
 /// The last records of a journal: enough for the attempt it carries now, however long it has grown.
 pub fn read_end(path: &Path) -> io::Result<Vec<JournalRecord>> {
     use std::io::{Read, Seek, SeekFrom};
-    const END: u64 = 64 << 10;
+    const JOURNAL_END_BYTES: u64 = 64 << 10;
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(JOURNAL_END_BYTES)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     // The first line may be half of one, which does not parse and is left out.

@@ -23,7 +23,7 @@ use towline_wire::layout::log_name;
 use towline_wire::runner::Assignment;
 
 /// How long a runtime may take to remove a container.
-const REMOVAL: Duration = Duration::from_secs(20);
+const CONTAINER_REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl LaunchError {
 }
 
 /// The files of an attempt that are run, by their endings.
-pub(crate) const SCRIPTS: [&str; 2] = ["script", "setup"];
+pub(crate) const SCRIPT_ENDINGS: [&str; 2] = ["script", "setup"];
 
 impl Launch<'_> {
     pub(crate) fn set_up(&self) -> Result<Vec<Process>, LaunchError> {
@@ -230,7 +230,7 @@ impl Launch<'_> {
             // us.
             let watch = pidfd_open(Pid::from_child(&removing), PidfdFlags::empty());
             let ended = watch.is_ok_and(|watch| {
-                let limit = crate::carry::timespec(REMOVAL);
+                let limit = crate::carry::timespec(CONTAINER_REMOVAL_TIMEOUT);
                 poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit))
                     .is_ok_and(|ready| ready > 0)
             });
@@ -243,7 +243,7 @@ impl Launch<'_> {
 
     /// Nothing reads the scripts any more.
     pub(crate) fn remove_scripts(&self) {
-        for what in SCRIPTS {
+        for what in SCRIPT_ENDINGS {
             let _ = std::fs::remove_file(self.own_file(what));
         }
     }

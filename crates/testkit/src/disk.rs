@@ -23,8 +23,8 @@ struct Taker {
 }
 
 /// What takes up the room that is taken away.
-const BALLAST: &str = "ballast";
-const FILES: &str = "files";
+const BALLAST_FILE: &str = "ballast";
+const FILES_FOLDER: &str = "files";
 
 impl Disk {
     /// `None` where this user may not mount anything. It holds some thousands of files.
@@ -86,7 +86,7 @@ impl Disk {
 
     /// Takes away all but so many files.
     pub fn leave_files(&self, files: u64) {
-        let folder = self.path.join(FILES);
+        let folder = self.path.join(FILES_FOLDER);
         if fs::create_dir_all(&folder).is_err() {
             return;
         }
@@ -101,13 +101,13 @@ impl Disk {
 
     /// Files can be made again.
     pub fn give_files_back(&self) {
-        let _ = fs::remove_dir_all(self.path.join(FILES));
+        let _ = fs::remove_dir_all(self.path.join(FILES_FOLDER));
     }
 
     /// Gives everything back.
     pub fn relieve(&self) {
         self.send_away(None);
-        let _ = fs::remove_file(self.path.join(BALLAST));
+        let _ = fs::remove_file(self.path.join(BALLAST_FILE));
         self.give_files_back();
     }
 }
@@ -119,7 +119,7 @@ fn take(path: &Path, but: u64) {
     let Ok(ballast) = fs::OpenOptions::new()
         .create(true)
         .append(true)
-        .open(path.join(BALLAST))
+        .open(path.join(BALLAST_FILE))
     else {
         return;
     };

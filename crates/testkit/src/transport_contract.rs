@@ -15,10 +15,10 @@ pub trait Stage: Sync {
 }
 
 /// Nothing here takes that long.
-const LIMIT: Duration = Duration::from_secs(50);
+const STEP_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Words that a shell somewhere would change.
-const HOSTILE: [&str; 24] = [
+const HOSTILE_WORDS: [&str; 24] = [
     "",
     " ",
     "two  blanks",
@@ -74,7 +74,7 @@ pub fn check_output(stage: &dyn Stage) {
 fn run(stage: &dyn Stage, words: &[&str], input: &[u8]) -> Ran {
     stage
         .transport()
-        .run(words, input, LIMIT)
+        .run(words, input, STEP_TIMEOUT)
         .unwrap_or_else(|error| panic!("{words:?}: {error} {:?}", error.hints()))
 }
 
@@ -88,7 +88,7 @@ fn bytes(length: usize) -> Vec<u8> {
 fn words_arrive_as_they_are(stage: &dyn Stage) {
     let words: Vec<&str> = ["printf", "%s\\0", "first"]
         .into_iter()
-        .chain(HOSTILE)
+        .chain(HOSTILE_WORDS)
         .collect();
     let ran = run(stage, &words, b"");
     let expected: Vec<u8> = words[2..]
@@ -99,7 +99,7 @@ fn words_arrive_as_they_are(stage: &dyn Stage) {
         String::from_utf8_lossy(&ran.out),
         String::from_utf8_lossy(&expected)
     );
-    for word in HOSTILE {
+    for word in HOSTILE_WORDS {
         assert_eq!(
             run(stage, &["printf", "%s", word], b"").out,
             word.as_bytes(),
@@ -113,7 +113,7 @@ fn words_arrive_as_they_are(stage: &dyn Stage) {
     );
     for refused in [&["-x"][..], &["printf", "a\0b"], &[], &[""]] {
         assert!(
-            stage.transport().run(refused, b"", LIMIT).is_err(),
+            stage.transport().run(refused, b"", STEP_TIMEOUT).is_err(),
             "{refused:?}"
         );
     }

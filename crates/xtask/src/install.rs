@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 32] = [
+const TEST_PACKAGES: [(&str, &str); 32] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -52,7 +52,7 @@ const FOR_TESTS: [(&str, &str); 32] = [
 ];
 
 /// Packages that would start a daemon when they are installed, and its unit.
-const DAEMONS: [(&str, &str); 7] = [
+const PACKAGED_DAEMONS: [(&str, &str); 7] = [
     ("slurmctld", "slurmctld"),
     ("slurmd", "slurmd"),
     ("slurmdbd", "slurmdbd"),
@@ -64,7 +64,7 @@ const DAEMONS: [(&str, &str); 7] = [
 
 /// Other Debian releases, for the Slurm that they have (20.11 and 24.11), and what is put into
 /// their roots: half a gigabyte and a minute each.
-const RELEASES: [(&str, &str); 2] = [
+const DEBIAN_RELEASES: [(&str, &str); 2] = [
     (
         "bullseye",
         "slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,openssh-server,procps",
@@ -76,12 +76,12 @@ const RELEASES: [(&str, &str); 2] = [
 ];
 
 /// From npm, each in a part of its own: Microsoft's own blob service, and its validator of traffic.
-const FROM_NPM: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
+const NPM_PACKAGES: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
 
 /// From PyPI, each in a part of its own: Microsoft's own blob client with a server and client of
 /// S3; its client of Azure ML, with the newest blob client whose signatures Azurite knows; and the
 /// real `az`, minutes and 733 MB.
-const FROM_PYPI: [(&str, &[&str]); 3] = [
+const PYPI_PACKAGES: [(&str, &[&str]); 3] = [
     (
         "python",
         &[
@@ -118,7 +118,7 @@ pub(crate) fn for_tests() -> Outcome {
 /// Debian's packages.
 pub(crate) fn packages() -> Outcome {
     debian(
-        FOR_TESTS
+        TEST_PACKAGES
             .iter()
             .filter(|(program, _)| !is_there(program))
             .map(|(_, package)| *package)
@@ -137,11 +137,11 @@ pub(crate) fn parts_for_tests() -> Outcome {
     // Two chores at once: the second waits, then finds all there.
     let lock = File::create(parts().join("lock")).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
-    for (name, package) in FROM_NPM {
+    for (name, package) in NPM_PACKAGES {
         part(name, package, |folder| npm(folder, package))?;
     }
     let version = python_version()?;
-    for (name, packages) in FROM_PYPI {
+    for (name, packages) in PYPI_PACKAGES {
         // A venv points at the interpreter that made it.
         part(
             name,
@@ -149,7 +149,7 @@ pub(crate) fn parts_for_tests() -> Outcome {
             |folder| python(folder, packages),
         )?;
     }
-    RELEASES.into_iter().try_for_each(release)
+    DEBIAN_RELEASES.into_iter().try_for_each(release)
 }
 
 /// One part in its folder. It is whole when its stamp says what is wanted: it is made under another
@@ -279,7 +279,7 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
             .env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update"])?;
-    let units: Vec<&str> = DAEMONS
+    let units: Vec<&str> = PACKAGED_DAEMONS
         .iter()
         .filter(|(package, _)| packages.contains(package))
         .map(|(_, unit)| *unit)
@@ -293,20 +293,21 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
         run(as_root("systemctl").arg("mask").args(units))?;
         return install();
     }
-    const POLICY: &str = "/usr/sbin/policy-rc.d";
-    const OURS: &str = "#!/bin/sh\n# Of `cargo xtask install`, while it installs.\nexit 101\n";
-    if fs::read(POLICY).is_ok_and(|found| found != OURS.as_bytes()) {
+    const POLICY_FILE: &str = "/usr/sbin/policy-rc.d";
+    const OWN_POLICY: &str =
+        "#!/bin/sh\n# Of `cargo xtask install`, while it installs.\nexit 101\n";
+    if fs::read(POLICY_FILE).is_ok_and(|found| found != OWN_POLICY.as_bytes()) {
         return install();
     }
     run(as_root("sh").args([
         "-c",
         "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"",
         "sh",
-        OURS,
-        POLICY,
+        OWN_POLICY,
+        POLICY_FILE,
     ]))?;
     let outcome = install();
-    run(as_root("rm").arg(POLICY))?;
+    run(as_root("rm").arg(POLICY_FILE))?;
     outcome
 }
 

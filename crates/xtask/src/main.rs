@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// Where `cargo build --release` puts the shipped binary.
-const SHIPPED: &str = "target/x86_64-unknown-linux-gnu/release/tow";
+const SHIPPED_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
 
 type Outcome = Result<(), String>;
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 
 /// Suites on clusters of hosts: they wait more than they work, so more of them run at once than
 /// there are cores.
-const WAITING: [&str; 6] = [
+const WAITING_SUITES: [&str; 6] = [
     "slurm",
     "slurm_once",
     "tunnel",
@@ -52,7 +52,7 @@ const WAITING: [&str; 6] = [
 
 /// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to
 /// be seen nevertheless.
-const LONGEST_SUITE: Duration = Duration::from_secs(15 * 60);
+const SUITE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against
 /// it.
@@ -72,7 +72,7 @@ fn test() -> Outcome {
         let begun = Instant::now();
         let mut command = cargo(&["test", "--no-fail-fast"]);
         let outcome = run_within(
-            LONGEST_SUITE,
+            SUITE_TIMEOUT,
             command
                 .args(words)
                 .env("TOW_TEST_BINARY", shipped())
@@ -88,7 +88,7 @@ fn test() -> Outcome {
     ];
     let (waiting, quick): (Vec<String>, Vec<String>) = suites()?
         .into_iter()
-        .partition(|suite| WAITING.contains(&suite.as_str()));
+        .partition(|suite| WAITING_SUITES.contains(&suite.as_str()));
     for suite in &quick {
         outcomes.push(tests(suite, &["--package", "towline", "--test", suite]));
     }
@@ -152,7 +152,7 @@ fn root() -> PathBuf {
 }
 
 fn shipped() -> PathBuf {
-    root().join(SHIPPED)
+    root().join(SHIPPED_BINARY)
 }
 
 fn cargo(words: &[&str]) -> Command {

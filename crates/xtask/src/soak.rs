@@ -19,7 +19,7 @@ const CAMPAIGNS: [&str; 10] = [
 ];
 
 /// What a line that is worth keeping has in it.
-const FACTS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
+const FACT_MARKS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
 
 pub(crate) fn run() -> Outcome {
     install::for_tests()?;
@@ -53,7 +53,7 @@ pub(crate) fn run() -> Outcome {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             failed.push(campaign);
         }
-        let is_fact = |line: &&str| FACTS.iter().any(|sign| line.contains(sign));
+        let is_fact = |line: &&str| FACT_MARKS.iter().any(|sign| line.contains(sign));
         let facts: Vec<&str> = text
             .lines()
             .filter(is_fact)

@@ -2,12 +2,12 @@
 //! error, a line that says "error".
 
 use super::lines::{Kind, Line, compiled, printable};
-use super::{Form, LogError, Place, SHOWN};
+use super::{Form, LogError, MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
 /// How far above its error a program shows its usage.
-const USAGE_LINES: usize = 80;
+const MAX_USAGE_LINES: usize = 80;
 
 /// A wrong option, or a shell's complaint: it ends a program only as its last word.
 pub(super) fn complaint(lines: &[Line], at: usize) -> Option<LogError> {
@@ -25,12 +25,12 @@ fn usage(lines: &[Line], at: usize) -> Option<LogError> {
             .any(|line| line.rank == lines[at].rank && line.text().starts_with(word))
     };
     let said = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
-        && above(b"usage: ", USAGE_LINES))
+        && above(b"usage: ", MAX_USAGE_LINES))
         || (compiled(&CLICK, r"^Error: .").is_match(text) && above(b"Usage: ", 8))
         || compiled(&ALONE, ALONE_PATTERN).is_match(text);
     said.then(|| LogError {
         rank: lines[at].rank,
-        ..LogError::new(Form::Usage, printable(text, SHOWN))
+        ..LogError::new(Form::Usage, printable(text, MAX_LINE_CHARACTERS_SHOWN))
     })
 }
 
@@ -52,7 +52,7 @@ fn shell(line: &Line) -> Option<LogError> {
         .and_then(|digits| digits.parse().ok());
     // `sh -c` has no file whose line could be shown.
     let place = (file.ends_with(b".sh") || !file.ends_with(b"sh")).then(|| Place {
-        file: printable(file, SHOWN),
+        file: printable(file, MAX_LINE_CHARACTERS_SHOWN),
         line: number,
         function: None,
         source: None,
@@ -60,7 +60,10 @@ fn shell(line: &Line) -> Option<LogError> {
     Some(LogError {
         rank: line.rank,
         place,
-        ..LogError::new(Form::Shell, printable(line.text(), SHOWN))
+        ..LogError::new(
+            Form::Shell,
+            printable(line.text(), MAX_LINE_CHARACTERS_SHOWN),
+        )
     })
 }
 
@@ -77,7 +80,7 @@ pub(super) fn compiler(line: &Line) -> Option<LogError> {
         .ok()
         .and_then(|digits| digits.parse().ok());
     let place = Place {
-        file: printable(found.get(1)?.as_bytes(), SHOWN),
+        file: printable(found.get(1)?.as_bytes(), MAX_LINE_CHARACTERS_SHOWN),
         line: number,
         function: None,
         source: None,
@@ -85,7 +88,10 @@ pub(super) fn compiler(line: &Line) -> Option<LogError> {
     Some(LogError {
         rank: line.rank,
         place: Some(place),
-        ..LogError::new(Form::ErrorLine, printable(line.text(), SHOWN))
+        ..LogError::new(
+            Form::ErrorLine,
+            printable(line.text(), MAX_LINE_CHARACTERS_SHOWN),
+        )
     })
 }
 
@@ -99,7 +105,7 @@ pub(super) fn error_line(line: &Line, kind: Kind) -> Option<LogError> {
         && !compiled(&REPORT, REPORT_PATTERN).is_match(text);
     is_error.then(|| LogError {
         rank: line.rank,
-        ..LogError::new(Form::ErrorLine, printable(text, SHOWN))
+        ..LogError::new(Form::ErrorLine, printable(text, MAX_LINE_CHARACTERS_SHOWN))
     })
 }
 

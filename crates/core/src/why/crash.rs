@@ -3,7 +3,7 @@
 
 use super::frame::{Frame, frame, own};
 use super::lines::{Line, compiled, printable};
-use super::{Form, LogError, Place, SHOWN};
+use super::{Form, LogError, MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::{Captures, Regex, RegexSet};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,9 +16,9 @@ pub(super) struct Crash {
 }
 
 /// How many lines of one account are read.
-const ACCOUNT_LINES: usize = 200;
+const MAX_LINES_PER_CRASH: usize = 200;
 /// Of a log that is full of them only the last few are read, so that reading takes bounded time.
-const MOST: usize = 64;
+const MAX_CRASHES_READ: usize = 64;
 
 /// How the rest of an account is read, given its first line.
 enum Tell {
@@ -30,7 +30,7 @@ enum Tell {
 use Tell::{Always, Perhaps};
 
 /// The line each account begins with, and how the rest is read.
-static HEADS: [(&str, Tell); 14] = [
+static CRASH_HEADS: [(&str, Tell); 14] = [
     (r"^Fatal Python error: (.+)$", Always(fatal_python)),
     (
         r"^terminate called after throwing an instance of '([^']+)'",
@@ -75,7 +75,7 @@ static HEADS: [(&str, Tell); 14] = [
 pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
     static COMPILED: OnceLock<(RegexSet, Vec<Regex>)> = OnceLock::new();
     let (set, each) = COMPILED.get_or_init(|| {
-        let patterns: Vec<String> = HEADS
+        let patterns: Vec<String> = CRASH_HEADS
             .iter()
             .map(|(pattern, _)| format!("(?-u){pattern}"))
             .collect();
@@ -91,12 +91,12 @@ pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
         .rev()
         .filter(|(at, _)| !inside[*at])
         .filter(|(_, line)| set.is_match(line.text()))
-        .take(MOST);
+        .take(MAX_CRASHES_READ);
     let mut found: Vec<Crash> = heads
         .filter_map(|(at, line)| {
             set.matches(line.text()).iter().find_map(|which| {
                 let head = each[which].captures(line.text())?;
-                match HEADS[which].1 {
+                match CRASH_HEADS[which].1 {
                     Always(tell) => Some(tell(lines, at, &head)),
                     Perhaps(tell) => tell(lines, at, &head),
                 }
@@ -122,7 +122,7 @@ fn below<'a>(lines: &'a [Line<'a>], at: usize) -> impl Iterator<Item = (usize, &
         .iter()
         .enumerate()
         .skip(1)
-        .take(ACCOUNT_LINES)
+        .take(MAX_LINES_PER_CRASH)
         .filter(move |(_, line)| line.rank == rank)
         .map(move |(down, line)| (at + down, line.text()))
 }
@@ -137,7 +137,7 @@ fn crash(
     let error = LogError {
         rank: lines[range.start].rank,
         place,
-        ..LogError::new(form, printable(message, SHOWN))
+        ..LogError::new(form, printable(message, MAX_LINE_CHARACTERS_SHOWN))
     };
     Crash {
         lines: range,
@@ -146,9 +146,10 @@ fn crash(
 }
 
 fn place(file: &[u8], line: &[u8], function: &[u8]) -> Place {
-    let function = Some(printable(function, SHOWN)).filter(|text| !text.is_empty());
+    let function =
+        Some(printable(function, MAX_LINE_CHARACTERS_SHOWN)).filter(|text| !text.is_empty());
     Place {
-        file: printable(file, SHOWN),
+        file: printable(file, MAX_LINE_CHARACTERS_SHOWN),
         line: number(line),
         function,
         source: None,

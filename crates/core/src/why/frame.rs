@@ -1,7 +1,7 @@
 //! One call of a traceback, and whether it is the user's own code.
 
 use super::lines::{compiled, printable};
-use super::{Place, SHOWN};
+use super::{MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
@@ -23,9 +23,11 @@ impl<'a> Frame<'a> {
         let line = std::str::from_utf8(self.line)
             .ok()
             .and_then(|digits| digits.parse().ok());
-        let text = |bytes: &[u8]| Some(printable(bytes, SHOWN)).filter(|text| !text.is_empty());
+        let text = |bytes: &[u8]| {
+            Some(printable(bytes, MAX_LINE_CHARACTERS_SHOWN)).filter(|text| !text.is_empty())
+        };
         Place {
-            file: printable(self.file, SHOWN),
+            file: printable(self.file, MAX_LINE_CHARACTERS_SHOWN),
             line,
             function: text(self.function),
             source: text(self.source),

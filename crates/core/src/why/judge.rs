@@ -6,13 +6,13 @@ use super::lines::{self, After, Kind, Line, printable};
 use super::rules::{self, Match};
 use super::torchrun::{self, Root};
 use super::trace::{self, Block, Chain, Link, Standing};
-use super::{Class, Finding, Form, LogError, SHOWN, complaint, modules};
+use super::{Class, Finding, Form, LogError, MAX_LINE_CHARACTERS_SHOWN, complaint, modules};
 use std::collections::BTreeMap;
 
 /// How many lines of a long exception message are read for what it means.
-const MESSAGE_LINES: usize = 20;
+const MAX_MESSAGE_LINES_READ: usize = 20;
 /// How many lines below the exception are shown with it.
-const MORE_LINES: usize = 4;
+const MAX_LINES_SHOWN_BELOW: usize = 4;
 
 /// Something in the log that can end a program.
 struct Event<'a> {
@@ -206,9 +206,9 @@ fn exception(lines: &[Line], block: &Block) -> Option<Match> {
     let mut message = lines[block.at].text().to_vec();
     let rest = lines[block.at + 1..]
         .iter()
-        .take(MESSAGE_LINES * 10)
+        .take(MAX_MESSAGE_LINES_READ * 10)
         .filter(|line| line.rank == rank)
-        .take(MESSAGE_LINES);
+        .take(MAX_MESSAGE_LINES_READ);
     for line in rest {
         message.push(b'\n');
         message.extend_from_slice(line.text());
@@ -377,8 +377,8 @@ impl Log<'_> {
             Form::Exception
         };
         let ended_as = (cause.at != last.at)
-            .then(|| printable(self.lines[last.at].text(), SHOWN))
-            .filter(|text| *text != printable(line.text(), SHOWN));
+            .then(|| printable(self.lines[last.at].text(), MAX_LINE_CHARACTERS_SHOWN))
+            .filter(|text| *text != printable(line.text(), MAX_LINE_CHARACTERS_SHOWN));
         let thread = cause.standing == Standing::Thread;
         LogError {
             place: shown.map(Frame::place),
@@ -386,7 +386,7 @@ impl Log<'_> {
             ended_as,
             rank: line.rank,
             thread,
-            ..LogError::new(form, printable(line.text(), SHOWN))
+            ..LogError::new(form, printable(line.text(), MAX_LINE_CHARACTERS_SHOWN))
         }
     }
 
@@ -394,19 +394,19 @@ impl Log<'_> {
     fn more(&self, at: usize) -> Vec<String> {
         let mut below = Vec::new();
         let rank = self.lines[at].rank;
-        for next in (at + 1..self.lines.len()).take(MORE_LINES * 10) {
+        for next in (at + 1..self.lines.len()).take(MAX_LINES_SHOWN_BELOW * 10) {
             let line = &self.lines[next];
             if line.rank != rank {
                 continue;
             }
             let ends = self.inside[next]
-                || below.len() == MORE_LINES
+                || below.len() == MAX_LINES_SHOWN_BELOW
                 || (self.kinds[next] != Kind::Ordinary && !line.is_indented())
                 || line.text().starts_with(b"\"\"\"");
             if ends {
                 break;
             }
-            below.push(printable(line.text(), SHOWN));
+            below.push(printable(line.text(), MAX_LINE_CHARACTERS_SHOWN));
         }
         below
     }

@@ -1,7 +1,7 @@
 //! The tail of a log as clean lines, and what a line says about the program still being alive.
 
-use super::SHOWN;
-use super::trace::HEADER;
+use super::MAX_LINE_CHARACTERS_SHOWN;
+use super::trace::TRACEBACK_HEADER;
 use crate::visible::is_hidden;
 use regex::bytes::Regex;
 use std::borrow::Cow;
@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// How much of a log's end is looked at.
-const WINDOW: usize = 256 * 1024;
+const LOG_END_BYTES: usize = 256 * 1024;
 /// No message starts later than this in its line.
-const LONGEST: usize = 4096;
+const MAX_LINE_BYTES_SEARCHED: usize = 4096;
 /// More lines than this after a message, and it was not the message that ended the program.
-const MOST_AFTER: usize = 40;
+const MAX_LINES_AFTER: usize = 40;
 /// A progress bar is drawn once or twice more while a program dies.
-const MOST_BARS_AFTER: usize = 5;
+const MAX_PROGRESS_BARS_AFTER: usize = 5;
 
 /// One line, without colours and without the name of the rank in front.
 pub(super) struct Line<'a> {
@@ -39,7 +39,7 @@ impl Line<'_> {
             } else {
                 &self.shown
             },
-            SHOWN,
+            MAX_LINE_CHARACTERS_SHOWN,
         )
     }
     pub(super) fn is_indented(&self) -> bool {
@@ -113,10 +113,10 @@ fn drop_margins(lines: &mut [Line]) {
 
 /// The last part of the log, from the start of a line.
 fn window(tail: &[u8]) -> &[u8] {
-    if tail.len() <= WINDOW {
+    if tail.len() <= LOG_END_BYTES {
         return tail;
     }
-    let end = &tail[tail.len() - WINDOW..];
+    let end = &tail[tail.len() - LOG_END_BYTES..];
     let line = end.iter().position(|&byte| byte == b'\n' || byte == b'\r');
     line.map_or(&[], |at| &end[at + 1..])
 }
@@ -128,11 +128,11 @@ fn clean(piece: &[u8]) -> Line<'_> {
         r"^(?:(?:\[default\d+\]: ?)?\[(?:rank|default)(\d{1,9})\]: ?|\[\d+,(\d{1,9})\]<std(?:out|err)>: ?|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) )",
     );
     // A program that never ends its line dies in the middle of it.
-    let dies = piece.len() > LONGEST && piece.ends_with(HEADER);
+    let dies = piece.len() > MAX_LINE_BYTES_SEARCHED && piece.ends_with(TRACEBACK_HEADER);
     let cut = if dies {
-        HEADER
+        TRACEBACK_HEADER
     } else {
-        &piece[..piece.len().min(LONGEST)]
+        &piece[..piece.len().min(MAX_LINE_BYTES_SEARCHED)]
     };
     let shown = without_colours(cut);
     let found = prefix.captures(&shown).and_then(|found| {
@@ -266,7 +266,9 @@ impl After {
     /// The program did more than fall over after this line.
     pub(super) fn went_on(&self, at: usize) -> bool {
         let following = self.0[at];
-        following.going_on || following.ordinary > MOST_AFTER || following.bars > MOST_BARS_AFTER
+        following.going_on
+            || following.ordinary > MAX_LINES_AFTER
+            || following.bars > MAX_PROGRESS_BARS_AFTER
     }
 
     /// Nothing the program itself said comes after this line.

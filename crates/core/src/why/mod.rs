@@ -137,7 +137,7 @@ impl Class {
 }
 
 /// Characters of one line that are shown.
-const SHOWN: usize = 300;
+const MAX_LINE_CHARACTERS_SHOWN: usize = 300;
 
 /// Why a log ends in failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -175,7 +175,7 @@ impl Reading {
 }
 
 /// Last lines of a log that are kept with its [`Reading`].
-const LAST_LINES: usize = 3;
+const LAST_LINES_KEPT: usize = 3;
 
 /// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever
 /// they hold.
@@ -189,7 +189,7 @@ pub fn read(tail: &[u8]) -> Reading {
     Reading {
         finding,
         error,
-        last_lines: last_of(&lines, LAST_LINES),
+        last_lines: last_of(&lines, LAST_LINES_KEPT),
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Own {
 }
 
 /// Folders of a code tree that hold the packages of others.
-const FOREIGN: [&str; 6] = [
+const FOREIGN_FOLDERS: [&str; 6] = [
     "site-packages",
     "dist-packages",
     "node_modules",
@@ -32,7 +32,7 @@ pub fn find_own<'p>(name: &str, start: &str, paths: impl Iterator<Item = &'p str
     let top = *parts.first()?;
     // A folder that only holds what a library wrote is not the library:
     // `wandb/run-1/code/train.py`.
-    let depth = if KNOWN.iter().any(|(module, _)| *module == top) {
+    let depth = if KNOWN_PACKAGES.iter().any(|(module, _)| *module == top) {
         1
     } else {
         2
@@ -43,7 +43,7 @@ pub fn find_own<'p>(name: &str, start: &str, paths: impl Iterator<Item = &'p str
             continue;
         };
         let words: Vec<&str> = path.split('/').collect();
-        if words.iter().any(|word| FOREIGN.contains(word)) {
+        if words.iter().any(|word| FOREIGN_FOLDERS.contains(word)) {
             continue;
         }
         let file = stem.rsplit('/').next().unwrap_or_default();
@@ -129,7 +129,7 @@ pub fn advice(name: &str, own: Option<&Own>) -> String {
 }
 
 fn unknown(name: &str, top: &str) -> String {
-    if let Some((_, package)) = KNOWN
+    if let Some((_, package)) = KNOWN_PACKAGES
         .iter()
         .find(|(module, _)| *module == name || *module == top)
     {
@@ -146,7 +146,7 @@ fn unknown(name: &str, top: &str) -> String {
         "check that `{name}` is under `code.root` and not ignored, and set `PYTHONPATH` or \
             `code.workdir` so that Python finds it"
     );
-    if OWN.contains(&top) {
+    if COMMON_OWN_MODULES.contains(&top) {
         return own;
     }
     if top.starts_with('_') {
@@ -162,13 +162,13 @@ fn unknown(name: &str, top: &str) -> String {
 }
 
 /// Names people give to their own modules; a package of that name would be a stranger's.
-const OWN: [&str; 13] = [
+const COMMON_OWN_MODULES: [&str; 13] = [
     "common", "config", "configs", "data", "dataset", "lib", "main", "model", "models", "src",
     "train", "trainer", "utils",
 ];
 
 /// Modules that everybody knows, and their packages.
-const KNOWN: [(&str, &str); 84] = [
+const KNOWN_PACKAGES: [(&str, &str); 84] = [
     ("Crypto", "pycryptodome"),
     ("PIL", "pillow"),
     ("accelerate", "accelerate"),

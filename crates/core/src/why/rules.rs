@@ -70,7 +70,7 @@ impl Match {
 }
 
 /// The last line of a traceback, with the rest of its message below.
-static EXCEPTIONS: [Rule; 51] = [
+static EXCEPTION_RULES: [Rule; 51] = [
     // Reports of another's end.
     Rule::wrapper(r"(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|CalledProcessError|SignalException)\b"),
     Rule::wrapper(r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit|RayTaskError|EOFError$|EOFError\n)"),
@@ -190,11 +190,11 @@ static EXCEPTIONS: [Rule; 51] = [
         say::NUMBERS,
         r"RuntimeError: (?:Function '\w+' returned nan values in its \d+th output|The total norm .*is non-finite, so it cannot be clipped)",
     ),
-    Rule::new(Class::NotANumber, say::NUMBERS, NOT_A_NUMBER),
+    Rule::new(Class::NotANumber, say::NUMBERS, NAN_PATTERN),
 ];
 
 /// Checks people and libraries write themselves: a value that *is* or *contains* NaN.
-const NOT_A_NUMBER: &str = concat!(
+const NAN_PATTERN: &str = concat!(
     r"(?:ValueError|RuntimeError|ArithmeticError|AssertionError|Exception): (?i:.*\bcontains? (?:\w+ (?:or )?)?(?:nan|infinity)s?\b",
     r"|.*\b(?:loss|gradients?|grad_norm|norm|outputs?|logits|values?|rewards?) (?:is|are|was|were|became|has become|=|==) ?(?:nan|inf|infinite|non-finite|not finite)\b",
     r"|.*\b(?:nan|non-finite) (?:loss|values?|gradients?|norm|detected|encountered|found|in)\b",
@@ -203,7 +203,7 @@ const NOT_A_NUMBER: &str = concat!(
 );
 
 /// Messages outside tracebacks which nothing but the end follows, wherever they stand.
-static ANYWHERE: [Rule; 13] = [
+static ANYWHERE_RULES: [Rule; 13] = [
     Rule::new(Class::OutOfMemory, say::MEMORY, r"(?:slurmstepd:|\[[\dT:.-]+\]) error: Detected \d+ oom[-_]kill event"),
     Rule::new(Class::OutOfMemory, say::MEMORY, r"slurmstepd: error: .*exceeded memory limit \(.*being killed"),
     Rule::new(Class::OutOfMemory, say::MEMORY, r"srun: error: [^:]+: tasks? [\d,-]+: Out Of Memory"),
@@ -244,7 +244,7 @@ static ANYWHERE: [Rule; 13] = [
 
 /// Complaints that end a program only as its last words: a script may well go on after them. Where
 /// a traceback came before, they follow from it.
-static LAST_WORDS: [Rule; 15] = [
+static LAST_LINE_RULES: [Rule; 15] = [
     Rule::new(
         Class::CommandNotFound,
         say::COMMAND,
@@ -362,7 +362,7 @@ impl Compiled {
 pub(super) fn exception(message: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&EXCEPTIONS, r"^(?:[\w.]+\.)?"))
+        .get_or_init(|| Compiled::new(&EXCEPTION_RULES, r"^(?:[\w.]+\.)?"))
         .first(message)
 }
 
@@ -370,7 +370,7 @@ pub(super) fn exception(message: &[u8]) -> Option<Match> {
 pub(super) fn anywhere(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&ANYWHERE, "^"))
+        .get_or_init(|| Compiled::new(&ANYWHERE_RULES, "^"))
         .first(line)
 }
 
@@ -378,6 +378,6 @@ pub(super) fn anywhere(line: &[u8]) -> Option<Match> {
 pub(super) fn last_word(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&LAST_WORDS, "^"))
+        .get_or_init(|| Compiled::new(&LAST_LINE_RULES, "^"))
         .first(line)
 }

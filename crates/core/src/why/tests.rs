@@ -3,16 +3,16 @@
 use super::{Class, Finding, LogError, classify, read, root_cause};
 use proptest::prelude::*;
 
-const CALLS: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 88, in \
+const TRACEBACK: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 88, in \
     <module>\n    main()\n  File \"/job/train.py\", line 61, in main\n    step(batch)\n";
 
 fn traceback(exception: &str) -> String {
-    format!("epoch 1 step 10 loss 2.31\n{CALLS}{exception}\n")
+    format!("epoch 1 step 10 loss 2.31\n{TRACEBACK}{exception}\n")
 }
 
 /// The same as torch prints it for one rank.
 fn of_rank(rank: u32, exception: &str) -> String {
-    let text = format!("{CALLS}{exception}");
+    let text = format!("{TRACEBACK}{exception}");
     let lines: Vec<String> = text
         .lines()
         .map(|line| format!("[rank{rank}]: {line}\n"))
@@ -415,11 +415,11 @@ fn a_program_python_cannot_start_is_a_command() {
 fn colours_bars_ranks_and_boxes_do_not_hide_it() {
     let exception = "ModuleNotFoundError: No module named 'einops'";
     expect(&of_rank(3, exception), Class::MissingModule, false);
-    let coloured = format!("\x1b[31m{CALLS}\x1b[0m\x1b[1;31m{exception}\x1b[0m\r\n");
+    let coloured = format!("\x1b[31m{TRACEBACK}\x1b[0m\x1b[1;31m{exception}\x1b[0m\r\n");
     assert_eq!(found(&coloured).evidence, exception);
     let bar = "\r  5%|▌         | 5/100 [00:00<00:03, 30.1it/s]";
     expect(
-        &format!("{bar}{bar}{CALLS}{exception}\n{bar}\n"),
+        &format!("{bar}{bar}{TRACEBACK}{exception}\n{bar}\n"),
         Class::MissingModule,
         false,
     );
@@ -428,7 +428,7 @@ fn colours_bars_ranks_and_boxes_do_not_hide_it() {
             <module>      │\n╰───────────────────╯\n{exception}\n"
     );
     expect(&boxed, Class::MissingModule, false);
-    let without_header = &CALLS[CALLS.find("  File").expect("a call")..];
+    let without_header = &TRACEBACK[TRACEBACK.find("  File").expect("a call")..];
     expect(
         &format!("{without_header}{exception}"),
         Class::MissingModule,
@@ -444,13 +444,13 @@ fn the_first_of_a_chain_is_the_cause() {
     ];
     for link in links {
         let log = format!(
-            "{CALLS}FileNotFoundError: [Errno 2] No such file or directory: \
-                'a.yaml'\n\n{link}\n\n{CALLS}RuntimeError: cannot load the configuration\n"
+            "{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: \
+                'a.yaml'\n\n{link}\n\n{TRACEBACK}RuntimeError: cannot load the configuration\n"
         );
         expect(&log, Class::FileNotFound, false);
         let log = format!(
-            "{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 \
-                GiB\n\n{link}\n\n{CALLS}OSError: [Errno 28] No space left on device\n"
+            "{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 \
+                GiB\n\n{link}\n\n{TRACEBACK}OSError: [Errno 28] No space left on device\n"
         );
         expect(&log, Class::GpuOutOfMemory, false);
     }
@@ -458,9 +458,9 @@ fn the_first_of_a_chain_is_the_cause() {
 
 #[test]
 fn a_fallback_that_fails_is_the_cause() {
-    let deeper = format!("{CALLS}  File \"/job/model.py\", line 9, in forward\n    x @ w\n");
+    let deeper = format!("{TRACEBACK}  File \"/job/model.py\", line 9, in forward\n    x @ w\n");
     let caught = format!(
-        "{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n\nDuring handling \
+        "{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n\nDuring handling \
             of the above exception, another exception occurred:\n\n{deeper}"
     );
     expect(
@@ -479,13 +479,13 @@ fn a_fallback_that_fails_is_the_cause() {
 #[test]
 fn a_workers_own_traceback_is_the_cause() {
     let worker = format!(
-        "{CALLS}RuntimeError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal \
-            {CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'img.png'\n"
+        "{TRACEBACK}RuntimeError: Caught FileNotFoundError in DataLoader worker process 0.\nOriginal \
+            {TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: 'img.png'\n"
     );
     expect(&worker, Class::FileNotFound, false);
     let spawned = format!(
-        "{CALLS}torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated \
-            with the following error:\n{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to \
+        "{TRACEBACK}torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated \
+            with the following error:\n{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to \
                 allocate 2.00 GiB\n"
     );
     expect(&spawned, Class::GpuOutOfMemory, false);
@@ -505,7 +505,7 @@ fn launchers_and_peers_follow() {
     let launcher = format!(
         "E1012 12:00:00.123000 4711 torch/distributed/elastic/multiprocessing/api.py:869] failed \
             (exitcode: 1) local_rank: \
-                1\n{CALLS}torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2025-10-12_12:00:00\n"
+                1\n{TRACEBACK}torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============================================================\ntrain.py FAILED\n------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n  time      : 2025-10-12_12:00:00\n"
     );
     expect(
         &format!("{peer}{memory}{launcher}"),
@@ -562,7 +562,7 @@ fn the_last_of_several_complaints_ended_the_script() {
             .contains("`pyhton`")
     );
     let log = format!(
-        "{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\ncp: cannot \
+        "{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\ncp: cannot \
             stat 'out': No such file or directory\n"
     );
     expect(&log, Class::GpuOutOfMemory, false);
@@ -596,7 +596,7 @@ fn tails_that_repeat_one_thing() {
         |at: usize| format!("[rank{at}]: Traceback (most recent call last):\n[rank{at}]: x\n");
     let things: [&dyn Fn(usize) -> String; 14] = [
         &ranks,
-        &|_| format!("{CALLS}MemoryError\nDuring handling of the above exception\n"),
+        &|_| format!("{TRACEBACK}MemoryError\nDuring handling of the above exception\n"),
         &|_| "Traceback (most recent call last):\nx\n".to_owned(),
         &|_| "  File \"x\", line 1, in f\n".to_owned(),
         &|_| "\x1b[\x1b]\x1b".to_owned(),

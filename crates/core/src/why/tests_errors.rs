@@ -44,7 +44,7 @@ fn of_rank(rank: u32, text: &str) -> String {
     lines.concat()
 }
 
-pub(super) const KEY: &str = r#"Traceback (most recent call last):
+pub(super) const KEY_ERROR_LOG: &str = r#"Traceback (most recent call last):
   File "/job/train.py", line 88, in <module>
     main()
   File "/job/train.py", line 61, in main
@@ -56,11 +56,11 @@ KeyError: 'lr'
 #[test]
 fn an_exception_with_its_line() {
     assert_eq!(
-        shown(KEY),
+        shown(KEY_ERROR_LOG),
         "KeyError: 'lr'\n@ /job/train.py:61 in main\n> lr = config[\"lr\"]"
     );
-    assert_eq!(error(KEY).form, Form::Exception);
-    assert!(read(KEY.as_bytes()).finding.is_none());
+    assert_eq!(error(KEY_ERROR_LOG).form, Form::Exception);
+    assert!(read(KEY_ERROR_LOG.as_bytes()).finding.is_none());
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_message_of_several_lines() {
     );
 }
 
-const CAUSED: &str = r#"Traceback (most recent call last):
+const CHAINED_LOG: &str = r#"Traceback (most recent call last):
   File "/job/a.py", line 5, in main
     load("a")
   File "/job/a.py", line 2, in load
@@ -185,15 +185,15 @@ RuntimeError: cannot load the configuration
 fn the_first_cause_of_a_chain_is_the_root() {
     let want = "KeyError: 'lr'\n@ /job/a.py:2 in load\n> return {}[\"lr\"]\n= RuntimeError: cannot \
         load the configuration";
-    assert_eq!(shown(CAUSED), want);
-    let handling = CAUSED.replace(
+    assert_eq!(shown(CHAINED_LOG), want);
+    let handling = CHAINED_LOG.replace(
         "The above exception was the direct cause of the following exception:",
         "During handling of the above exception, another exception occurred:",
     );
     assert_eq!(shown(&handling), want);
     let three = format!(
-        "{CAUSED}\nDuring handling of the above exception, another exception occurred:\n\n{}",
-        KEY.replace("KeyError: 'lr'", "TypeError: x")
+        "{CHAINED_LOG}\nDuring handling of the above exception, another exception occurred:\n\n{}",
+        KEY_ERROR_LOG.replace("KeyError: 'lr'", "TypeError: x")
     );
     assert_eq!(
         shown(&three),
@@ -291,7 +291,7 @@ KeyError: 17
     );
 }
 
-const GROUP: &str = r#"  + Exception Group Traceback (most recent call last):
+const EXCEPTION_GROUP_LOG: &str = r#"  + Exception Group Traceback (most recent call last):
   |   File "/job/group.py", line 8, in <module>
   |     asyncio.run(main())
   |   File "/usr/lib/python3.11/asyncio/runners.py", line 190, in run
@@ -316,12 +316,15 @@ const GROUP: &str = r#"  + Exception Group Traceback (most recent call last):
 fn the_first_of_an_exception_group() {
     let want =
         "ValueError: first\n@ /job/group.py:2 in a\n> async def a(): raise ValueError(\"first\")";
-    assert_eq!(shown(GROUP), format!("{want}\n= TypeError: second"));
     assert_eq!(
-        shown(&of_rank(2, GROUP)),
+        shown(EXCEPTION_GROUP_LOG),
         format!("{want}\n= TypeError: second")
     );
-    let known = GROUP.replace(
+    assert_eq!(
+        shown(&of_rank(2, EXCEPTION_GROUP_LOG)),
+        format!("{want}\n= TypeError: second")
+    );
+    let known = EXCEPTION_GROUP_LOG.replace(
         "ValueError: first",
         "ModuleNotFoundError: No module named 'einops'",
     );
@@ -410,7 +413,7 @@ fn code_that_python_cannot_read() {
     );
 }
 
-const TABLE: &str = r#"Traceback (most recent call last):
+const TORCHRUN_LOG: &str = r#"Traceback (most recent call last):
   File "/opt/conda/bin/torchrun", line 8, in <module>
     sys.exit(main())
   File "/opt/conda/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 260, in launch_agent
@@ -443,43 +446,43 @@ Root Cause (first observed failure):
 fn the_rank_that_torchrun_saw_fail_first() {
     let other = of_rank(
         0,
-        &KEY.replace("KeyError: 'lr'", "ValueError: lost the others"),
+        &KEY_ERROR_LOG.replace("KeyError: 'lr'", "ValueError: lost the others"),
     );
-    let root = of_rank(3, KEY);
+    let root = of_rank(3, KEY_ERROR_LOG);
     for log in [
-        format!("{root}{other}{TABLE}"),
-        format!("{other}{root}{TABLE}"),
+        format!("{root}{other}{TORCHRUN_LOG}"),
+        format!("{other}{root}{TORCHRUN_LOG}"),
     ] {
-        assert_eq!(shown(&log), shown(KEY));
+        assert_eq!(shown(&log), shown(KEY_ERROR_LOG));
         assert_eq!(error(&log).rank, Some(3));
     }
     let by_local_rank = format!(
-        "{}{}{TABLE}",
+        "{}{}{TORCHRUN_LOG}",
         other.replace("[rank0]:", "[default0]:"),
         root.replace("[rank3]:", "[default1]:")
     );
     assert_eq!(error(&by_local_rank).message, "KeyError: 'lr'");
     let both = root.replace("[rank3]:", "[default1]:[rank3]:");
     assert_eq!(
-        (shown(&format!("{both}{TABLE}")), error(&both).rank),
-        (shown(KEY), Some(3))
+        (shown(&format!("{both}{TORCHRUN_LOG}")), error(&both).rank),
+        (shown(KEY_ERROR_LOG), Some(3))
     );
 }
 
 #[test]
 fn all_there_is_is_the_table() {
     assert_eq!(
-        shown(TABLE),
+        shown(TORCHRUN_LOG),
         "torchrun saw rank 3 fail first on n1 with code 1; its traceback is not in this log"
     );
     assert_eq!(
-        (error(TABLE).rank, error(TABLE).form),
+        (error(TORCHRUN_LOG).rank, error(TORCHRUN_LOG).form),
         (Some(3), Form::Launcher)
     );
-    let without_prefix = format!("{KEY}{TABLE}");
+    let without_prefix = format!("{KEY_ERROR_LOG}{TORCHRUN_LOG}");
     assert_eq!(
         shown(&without_prefix),
-        shown(KEY),
+        shown(KEY_ERROR_LOG),
         "older versions of torch put no rank before it"
     );
 }
@@ -488,7 +491,7 @@ fn all_there_is_is_the_table() {
 fn the_traceback_in_the_table() {
     let quoted = "  traceback : Traceback (most recent call \
         last):\n    File \"/opt/conda/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py\", line 355, in wrapper\n      return f(*args, **kwargs)\n    File \"/job/train.py\", line 10, in main\n      raise ValueError(\"bad shard\")\n  ValueError: bad shard\n";
-    let (above, root) = TABLE.split_once("Root Cause").expect("a root");
+    let (above, root) = TORCHRUN_LOG.split_once("Root Cause").expect("a root");
     let entry = root
         .lines()
         .find(|line| line.contains("traceback"))
@@ -560,36 +563,36 @@ fn what_was_caught_earlier_is_not_the_error() {
     let handled = "ERROR:t:no cache\nTraceback (most recent call last):\n  File \"/job/a.py\", \
         line 5, in <module>\n    {}[\"x\"]\nFileNotFoundError: [Errno 2] No such file or \
             directory: 'cache'\ngo\n";
-    let log = format!("{handled}{KEY}");
+    let log = format!("{handled}{KEY_ERROR_LOG}");
     assert_eq!(
         (shown(&log), read(log.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
     let warned = format!(
         "W: CUDA out of memory. Tried to allocate 2.00 GiB, using a smaller batch\nRuntimeError: \
             CUDA out of memory. Tried to allocate 2.00 GiB\njob.sh: line 2: module: command not \
-                found\n{KEY}"
+                found\n{KEY_ERROR_LOG}"
     );
     assert_eq!(
         (shown(&warned), read(warned.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
     let nccl = format!(
         "[E1012 12:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation \
-            timeout: WorkNCCL(SeqNum=88)\n{KEY}"
+            timeout: WorkNCCL(SeqNum=88)\n{KEY_ERROR_LOG}"
     );
     assert_eq!(
         (shown(&nccl), read(nccl.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
 }
 
 #[test]
 fn a_program_that_went_on_is_told_with_doubt() {
-    let log = format!("{KEY}{}", "row written\n".repeat(60));
+    let log = format!("{KEY_ERROR_LOG}{}", "row written\n".repeat(60));
     assert!(error(&log).went_on);
     assert_eq!(error(&log).message, "KeyError: 'lr'");
-    assert!(!error(KEY).went_on);
+    assert!(!error(KEY_ERROR_LOG).went_on);
     assert_eq!(
         error(&format!("{log}Error: no rows left\n")).message,
         "Error: no rows left",
@@ -599,28 +602,30 @@ fn a_program_that_went_on_is_told_with_doubt() {
 
 #[test]
 fn threads_wrappers_and_what_they_report() {
-    let thread = format!("Exception in thread Thread-1 (w):\n{KEY}");
+    let thread = format!("Exception in thread Thread-1 (w):\n{KEY_ERROR_LOG}");
     assert!(error(&thread).thread);
-    let task = KEY.replace("KeyError: 'lr'", "ValueError: of a task");
+    let task = KEY_ERROR_LOG.replace("KeyError: 'lr'", "ValueError: of a task");
     assert_eq!(
         shown(&format!(
-            "{KEY}Task exception was never retrieved\nfuture: <Task finished name='Task-1' \
+            "{KEY_ERROR_LOG}Task exception was never retrieved\nfuture: <Task finished name='Task-1' \
                 exception=ValueError('of a task')>\n{task}"
         )),
-        shown(KEY)
+        shown(KEY_ERROR_LOG)
     );
     assert_eq!(
-        shown(&format!("{KEY}Error in atexit._run_exitfuncs:\n{task}")),
-        shown(KEY)
+        shown(&format!(
+            "{KEY_ERROR_LOG}Error in atexit._run_exitfuncs:\n{task}"
+        )),
+        shown(KEY_ERROR_LOG)
     );
-    let wrapped = KEY.replace(
+    let wrapped = KEY_ERROR_LOG.replace(
         "KeyError: 'lr'",
         "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
     );
     assert!(error(&wrapped).report);
     assert_eq!(
-        shown(&format!("{KEY}{wrapped}")),
-        shown(KEY),
+        shown(&format!("{KEY_ERROR_LOG}{wrapped}")),
+        shown(KEY_ERROR_LOG),
         "the child's own traceback is the cause"
     );
 }
@@ -629,11 +634,11 @@ fn threads_wrappers_and_what_they_report() {
 /// counts as a cause.
 #[test]
 fn between_ranks_a_cause_of_its_own_beats_an_echo() {
-    let nccl = KEY.replace(
+    let nccl = KEY_ERROR_LOG.replace(
         "KeyError: 'lr'",
         "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
     );
-    let told_to_end = KEY.replace("KeyError: 'lr'", "KeyboardInterrupt");
+    let told_to_end = KEY_ERROR_LOG.replace("KeyError: 'lr'", "KeyboardInterrupt");
     let ranks = |logs: &[&str]| {
         logs.iter()
             .zip(0..)
@@ -641,14 +646,17 @@ fn between_ranks_a_cause_of_its_own_beats_an_echo() {
             .collect::<Vec<_>>()
     };
     let root = |logs: &[&str]| root_cause(&ranks(logs)).map(|(rank, _)| *rank);
-    assert_eq!(root(&[&nccl, KEY, &told_to_end]), Some(1));
-    assert_eq!(root(&[&told_to_end, "fine\n", KEY, KEY]), Some(2));
+    assert_eq!(root(&[&nccl, KEY_ERROR_LOG, &told_to_end]), Some(1));
+    assert_eq!(
+        root(&[&told_to_end, "fine\n", KEY_ERROR_LOG, KEY_ERROR_LOG]),
+        Some(2)
+    );
     assert_eq!(root(&["fine\n", ""]), None);
 }
 
 #[test]
 fn what_is_quoted_is_clean_and_short() {
-    let log = KEY
+    let log = KEY_ERROR_LOG
         .replace(
             "'lr'",
             &format!(
@@ -681,6 +689,6 @@ fn what_is_quoted_is_clean_and_short() {
 #[test]
 fn an_error_behind_a_line_without_end() {
     let mut log = vec![0; 3 << 20];
-    log.extend_from_slice(KEY.as_bytes());
-    assert_eq!(read(&log).error, Some(error(KEY)));
+    log.extend_from_slice(KEY_ERROR_LOG.as_bytes());
+    assert_eq!(read(&log).error, Some(error(KEY_ERROR_LOG)));
 }

@@ -1,6 +1,6 @@
 //! The last words of other programs than Python's: options, shells, compilers, crashes, panics.
 
-use super::tests_errors::{KEY, error, shown};
+use super::tests_errors::{KEY_ERROR_LOG, error, shown};
 use super::{Class, Form, read};
 
 #[test]
@@ -41,7 +41,7 @@ fn options_that_are_wrong() {
     );
     let below_a_wrapper = format!(
         "{argparse}{}",
-        KEY.replace(
+        KEY_ERROR_LOG.replace(
             "KeyError: 'lr'",
             "subprocess.CalledProcessError: Command '['python', \
             'train.py']' returned non-zero exit status 2."

@@ -4,7 +4,7 @@ use super::frame::{Frame, frame, is_source};
 use super::lines::{Line, indent};
 use std::collections::BTreeMap;
 
-pub(super) const HEADER: &[u8] = b"Traceback (most recent call last):";
+pub(super) const TRACEBACK_HEADER: &[u8] = b"Traceback (most recent call last):";
 
 /// How a traceback hangs on the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -228,10 +228,10 @@ fn is_header(text: &[u8]) -> bool {
     let text = text.trim_ascii_end();
     let rich = text.starts_with("╭".as_bytes())
         && text
-            .windows(HEADER.len() - 1)
-            .any(|part| part == &HEADER[..HEADER.len() - 1]);
-    rich || (text.ends_with(HEADER)
-        && (text.trim_ascii_start() != HEADER || text.starts_with(b"T")))
+            .windows(TRACEBACK_HEADER.len() - 1)
+            .any(|part| part == &TRACEBACK_HEADER[..TRACEBACK_HEADER.len() - 1]);
+    rich || (text.ends_with(TRACEBACK_HEADER)
+        && (text.trim_ascii_start() != TRACEBACK_HEADER || text.starts_with(b"T")))
 }
 
 /// A traceback as torchrun quotes it in its table of failures.

@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Deeper nesting than this is not a job file.
-const DEPTH: usize = 48;
+const MAX_NESTING: usize = 48;
 /// More nodes than this, aliases expanded, is not a job file.
-const NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 
 /// Where a value was written: a file (or `TOW_…` variable, or flag) and its line and column, both
 /// from 1.
@@ -215,8 +215,8 @@ impl Builder {
         events: &mut Events<'t>,
         depth: usize,
     ) -> Result<Node, YamlError> {
-        if depth > DEPTH {
-            return Err(self.error(span, format!("nested deeper than {DEPTH} levels")));
+        if depth > MAX_NESTING {
+            return Err(self.error(span, format!("nested deeper than {MAX_NESTING} levels")));
         }
         self.count(1, span)?;
         let before = self.nodes;
@@ -288,8 +288,8 @@ impl Builder {
     /// Counts nodes with aliases expanded, so that ten lines cannot grow to gigabytes.
     fn count(&mut self, nodes: usize, span: Span) -> Result<(), YamlError> {
         self.nodes += nodes;
-        if self.nodes > NODES {
-            Err(self.error(span, format!("more than {NODES} values")))
+        if self.nodes > MAX_NODES {
+            Err(self.error(span, format!("more than {MAX_NODES} values")))
         } else {
             Ok(())
         }

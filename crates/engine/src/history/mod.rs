@@ -27,7 +27,7 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 /// How long a reader or writer waits for another that holds the file.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct History {
@@ -80,7 +80,7 @@ impl History {
         };
         history
             .connection
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .map_err(|error| history.failed(&error))?;
         let word = match mode {
             JournalMode::WriteAhead => "wal",
@@ -120,7 +120,7 @@ impl History {
         };
         let was_empty = std::fs::metadata(log_of(&self.path)).map_or(true, |log| log.len() == 0);
         let shrunk = shrink();
-        let _ = self.connection.busy_timeout(BUSY);
+        let _ = self.connection.busy_timeout(BUSY_TIMEOUT);
         !was_empty && matches!(shrunk, Ok((0, _)))
     }
 
@@ -153,7 +153,7 @@ impl History {
         };
         history
             .connection
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .map_err(|error| history.failed(&error))?;
         // A history that the daemon is just making has no tables yet.
         if history.version()? == 0 {

@@ -9,7 +9,7 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
-pub(super) const COLUMNS: &str =
+pub(super) const RUN_COLUMNS: &str =
     "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
         nodes, world, state, runs.created, started, ended, resubmits,
     (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
@@ -91,7 +91,7 @@ impl History {
             .limit
             .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let sql = format!(
-            "SELECT {COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}"
+            "SELECT {RUN_COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}"
         );
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
@@ -116,13 +116,14 @@ impl History {
     }
 
     pub fn run(&self, id: &RunId) -> Result<Option<RunRecord>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE runs.id=?1");
+        let sql = format!("SELECT {RUN_COLUMNS} FROM runs WHERE runs.id=?1");
         self.query(|connection| connection.query_row(&sql, [id.as_str()], record).optional())
     }
 
     /// The runs of a submission in their order.
     pub fn runs_of(&self, submission: &RunId) -> Result<Vec<RunRecord>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
+        let sql =
+            format!("SELECT {RUN_COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
             let rows =

@@ -2,7 +2,7 @@
 
 use super::{History, read::id};
 use rusqlite::params;
-use towline_core::id::{CHANGING_SUFFIX, Reference};
+use towline_core::id::{MIN_SUFFIX_CHARACTERS_TO_CHANGE, Reference};
 use towline_core::record::RunRecord;
 use towline_core::{Error, ErrorKind, Result, RunId};
 
@@ -30,9 +30,9 @@ impl Target {
 }
 
 /// Candidates shown when several fit.
-const SHOWN: usize = 10;
+const MAX_CANDIDATES_SHOWN: usize = 10;
 /// Who types more than the end of an id means a whole name.
-const SHORT: usize = 8;
+const MAX_SUFFIX_CHARACTERS: usize = 8;
 
 impl History {
     /// For verbs that only read: any unique part of an id, suffix first.
@@ -47,7 +47,7 @@ impl History {
         if !reference.may_change() {
             return Err(
                 Error::usage(format!("`{text}` is too short to change a run by")).hint(format!(
-                    "type at least {CHANGING_SUFFIX} characters of the id's end; `tow \
+                    "type at least {MIN_SUFFIX_CHARACTERS_TO_CHANGE} characters of the id's end; `tow \
                     ps` shows them"
                 )),
             );
@@ -87,7 +87,7 @@ impl History {
             [] => {
                 // A whole name that is not here may be what a cluster calls a job of another tool
                 // or another machine.
-                let elsewhere = (part.len() > SHORT).then_some(
+                let elsewhere = (part.len() > MAX_SUFFIX_CHARACTERS).then_some(
                     "a run of another machine or tool: `tow ps --remote` lists what a \
                         cluster knows, `tow adopt ID` takes it in",
                 );
@@ -99,10 +99,10 @@ impl History {
             several => {
                 let mut listed: Vec<_> = several
                     .iter()
-                    .take(SHOWN)
+                    .take(MAX_CANDIDATES_SHOWN)
                     .map(ToString::to_string)
                     .collect();
-                if several.len() > SHOWN {
+                if several.len() > MAX_CANDIDATES_SHOWN {
                     listed.push("…".into());
                 }
                 Err(Error::new(

@@ -2,7 +2,7 @@
 //! named, and all others are there as ever.
 
 use super::History;
-use super::read::{COLUMNS, active_run, record};
+use super::read::{RUN_COLUMNS, active_run, record};
 use rusqlite::Row;
 use towline_core::Result;
 
@@ -38,7 +38,7 @@ impl History {
         let collect = || {
             let mut found = Vec::new();
             let mut statement = self.connection.prepare(&format!(
-                "SELECT {COLUMNS} FROM runs ORDER BY runs.sequence"
+                "SELECT {RUN_COLUMNS} FROM runs ORDER BY runs.sequence"
             ))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {

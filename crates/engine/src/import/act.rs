@@ -9,7 +9,7 @@ use towline_core::Result;
 use towline_core::yaml::{Content, Node, Position, Warning};
 
 /// What a key that has no effect is answered with.
-const NOT_NEEDED: [(&str, &str); 6] = [
+const KEYS_WITHOUT_EFFECT: [(&str, &str); 6] = [
     ("use_cli_auth", "the Azure CLI's login is what is used"),
     ("with_log", "`tow query` brings the logs"),
     ("source_directory", "ACT does not use it either"),
@@ -20,7 +20,7 @@ const NOT_NEEDED: [(&str, &str); 6] = [
     ),
     ("unique_gjd_cluster", "a switch of ACT's own code"),
 ];
-const NO_PLACE: [(&str, &str); 7] = [
+const KEYS_WITHOUT_COUNTERPART: [(&str, &str); 7] = [
     (
         "sleep_if_succeed",
         "nodes are kept on purpose by `tow alloc`, or after a failure by `hold_on_failure`",
@@ -457,7 +457,10 @@ pub(super) fn put_folder(
 }
 
 fn leftovers(keys: &Section<'_>, report: &mut Report) {
-    for (lists, needed) in [(NOT_NEEDED.as_slice(), false), (NO_PLACE.as_slice(), true)] {
+    for (lists, needed) in [
+        (KEYS_WITHOUT_EFFECT.as_slice(), false),
+        (KEYS_WITHOUT_COUNTERPART.as_slice(), true),
+    ] {
         for (key, why) in lists {
             match keys.get(key) {
                 Some(value) if needed => report.not_mapped(*key, &value.at, *why),

@@ -8,8 +8,8 @@ use towline_core::Result;
 use towline_core::yaml::{Node, Position};
 
 /// ACT's own defaults.
-const GPUS_PER_NODE: u32 = 4;
-const SINGULARITY_INSTANCE: &str = "AISupercomputer.ND96amr_A100_v4";
+const ACT_GPUS_PER_NODE: u32 = 4;
+const ACT_SINGULARITY_INSTANCE: &str = "AISupercomputer.ND96amr_A100_v4";
 
 pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
     if keys.get("experiment_name").is_some()
@@ -43,7 +43,7 @@ pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -
 
 /// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, which is taken without `-n`.
 fn size(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
-    let per_node = keys.number("gpu_per_node")?.unwrap_or(GPUS_PER_NODE);
+    let per_node = keys.number("gpu_per_node")?.unwrap_or(ACT_GPUS_PER_NODE);
     let at = keys.place("gpu_per_node");
     if per_node == 0 {
         return Err(wrong(at, "`gpu_per_node` is at least 1"));
@@ -292,7 +292,7 @@ fn tier(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<(
         keys,
         "singularity_instance_type",
         &["job", "resources", "instance_type"],
-        instance.unwrap_or(SINGULARITY_INSTANCE),
+        instance.unwrap_or(ACT_SINGULARITY_INSTANCE),
     );
     Ok(())
 }

@@ -8,7 +8,7 @@ use towline_core::yaml::{Content, Node};
 use towline_core::{Error, Result};
 
 /// More than this many files on top of each other are taken for a mistake.
-const DEEPEST: usize = 32;
+const MAX_INCLUDED_FILES: usize = 32;
 
 /// The file with everything it builds on below it. Every value knows the file it was written in.
 pub(super) fn read(file: &Path, read: Reader<'_>) -> Result<Node> {
@@ -39,10 +39,13 @@ fn read_over(file: &Path, read: Reader<'_>, chain: &mut Vec<PathBuf>) -> Result<
             format!("`_base_` leads back to where it began: {}", shown()),
         ));
     }
-    if chain.len() >= DEEPEST {
+    if chain.len() >= MAX_INCLUDED_FILES {
         return Err(wrong(
             &base.at,
-            format!("more than {DEEPEST} files build on each other: {}", shown()),
+            format!(
+                "more than {MAX_INCLUDED_FILES} files build on each other: {}",
+                shown()
+            ),
         ));
     }
     if let Err(error) = read(&below)

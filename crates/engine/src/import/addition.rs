@@ -1,14 +1,14 @@
 //! An import into a folder that has a `towline.yaml`: what is missing there is added, what is there
 //! stays as it is written, and what contradicts it is refused.
 
-use super::merge::{NAMED, child, conflict, names, remove, shown};
+use super::merge::{NAMED_SECTIONS, child, conflict, names, remove, shown};
 use super::yaml_text::{self, value};
 use super::{Made, Placing, Report, insert};
 use crate::layers::PROJECT_FILE;
 use towline_core::yaml::{self, Content, Node, Position};
 use towline_core::{Error, Result};
 
-const ANEW: &str =
+const FILE_CHANGED_HINT: &str =
     "`--force` writes it anew, without its comments; the old one is kept as towline.yaml.old";
 
 /// The file with what is new, or `None` where it has all of it.
@@ -51,7 +51,7 @@ pub(super) fn onto(
         return Err(Error::refused(format!(
             "{PROJECT_FILE} is written in a way that nothing can be added to; nothing was written"
         ))
-        .hint(ANEW));
+        .hint(FILE_CHANGED_HINT));
     }
     Ok(Some(Made {
         name,
@@ -62,7 +62,7 @@ pub(super) fn onto(
 
 /// Named things that both files have must be the same.
 fn refuse_conflicts(there: &Node, new: &Node) -> Result<()> {
-    let found = NAMED
+    let found = NAMED_SECTIONS
         .iter()
         .find_map(|kind| conflict(there.get(kind)?, new.get(kind)?, kind));
     let Some(found) = found else { return Ok(()) };
@@ -82,7 +82,7 @@ fn keep(there: &Node, new: &mut Node, reports: &mut [Report]) {
     }
     for key in names_of_top(new)
         .into_iter()
-        .filter(|key| !NAMED.contains(&key.as_str()))
+        .filter(|key| !NAMED_SECTIONS.contains(&key.as_str()))
     {
         let Some(old) = there.get(&key).filter(|old| !old.is_null()) else {
             continue;

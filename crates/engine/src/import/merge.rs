@@ -6,7 +6,7 @@ use super::{Converted, Report};
 use towline_core::yaml::{self, Content, Node};
 
 /// What has a name under which others speak of it. Datastores first: clusters name them.
-pub(super) const NAMED: [&str; 2] = ["datastores", "clusters"];
+pub(super) const NAMED_SECTIONS: [&str; 2] = ["datastores", "clusters"];
 
 /// A key that both have, with another value.
 pub(super) struct Conflict<'n> {
@@ -57,7 +57,7 @@ pub(super) fn names(tree: &Node, key: &str) -> Vec<String> {
 
 /// Adds what one more file gave to what the ones before it gave.
 pub(super) fn add(config: &mut Node, converted: &mut Converted) {
-    for kind in NAMED {
+    for kind in NAMED_SECTIONS {
         for name in names(&converted.config, kind) {
             let Some(why) = clash(config, &converted.config, kind, &name) else {
                 continue;

@@ -12,7 +12,7 @@ use towline_core::quantity::Span;
 use towline_core::yaml::{Node, Position};
 
 /// Ours would be replaced by another: the runner waits for it.
-const SIGNAL: &str = "Towline asks for a signal of its own: before the time limit the ranks get \
+const SIGNAL_NOTE: &str = "Towline asks for a signal of its own: before the time limit the ranks get \
     SIGTERM and a grace of ten seconds; `trap … TERM` in the script hears it";
 
 pub(super) struct Work<'w> {
@@ -155,7 +155,10 @@ impl Work<'_> {
                 at,
                 "it submits nothing",
             ),
-            "signal" => self.converted.report.not_mapped("--signal", at, SIGNAL),
+            "signal" => self
+                .converted
+                .report
+                .not_mapped("--signal", at, SIGNAL_NOTE),
             "input" => self.converted.report.not_mapped(
                 "--input",
                 at,

@@ -14,7 +14,7 @@ pub(super) enum Takes {
 
 /// Options that are nothing without a value.
 #[rustfmt::skip]
-const WITH_VALUE: [&str; 83] = [
+const OPTIONS_WITH_VALUE: [&str; 83] = [
     "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "clusters", "comment", "constraint", "container",
     "container-id", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution",
     "error", "exclude", "export", "export-file", "extra", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
@@ -27,15 +27,15 @@ const WITH_VALUE: [&str; 83] = [
 
 /// Options that do without one.
 #[rustfmt::skip]
-const SWITCHES: [&str; 23] = [
+const OPTIONS_WITHOUT_VALUE: [&str; 23] = [
     "contiguous", "exclusive", "get-user-env", "help", "hold", "ignore-pbs", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable",
     "propagate", "quiet", "reboot", "requeue", "spread-job", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait",
 ];
 
 pub(super) fn takes(name: &str) -> Takes {
     match name {
-        _ if WITH_VALUE.contains(&name) => Takes::Value,
-        _ if SWITCHES.contains(&name) => Takes::Nothing,
+        _ if OPTIONS_WITH_VALUE.contains(&name) => Takes::Value,
+        _ if OPTIONS_WITHOUT_VALUE.contains(&name) => Takes::Nothing,
         _ => Takes::Unknown,
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn suggested(name: &str) -> Option<&'static str> {
 }
 
 fn all() -> impl Iterator<Item = &'static str> {
-    WITH_VALUE.into_iter().chain(SWITCHES)
+    OPTIONS_WITH_VALUE.into_iter().chain(OPTIONS_WITHOUT_VALUE)
 }
 
 /// The long name of a short one.

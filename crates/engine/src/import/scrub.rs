@@ -2,7 +2,7 @@
 //! the variable that `environment.secrets` brings.
 
 pub(super) use towline_core::token::is_secret;
-use towline_core::token::{LABELS, TOKEN_CHARACTERS, assignment, begins_like_secret};
+use towline_core::token::{TOKEN_CHARACTERS, TOKEN_LABELS, assignment, begins_like_secret};
 
 /// A secret that was left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn tokens(line: &str, note: &mut dyn FnMut(&str)) -> String {
             && before != '_'
             && let Some(name) = begins_like_secret(rest)
         {
-            let kept = LABELS
+            let kept = TOKEN_LABELS
                 .into_iter()
                 .find(|kept| rest.starts_with(kept))
                 .unwrap_or_default();

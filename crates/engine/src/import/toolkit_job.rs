@@ -8,7 +8,7 @@ use towline_core::sweep::Sweep;
 use towline_core::yaml::{Content, Node, Position};
 
 /// What a mirror of the code is answered with.
-const MIRRORED: &str = "sync, for `tow sync`; a submission does not need it";
+const MIRROR_NOTE: &str = "sync, for `tow sync`; a submission does not need it";
 
 /// Experiment, job name and identity; the name of the job.
 pub(super) fn names(
@@ -299,7 +299,7 @@ fn sync_code(
     put_mirror_ignored(job, converted);
     converted
         .report
-        .mapped("experiment.sync_code", at, MIRRORED);
+        .mapped("experiment.sync_code", at, MIRROR_NOTE);
     Ok(())
 }
 
@@ -338,7 +338,7 @@ fn mirror(keys: &Section<'_>, job: &Node, converted: &mut Converted) -> Result<(
                 put_mirror_ignored(job, converted);
                 converted
                     .report
-                    .mapped("synchronization.target", at, MIRRORED);
+                    .mapped("synchronization.target", at, MIRROR_NOTE);
             }
             None => converted.report.not_mapped(
                 "synchronization.target",

@@ -3,7 +3,7 @@
 
 use super::line::Line;
 use super::local_part::{LocalPart, Step};
-use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
+use super::{Crew, NODE_END_SLACK, SIGTERM_EXIT_CODE, TIMEOUT_CHECK_INTERVAL, complain};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -12,9 +12,9 @@ use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
 
 /// How long one call may take to be answered.
-const CALL: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// What anybody leaves with who has lost the leader.
-const ALONE: i32 = 1;
+const LEADER_LOST_EXIT_CODE: i32 = 1;
 
 pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
     Follower {
@@ -51,7 +51,7 @@ impl Follower<'_> {
             // Cut before anything began: the leader may be started anew.
             if Instant::now() >= deadline {
                 complain("node 0 has nothing for us");
-                return Ok(ALONE);
+                return Ok(LEADER_LOST_EXIT_CODE);
             }
         }
     }
@@ -69,7 +69,7 @@ impl Follower<'_> {
                     "node 0 cannot be reached at {}:{}: {failed}",
                     station.leader, station.port
                 ));
-                return Ok(Err(ALONE));
+                return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
             let told = self
                 .crew
@@ -77,10 +77,10 @@ impl Follower<'_> {
                 .wait(None, self.crew.task.pace.call_every)?
                 .is_some();
             if self.crew.is_orphan() {
-                return Ok(Err(ALONE));
+                return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
             if told {
-                return Ok(Err(ENDED_BY_SIGNAL));
+                return Ok(Err(SIGTERM_EXIT_CODE));
             }
         }
     }
@@ -89,7 +89,7 @@ impl Follower<'_> {
         let station = &self.crew.station;
         let mut failed = io::Error::other("it has no address");
         for address in station.addresses()? {
-            match TcpStream::connect_timeout(&address, CALL) {
+            match TcpStream::connect_timeout(&address, CALL_TIMEOUT) {
                 // A call to a free port of one's own machine may end at itself.
                 Ok(stream) if stream.local_addr()? == stream.peer_addr()? => {
                     failed = io::Error::other("nobody listens")
@@ -120,13 +120,13 @@ impl Follower<'_> {
                 let grace = self.crew.short_grace();
                 match &mut self.local_part {
                     Some(local_part) => local_part.stop_soon(Stop::Preempted, grace),
-                    None => return Ok(Some(ENDED_BY_SIGNAL)),
+                    None => return Ok(Some(SIGTERM_EXIT_CODE)),
                 }
             }
             if self.crew.is_orphan() {
                 // The leader hears the line break.
                 towline_host::process::kill_all_descendants();
-                return Ok(Some(ALONE));
+                return Ok(Some(LEADER_LOST_EXIT_CODE));
             }
             if !self.is_alone {
                 let (said, lost) = line.hear::<ToNode>();
@@ -144,14 +144,14 @@ impl Follower<'_> {
                 }
             }
             self.wake(line);
-            let is_told_long = self
-                .told_since
-                .is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
+            let is_told_long = self.told_since.is_some_and(|since| {
+                since.elapsed() > self.crew.short_grace() + NODE_END_SLACK * 2
+            });
             if self.local_part.is_none() && (self.is_alone || is_told_long) {
                 return Ok(Some(if self.told_since.is_some() {
-                    ENDED_BY_SIGNAL
+                    SIGTERM_EXIT_CODE
                 } else {
-                    ALONE
+                    LEADER_LOST_EXIT_CODE
                 }));
             }
         }
@@ -167,7 +167,7 @@ impl Follower<'_> {
         let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
-            LOOK_EVERY
+            TIMEOUT_CHECK_INTERVAL
         };
         Ok(self
             .crew

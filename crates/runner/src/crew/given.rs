@@ -9,13 +9,13 @@ use std::path::{Component, Path};
 
 /// What the name of a part of the dataset begins with; the rest is the number of its subfolder, for
 /// a line of a shell is no place for names.
-const COPY: &str = "copy/";
+const COPY_PREFIX: &str = "copy/";
 
 /// Io by name.
 pub(super) fn io(task: &CrewTask) -> Vec<(String, String)> {
     task.at
         .iter()
-        .filter(|(name, _)| !name.starts_with(COPY))
+        .filter(|(name, _)| !name.starts_with(COPY_PREFIX))
         .cloned()
         .collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn copy(
     let parts: Vec<(&str, &str)> = task
         .at
         .iter()
-        .filter_map(|(name, place)| Some((name.strip_prefix(COPY)?, place.as_str())))
+        .filter_map(|(name, place)| Some((name.strip_prefix(COPY_PREFIX)?, place.as_str())))
         .collect();
     let Some((_, first)) = parts.first() else {
         return Ok(None);

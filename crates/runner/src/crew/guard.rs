@@ -3,7 +3,7 @@
 
 use super::place::Station;
 use super::status_file::StatusFile;
-use super::{CrewTask, ENDED_BY_SIGNAL, complain};
+use super::{CrewTask, SIGTERM_EXIT_CODE, complain};
 use crate::far::records::Due;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
@@ -14,10 +14,10 @@ use std::process::{Command, Stdio};
 use towline_core::reason::{Cause, Ending};
 
 /// The process id of who guards a runner.
-const GUARD_PID: &str = "TOW_CREW_GUARD";
+const GUARD_PID_VARIABLE: &str = "TOW_CREW_GUARD";
 
 pub(super) fn guarded_by() -> Option<u32> {
-    std::env::var(GUARD_PID)
+    std::env::var(GUARD_PID_VARIABLE)
         .ok()
         .and_then(|pid| pid.parse().ok())
 }
@@ -31,7 +31,7 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
     command
         .arg0("tow")
         .args(std::env::args_os().skip(1))
-        .env(GUARD_PID, std::process::id().to_string())
+        .env(GUARD_PID_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::null());
     let runner = Pid::from_child(&command.spawn()?);
     let ended = pidfd_open(runner, PidfdFlags::empty())?;
@@ -60,7 +60,7 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
     }
     if status.terminating_signal() == Some(signal_hook::consts::SIGTERM) {
         // It was told to end before it could hear: nothing had begun.
-        return Ok(ENDED_BY_SIGNAL);
+        return Ok(SIGTERM_EXIT_CODE);
     }
     towline_host::process::kill_all_descendants();
     towline_host::mounts::release_below(&super::carrier::mounts(task, station.node));

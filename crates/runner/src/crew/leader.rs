@@ -5,7 +5,7 @@ use super::local_part::{LocalPart, Step};
 use super::peers::{Event, Peers};
 use super::progress::Progress;
 use super::status_file::StatusFile;
-use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
+use super::{Crew, NODE_END_SLACK, SIGTERM_EXIT_CODE, TIMEOUT_CHECK_INTERVAL, complain};
 use crate::far::records::Due;
 use crate::launch::free_port;
 use std::io;
@@ -75,8 +75,8 @@ impl Leader<'_> {
                 }
                 Due::Begin(_) if self.is_orphan => return Ok(1),
                 Due::Begin(_) if self.is_leaving => {
-                    self.peers.farewell(ENDED_BY_SIGNAL);
-                    return Ok(ENDED_BY_SIGNAL);
+                    self.peers.farewell(SIGTERM_EXIT_CODE);
+                    return Ok(SIGTERM_EXIT_CODE);
                 }
                 Due::Begin(_) if self.is_torn => {
                     self.status_file.conclude();
@@ -109,7 +109,7 @@ impl Leader<'_> {
         let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
-            LOOK_EVERY
+            TIMEOUT_CHECK_INTERVAL
         };
         let told = self
             .crew
@@ -158,7 +158,7 @@ impl Leader<'_> {
     fn begin(&mut self, attempt: u32) -> io::Result<i32> {
         let missing = self.meet()?;
         if self.is_leaving || self.is_orphan {
-            return Ok(ENDED_BY_SIGNAL);
+            return Ok(SIGTERM_EXIT_CODE);
         }
         let others = (1..self.crew.nodes).map(|node| self.peers.host(node).to_owned());
         let hosts: Vec<String> = [self.crew.station.leader.clone()]
@@ -311,7 +311,7 @@ impl Leader<'_> {
     fn give_up_late(&mut self, progress: &mut Progress) {
         let grace = Duration::from_millis(self.crew.carrier.order.grace_millis);
         let limit = if self.is_leaving {
-            self.crew.short_grace() + SLACK
+            self.crew.short_grace() + NODE_END_SLACK
         } else {
             grace + STOP_TIMEOUT
         };

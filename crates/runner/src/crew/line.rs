@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use towline_wire::frame::{self, FrameBuffer};
 
 /// Who has not said who it is may send so many bytes, and take so long.
-const INTRODUCTION: usize = 16 << 10;
-const INTRODUCED_WITHIN: Duration = Duration::from_secs(10);
+const MAX_INTRODUCTION_BYTES: usize = 16 << 10;
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Line {
@@ -110,12 +110,14 @@ impl Line {
     /// The first thing that a caller says. An error: it is nobody we know.
     pub(super) fn introduction<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let taken = self.take_in();
-        if self.received > INTRODUCTION {
+        if self.received > MAX_INTRODUCTION_BYTES {
             return Err(io::Error::other("too long"));
         }
         match self.buffer.next_frame()? {
             Some(message) => Ok(Some(message)),
-            None if self.heard.elapsed() > INTRODUCED_WITHIN => Err(io::Error::other("too late")),
+            None if self.heard.elapsed() > INTRODUCTION_TIMEOUT => {
+                Err(io::Error::other("too late"))
+            }
             None => taken.map(|()| None),
         }
     }
@@ -208,7 +210,7 @@ mod tests {
     fn a_stranger_may_not_fill_our_memory() {
         let (near, mut far) = pair(Pace::default());
         near.tell(&FromNode::Here {
-            shared_token: SharedToken::new("x".repeat(INTRODUCTION)),
+            shared_token: SharedToken::new("x".repeat(MAX_INTRODUCTION_BYTES)),
             node: 1,
             host: String::new(),
         })

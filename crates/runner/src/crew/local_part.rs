@@ -18,7 +18,7 @@ use towline_wire::runner::{Assignment, Stop};
 /// How long our stdout may take the rest of a log.
 const TEE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last of the logs may take when the job is being ended from outside.
-const HURRY: Duration = Duration::from_secs(3);
+const HURRIED_UPLOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What became of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ pub(super) struct LocalPart {
 }
 
 /// Logs that were still on their way when their attempt was over for everybody else.
-static UNSENT: Mutex<Vec<Periodic>> = Mutex::new(Vec::new());
+static UNSENT_LOGS: Mutex<Vec<Periodic>> = Mutex::new(Vec::new());
 /// How long they may take before we leave. Whoever ends the job may end that, too.
-const LAST: Duration = Duration::from_secs(60);
+const UNSENT_LOGS_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Drop for LocalPart {
     fn drop(&mut self) {
@@ -56,7 +56,7 @@ impl Drop for LocalPart {
             .into_iter()
             .flatten()
             .filter(|periodic| self.ending.is_some() && !periodic.is_over());
-        UNSENT
+        UNSENT_LOGS
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(unsent);
@@ -66,9 +66,10 @@ impl Drop for LocalPart {
 /// Waits for what is left of logs and results.
 pub(super) fn send_the_rest() {
     let begun = Instant::now();
-    for periodic in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
-        while !periodic.is_over() && begun.elapsed() < LAST {
-            let left = LAST.saturating_sub(begun.elapsed());
+    for periodic in std::mem::take(&mut *UNSENT_LOGS.lock().unwrap_or_else(PoisonError::into_inner))
+    {
+        while !periodic.is_over() && begun.elapsed() < UNSENT_LOGS_TIMEOUT {
+            let left = UNSENT_LOGS_TIMEOUT.saturating_sub(begun.elapsed());
             let timeout = Timespec {
                 tv_sec: left.as_secs().cast_signed(),
                 tv_nsec: left.subsec_nanos().into(),
@@ -219,7 +220,7 @@ impl LocalPart {
             .all(Periodic::is_over);
         let echoed =
             self.tee.as_ref().is_none_or(Periodic::is_over) || since.elapsed() >= TEE_TIMEOUT;
-        let is_late = self.in_a_hurry && since.elapsed() >= HURRY;
+        let is_late = self.in_a_hurry && since.elapsed() >= HURRIED_UPLOAD_TIMEOUT;
         if (sent && echoed) || is_late {
             Step::Ended(ending.clone())
         } else {

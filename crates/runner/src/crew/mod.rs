@@ -80,13 +80,13 @@ impl Default for Pace {
 }
 
 /// How often is looked whether something took too long.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const TIMEOUT_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Who ends the job may not wait longer, whatever grace the user has set.
-const LONGEST_GRACE: Duration = Duration::from_secs(10);
+const MAX_GRACE: Duration = Duration::from_secs(10);
 /// What a node may take beyond the grace when the job is ended from outside.
-const SLACK: Duration = Duration::from_secs(3);
+const NODE_END_SLACK: Duration = Duration::from_secs(3);
 /// What a shell would leave with that was ended by SIGTERM.
-const ENDED_BY_SIGNAL: i32 = 143;
+const SIGTERM_EXIT_CODE: i32 = 143;
 
 /// Gets the secrets of a run from where they are kept.
 pub type FindSecrets<'a> = &'a dyn Fn(&SecretPlace) -> Result<SecretSet>;
@@ -167,7 +167,7 @@ impl Crew<'_> {
 
     /// The grace when the job is ended from outside.
     fn short_grace(&self) -> Duration {
-        Duration::from_millis(self.carrier.order.grace_millis).min(LONGEST_GRACE)
+        Duration::from_millis(self.carrier.order.grace_millis).min(MAX_GRACE)
     }
 }
 

@@ -11,14 +11,14 @@ use std::time::Duration;
 use towline_wire::crew::keys;
 
 /// A folder with more is no result but a dataset: those belong into a datastore.
-const MOST: usize = 10_000;
+const MAX_OUTPUT_FILES: usize = 10_000;
 
 /// Carries what lies in `workdir` below `folder`, once, beside whatever else is to be done.
 pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Periodic> {
     let (from, to) = (workdir.join(keys::OUTPUTS), folder.join(keys::OUTPUTS));
     let periodic = Periodic::start(keys::OUTPUTS, move |is_last| {
         if !is_last {
-            for note in all(&from, &to, MOST) {
+            for note in all(&from, &to, MAX_OUTPUT_FILES) {
                 complain(&note);
             }
         }
@@ -146,12 +146,13 @@ mod tests {
         symlink("/etc", from.join("folder")).expect("linked");
         rustix::fs::mkfifoat(rustix::fs::CWD, from.join("pipe"), rustix::fs::Mode::RWXU)
             .expect("made");
-        assert!(all(&from, &to, MOST).is_empty());
+        assert!(all(&from, &to, MAX_OUTPUT_FILES).is_empty());
         assert_eq!(tree(&to), ["deep/er/z", "x y"]);
         assert_eq!(fs::read(to.join("x y")).expect("there"), b"one");
         fs::write(from.join("x y"), "").expect("written");
         assert!(
-            all(&from, &to, MOST).is_empty() && fs::read(to.join("x y")).expect("there").is_empty(),
+            all(&from, &to, MAX_OUTPUT_FILES).is_empty()
+                && fs::read(to.join("x y")).expect("there").is_empty(),
             "the newer one counts"
         );
     }
@@ -165,7 +166,7 @@ mod tests {
                 all(
                     &folder.path().join(name),
                     &folder.path().join("stage"),
-                    MOST
+                    MAX_OUTPUT_FILES
                 )
                 .is_empty()
             );

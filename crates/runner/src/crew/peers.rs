@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
 /// How long is waited for the others to hear that they may leave.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LEAVE_ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the leader learns.
 #[derive(Debug, PartialEq, Eq)]
@@ -169,8 +169,8 @@ impl Peers {
         self.tell_all(&ToNode::Leave { code });
         self.connected.values().for_each(|peer| peer.line.finish());
         let begun = Instant::now();
-        while !self.connected.is_empty() && begun.elapsed() < FAREWELL {
-            let limit = crate::carry::timespec(FAREWELL.saturating_sub(begun.elapsed()));
+        while !self.connected.is_empty() && begun.elapsed() < LEAVE_ORDER_TIMEOUT {
+            let limit = crate::carry::timespec(LEAVE_ORDER_TIMEOUT.saturating_sub(begun.elapsed()));
             let mut watched: Vec<_> = self
                 .watches()
                 .into_iter()

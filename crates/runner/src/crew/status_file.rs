@@ -19,9 +19,10 @@ use towline_wire::crew::{CREW_VERSION, StatusDocument};
 /// How long a file is tried to be written, for what carries it away may have a bad moment: one that
 /// can be done without, and one that cannot. Who is ended meanwhile is killed at it, which is no
 /// worse than to give up.
-pub(super) const BRIEFLY: Duration = Duration::from_secs(4);
-pub(super) const LONG: Duration = Duration::from_secs(600);
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+pub(super) const STATUS_WRITE_TIMEOUT: Duration = Duration::from_secs(4);
+pub(super) const LAST_STATUS_WRITE_TIMEOUT: Duration = Duration::from_secs(600);
+const WRITE_RETRY_PAUSES: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug)]
 pub(super) struct StatusFile {
@@ -104,7 +105,7 @@ impl StatusFile {
             held: None,
             end: None,
         });
-        self.write(LONG)
+        self.write(LAST_STATUS_WRITE_TIMEOUT)
     }
 
     pub(super) fn started(&mut self, attempt: u32) {
@@ -137,7 +138,7 @@ impl StatusFile {
                 end: Some(end),
             }),
         }
-        self.write(LONG)
+        self.write(LAST_STATUS_WRITE_TIMEOUT)
     }
 
     /// Ends what was begun and not ended. A rank that had failed, while only the nodes were kept,
@@ -185,14 +186,14 @@ impl StatusFile {
         let why = end.ending.detail.take().unwrap_or_default();
         end.ending =
             Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
-        self.write(LONG)
+        self.write(LAST_STATUS_WRITE_TIMEOUT)
     }
 
     /// It is over: the same, beside the logs.
     pub(super) fn conclude(&mut self) {
         if let Err(error) = self
             .encode()
-            .and_then(|bytes| write_whole(&self.last, &bytes, LONG))
+            .and_then(|bytes| write_whole(&self.last, &bytes, LAST_STATUS_WRITE_TIMEOUT))
         {
             complain(&format!("the last news could not be written: {error}"));
         }
@@ -208,7 +209,7 @@ impl StatusFile {
         {
             change(report);
         }
-        if let Err(error) = self.write(BRIEFLY) {
+        if let Err(error) = self.write(STATUS_WRITE_TIMEOUT) {
             complain(&error.to_string());
         }
     }
@@ -281,7 +282,7 @@ fn load(path: &Path) -> io::Result<Option<StatusDocument>> {
 /// Writes a file whole, in place: where it goes there are no renames.
 pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::Result<()> {
     let begun = Instant::now();
-    let mut pause = PAUSES.0;
+    let mut pause = WRITE_RETRY_PAUSES.0;
     loop {
         match write_once(path, bytes) {
             Err(error) if begun.elapsed() + pause > patience => {
@@ -293,7 +294,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::
             Err(_) => std::thread::park_timeout(pause),
             Ok(()) => return Ok(()),
         }
-        pause = (pause * 3).min(PAUSES.1);
+        pause = (pause * 3).min(WRITE_RETRY_PAUSES.1);
     }
 }
 

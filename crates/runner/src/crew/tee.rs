@@ -8,15 +8,15 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
+const MIN_TEE_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_TEE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn tee(log: PathBuf) -> io::Result<Periodic> {
     let mut tee = Tee {
         log,
         file: None,
         at: 0,
-        pause: SHORTEST,
+        pause: MIN_TEE_INTERVAL,
         is_heard: true,
     };
     Periodic::start("echo", move |_| tee.pass())
@@ -39,11 +39,11 @@ impl Tee {
             Ok(false)
         };
         self.pause = match copied {
-            Ok(true) => SHORTEST,
-            Ok(false) => (self.pause * 2).min(LONGEST),
+            Ok(true) => MIN_TEE_INTERVAL,
+            Ok(false) => (self.pause * 2).min(MAX_TEE_INTERVAL),
             Err(_) => {
                 self.is_heard = false;
-                LONGEST
+                MAX_TEE_INTERVAL
             }
         };
         self.pause

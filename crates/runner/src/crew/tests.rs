@@ -14,7 +14,7 @@ use towline_core::reason::Cause;
 use towline_core::resolve::{Surroundings, resolve};
 use towline_wire::crew::{FromNode, SharedToken};
 
-const QUICK: Pace = Pace {
+const QUICK_PACE: Pace = Pace {
     alive_every: Duration::from_millis(20),
     silence: Duration::from_secs(5),
     meeting: Duration::from_secs(1),
@@ -32,7 +32,7 @@ fn task(folder: &Path) -> CrewTask {
         store: None,
         at: Vec::new(),
         local: folder.join("local"),
-        pace: QUICK,
+        pace: QUICK_PACE,
     }
 }
 
@@ -110,7 +110,7 @@ fn nodes_that_do_not_come_are_named() {
             }
             std::thread::yield_now();
         };
-        let mut line = Line::new(stream, QUICK).expect("a line");
+        let mut line = Line::new(stream, QUICK_PACE).expect("a line");
         line.tell(&FromNode::Here {
             shared_token: SharedToken::new("token"),
             node: 2,
@@ -168,12 +168,12 @@ fn who_finds_no_leader_leaves() {
 #[test]
 fn only_who_belongs_is_let_in_and_only_once() {
     let station = free_station(0);
-    let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK);
+    let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK_PACE);
     peers.open().expect("a port");
     let call = |token: &str, node: u32| {
         let line = Line::new(
             TcpStream::connect(station.addresses().expect("known")[0]).expect("called"),
-            QUICK,
+            QUICK_PACE,
         )
         .expect("a line");
         line.tell(&FromNode::Here {

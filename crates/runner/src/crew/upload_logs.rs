@@ -3,7 +3,7 @@
 
 use super::complain;
 use super::periodic::Periodic;
-use super::status_file::{BRIEFLY, LONG, write_whole};
+use super::status_file::{LAST_STATUS_WRITE_TIMEOUT, STATUS_WRITE_TIMEOUT, write_whole};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -15,12 +15,12 @@ use towline_snapshot::digest::Digest;
 use towline_wire::crew::{LOG_PART_BYTES, keys};
 use towline_wire::layout::parse_log_name;
 
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(5);
+const MIN_UPLOAD_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_UPLOAD_INTERVAL: Duration = Duration::from_secs(5);
 /// A last part that is no larger is worth being written again for any news.
-const SMALL: u64 = 64 << 10;
+const SMALL_PART_BYTES: u64 = 64 << 10;
 /// A larger one is worth it once this share of it is new.
-const SHARE: u64 = 8;
+const REWRITE_FRACTION: u64 = 8;
 
 /// Sends the logs of `attempt` from `local`, where they grow, below `folder`.
 pub(super) fn upload_logs(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Periodic> {
@@ -29,7 +29,7 @@ pub(super) fn upload_logs(attempt: u32, local: PathBuf, folder: PathBuf) -> io::
         local,
         folder,
         logs: BTreeMap::new(),
-        pause: SHORTEST,
+        pause: MIN_UPLOAD_INTERVAL,
         buffer: Vec::new(),
         has_complained: false,
     };
@@ -73,12 +73,12 @@ impl LogUpload {
             }
             Err(_) => {}
         }
-        let is_worth_it =
-            load.fresh > 0 && (load.written <= SMALL || load.fresh * SHARE >= load.written);
+        let is_worth_it = load.fresh > 0
+            && (load.written <= SMALL_PART_BYTES || load.fresh * REWRITE_FRACTION >= load.written);
         self.pause = if is_worth_it {
-            SHORTEST
+            MIN_UPLOAD_INTERVAL
         } else {
-            (self.pause * 2).min(LONGEST)
+            (self.pause * 2).min(MAX_UPLOAD_INTERVAL)
         };
         self.pause
     }
@@ -144,7 +144,11 @@ fn send(
         write_whole(
             &parts.join(keys::part(index)),
             buffer,
-            if is_last { LONG } else { BRIEFLY },
+            if is_last {
+                LAST_STATUS_WRITE_TIMEOUT
+            } else {
+                STATUS_WRITE_TIMEOUT
+            },
         )?;
         load.fresh += begin + count - sent.length;
         load.written += count;
@@ -177,7 +181,7 @@ fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
         }
     }
     if now == 0 {
-        write_whole(&parts.join(keys::part(0)), b"", BRIEFLY)?;
+        write_whole(&parts.join(keys::part(0)), b"", STATUS_WRITE_TIMEOUT)?;
     }
     Ok(Sent::default())
 }

@@ -5,9 +5,9 @@ use super::scheduler;
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest notice that ranks have.
-const LEAD: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
+const WARNING_LEAD_TIMES: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
 /// The scheduler is not asked more often than this.
-const ASK_EVERY: Duration = Duration::from_secs(10);
+const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Deadline {
@@ -21,7 +21,9 @@ pub(super) struct Deadline {
 impl Deadline {
     pub(super) fn of(job: &str) -> Self {
         let left = scheduler::time_left(job);
-        let lead = left.map_or(LEAD.1, |left| (left / 4).clamp(LEAD.0, LEAD.1));
+        let lead = left.map_or(WARNING_LEAD_TIMES.1, |left| {
+            (left / 4).clamp(WARNING_LEAD_TIMES.0, WARNING_LEAD_TIMES.1)
+        });
         let now = Instant::now();
         Self {
             job: job.to_owned(),
@@ -39,7 +41,7 @@ impl Deadline {
         if !signalled && !near(self.end, self.lead) {
             return false;
         }
-        if signalled || self.asked.elapsed() >= ASK_EVERY {
+        if signalled || self.asked.elapsed() >= MIN_QUERY_INTERVAL {
             self.asked = Instant::now();
             // One that does not answer has not given us more time.
             if let Some(left) = scheduler::time_left(&self.job) {

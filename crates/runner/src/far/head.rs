@@ -26,11 +26,11 @@ use towline_host::crash;
 use towline_wire::runner::CodeOrder;
 use towline_wire::stage::{Holder, LEASE_EVERY, Order, Record, RunFolder, StageFolder, StopOrder};
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// What a node may take beyond the grace to write down its end.
-const SLACK: Duration = Duration::from_secs(3);
+const NODE_END_SLACK: Duration = Duration::from_secs(3);
 /// How long the nodes of an ended run may be kept for removing its code.
-const TIDYING: Duration = Duration::from_secs(10);
+const TIDY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs as the batch process. The exit code is what the scheduler shows.
 pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
@@ -139,7 +139,7 @@ impl Head {
                         // What is left is removed by the next site; nodes are not kept waiting for
                         // it.
                         let _ = ended_code::remove(&self.stage, &self.order, &self.run, &|| {
-                            begun.elapsed() > TIDYING
+                            begun.elapsed() > TIDY_TIMEOUT
                         });
                     }
                     if self.leaving {
@@ -193,7 +193,7 @@ impl Head {
         while !self.folder.record(attempt, Record::End).exists()
             && !is_lapsed(&leases, &claim_file)?
         {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             if self.signals.is_end() {
                 return Ok(false);
             }
@@ -269,7 +269,7 @@ impl Head {
         crash::pass("head.started");
         let mut over = None;
         while over.is_none() {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             over = nodes.child.try_wait()?;
             self.look(attempt, &mut stopping)?;
             if lease.is_lost() || stopping.is_late(self.grace()) {
@@ -305,7 +305,7 @@ impl Head {
             .find_map(|end| end.ending.uncollected.clone());
         let nobody_collected =
             super::node::writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
-        told.or_else(|| nobody_collected.then(|| super::node::CUT_SHORT.to_owned()))
+        told.or_else(|| nobody_collected.then(|| super::node::UNCOLLECTED_DETAIL.to_owned()))
     }
 
     /// What started the runners on other nodes may be killed before them: who left no word there is
@@ -332,7 +332,7 @@ impl Head {
             if silent.is_empty() || is_lapsed(&silent, &claim_file)? {
                 return Ok(());
             }
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             self.leaving |= self.signals.is_end();
         }
     }
@@ -372,7 +372,7 @@ impl Head {
     }
 
     fn grace(&self) -> Duration {
-        Duration::from_millis(self.order.grace_millis) + SLACK
+        Duration::from_millis(self.order.grace_millis) + NODE_END_SLACK
     }
 
     /// The code, once for all nodes. An ending, where it could not be laid out or is not wanted any
@@ -391,7 +391,7 @@ impl Head {
         };
         let layout = Layout::begin(order, attempt)?;
         while !layout.is_over() {
-            let limit = crate::carry::timespec(LOOK_EVERY);
+            let limit = crate::carry::timespec(CHECK_INTERVAL);
             let _ = poll(
                 &mut [
                     PollFd::from_borrowed_fd(layout.watch(), PollFlags::IN),
@@ -444,7 +444,7 @@ impl Head {
         command
             .args(&words[1..])
             .env("SLURM_NODEID", "0")
-            .env(super::HEAD_PID, own)
+            .env(super::HEAD_PID_VARIABLE, own)
             .stdin(Stdio::null())
             .process_group(0);
         Nodes::listen(command.spawn()?)
@@ -585,7 +585,7 @@ impl Head {
             },
         )?;
         while begun.elapsed() < Duration::from_secs(span.0) {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             if self.signals.is_end() {
                 self.leaving = true;
                 break;
@@ -650,7 +650,7 @@ impl Nodes {
         if let Some(listener) = self.listener {
             let begun = Instant::now();
             // Somebody else may have its other end.
-            while !listener.is_finished() && begun.elapsed() < SLACK {
+            while !listener.is_finished() && begun.elapsed() < NODE_END_SLACK {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

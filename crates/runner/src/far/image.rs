@@ -9,7 +9,7 @@ use towline_host::program::find_program;
 use towline_wire::runner::Assignment;
 
 /// What of the node's own variables means something inside an image.
-const KEPT: [&str; 5] = [
+const KEPT_VARIABLES: [&str; 5] = [
     "SLURM_",
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
@@ -18,7 +18,9 @@ const KEPT: [&str; 5] = [
 ];
 
 pub(super) fn is_kept(variable: &str) -> bool {
-    KEPT.iter().any(|begin| variable.starts_with(begin))
+    KEPT_VARIABLES
+        .iter()
+        .any(|begin| variable.starts_with(begin))
 }
 
 /// Fits the container of an assignment to this node. `code` is where the code lay when it was

@@ -18,4 +18,4 @@ pub use node::{NodeTask, local_disk, node_main};
 pub const NODE_VERB: &str = "__node";
 /// The process id of who started a runner and ends what it leaves behind: the head, where it is on
 /// the same node.
-const HEAD_PID: &str = "TOW_HEAD_PID";
+const HEAD_PID_VARIABLE: &str = "TOW_HEAD_PID";

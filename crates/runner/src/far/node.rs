@@ -24,10 +24,10 @@ use towline_wire::runner::{Assignment, GangPlace, Stop};
 use towline_wire::stage::{Holder, Order, Record, RunFolder, StageFolder, StopOrder};
 
 /// How often the word to end is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long the scheduler's own signal may come after the word that it has ended the job.
-const SIGNAL_LAG: Duration = Duration::from_secs(2);
+const SCHEDULER_SIGNAL_LAG: Duration = Duration::from_secs(2);
 
 /// What is told on the command line.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct NodeTask {
 
 /// Who started this runner, where that ends what it leaves behind.
 fn parent() -> Option<u32> {
-    std::env::var(super::HEAD_PID)
+    std::env::var(super::HEAD_PID_VARIABLE)
         .ok()
         .and_then(|pid| pid.parse().ok())
 }
@@ -78,7 +78,7 @@ fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
         &task.attempt.to_string(),
     ]);
     let status = command
-        .env(super::HEAD_PID, std::process::id().to_string())
+        .env(super::HEAD_PID_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::null())
         .status()?;
     towline_host::process::kill_all_descendants();
@@ -87,7 +87,7 @@ fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
             .is_ok_and(|order| writes_data(&order));
     let ending = Ending::cause(Cause::NodeFailed)
         .detail(format!("the runner of node {node} was killed"))
-        .with_uncollected(collects.then_some(CUT_SHORT));
+        .with_uncollected(collects.then_some(UNCOLLECTED_DETAIL));
     write_end(
         &StageFolder::new(&task.stage).run(&task.run),
         task.attempt,
@@ -98,7 +98,7 @@ fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
 }
 
 /// What is said of data when nobody was left to collect it.
-pub(super) const CUT_SHORT: &str =
+pub(super) const UNCOLLECTED_DETAIL: &str =
     "the end came before it could be; it is in `io/` of the run's folder: `tow get RUN io`";
 
 /// Whether a run of this submission writes to a datastore from its folder.
@@ -328,7 +328,7 @@ impl Carrier<'_> {
                 }
                 _ => {}
             }
-            let heard = word.wait(Some(&attempt), LOOK_EVERY)?;
+            let heard = word.wait(Some(&attempt), END_CHECK_INTERVAL)?;
             if self.others_write && attempt.is_collecting() && !self.is_any_other_alive() {
                 self.others_write = false;
                 attempt.other_nodes_have_ended();
@@ -339,7 +339,7 @@ impl Carrier<'_> {
                 let ending = self.ended_by.clone().unwrap_or_else(|| {
                     Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")
                 });
-                return Ok(ending.with_uncollected(self.collects.then_some(CUT_SHORT)));
+                return Ok(ending.with_uncollected(self.collects.then_some(UNCOLLECTED_DETAIL)));
             }
             change = attempt.wake();
         }
@@ -373,7 +373,7 @@ impl Carrier<'_> {
     /// be.
     fn wait_for_data(&self, word: &mut EndSignal) -> io::Result<Option<Ending>> {
         while self.needs_data && !self.ready_file().exists() {
-            let signalled = word.wait(None, LOOK_EVERY)?.is_some();
+            let signalled = word.wait(None, END_CHECK_INTERVAL)?.is_some();
             let records = Records::read(&self.folder)?;
             let stop = records
                 .attempts
@@ -403,7 +403,7 @@ impl Carrier<'_> {
             // The ranks have heard it too.
             attempt.stop_told(Stop::ByUser);
         }
-        if heard.is_none() && self.looked.elapsed() < LOOK_EVERY {
+        if heard.is_none() && self.looked.elapsed() < END_CHECK_INTERVAL {
             return false;
         }
         self.looked = Instant::now();
@@ -423,7 +423,10 @@ impl Carrier<'_> {
             self.ended_by = Some(ending);
             // Its signal is under way to all of us.
             let told_since = *self.told_since.get_or_insert_with(Instant::now);
-            if at_once || !(reach_all && by_scheduler) || told_since.elapsed() >= SIGNAL_LAG {
+            if at_once
+                || !(reach_all && by_scheduler)
+                || told_since.elapsed() >= SCHEDULER_SIGNAL_LAG
+            {
                 attempt.stop(Stop::ByUser);
             }
             return at_once;

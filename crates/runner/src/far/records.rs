@@ -152,7 +152,7 @@ fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 }
 
 /// How long to wait before a record is written again that found no room.
-const ROOM_PAUSE: Duration = Duration::from_millis(500);
+const DISK_FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes a record, unless there is one.
 pub fn make<T: Serialize>(
@@ -171,7 +171,7 @@ pub(super) fn create<T: Serialize>(path: &Path, record: &T) -> io::Result<bool> 
     loop {
         match towline_host::once::create(path, &bytes) {
             Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                std::thread::sleep(ROOM_PAUSE)
+                std::thread::sleep(DISK_FULL_PAUSE)
             }
             other => return other,
         }

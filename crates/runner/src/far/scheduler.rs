@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use towline_core::cluster::JobStart;
 use towline_core::reason::{Cause, Ending};
 
-const PATIENCE: Duration = Duration::from_secs(8);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// This start of this job, as the scheduler's variables tell.
 pub(super) fn this_start() -> io::Result<JobStart> {
@@ -185,7 +185,7 @@ fn ask(program: &str, words: &[&str]) -> io::Result<String> {
         let mut text = String::new();
         out.read_to_string(&mut text).map(|_| text)
     })?;
-    match wait_for(&mut child, PATIENCE)? {
+    match wait_for(&mut child, COMMAND_TIMEOUT)? {
         Some(0) => reader
             .join()
             .map_err(|_| io::Error::other("its answer was lost"))?,

@@ -16,14 +16,14 @@ use towline_host::clock;
 pub(super) struct Assets(BTreeMap<(String, String, String), Entry>);
 
 /// What cannot change once put, and what the service calls it.
-const FIXED: [(&str, &str, &str, &str); 3] = [
+const IMMUTABLE_FIELDS: [(&str, &str, &str, &str); 3] = [
     ("codes", "codeUri", "code version", "code uri"),
     ("environments", "image", "environment", "image"),
     ("data", "dataUri", "data version", "data uri"),
 ];
 
 /// What must be there.
-const NEEDED: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
+const REQUIRED_FIELDS: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
 
 impl Assets {
     fn get(&self, kind: &str, name: &str, version: &str, unseen: Duration) -> Option<&Entry> {
@@ -111,7 +111,7 @@ fn put(
     version: &str,
 ) -> Outcome {
     let properties = call.properties()?;
-    if let Some((_, needed)) = NEEDED
+    if let Some((_, needed)) = REQUIRED_FIELDS
         .iter()
         .find(|(of, needed)| *of == kind && properties[*needed].as_str().is_none_or(str::is_empty))
     {
@@ -141,7 +141,8 @@ fn put(
 
 /// What an asset is made of stays as it is.
 fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answer> {
-    let Some((_, field, what, called)) = FIXED.iter().find(|(of, ..)| *of == kind) else {
+    let Some((_, field, what, called)) = IMMUTABLE_FIELDS.iter().find(|(of, ..)| *of == kind)
+    else {
         return Ok(());
     };
     if known[*field] == properties[*field] {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// What one append may carry.
-const BLOCK: usize = 4 << 20;
+const MAX_APPEND_BYTES: usize = 4 << 20;
 
 type Outcome<T> = Result<T, String>;
 
@@ -125,7 +125,7 @@ impl Blobs {
     }
     pub(super) fn append(&self, container: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
         let target = format!("{container}/{}?comp=appendblock", encoded(name));
-        bytes.chunks(BLOCK).try_for_each(|block| {
+        bytes.chunks(MAX_APPEND_BYTES).try_for_each(|block| {
             self.send(
                 Method::PUT,
                 &target,

@@ -7,9 +7,9 @@ use super::ids::{LOCATION, SUBSCRIPTION};
 use super::world::World;
 use serde_json::{Value, json};
 
-const NAME: &str = "vc";
+const CLUSTER_NAME: &str = "vc";
 /// Not that of the workspaces: they are their owners', who lend them.
-const GROUP: &str = "towclusters";
+const CLUSTER_RESOURCE_GROUP: &str = "towclusters";
 
 /// Of the one cluster there is, until a test says otherwise.
 pub(super) fn quotas() -> Vec<Quota> {
@@ -31,7 +31,7 @@ pub(super) fn quotas() -> Vec<Quota> {
 
 pub(super) fn id() -> String {
     format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{NAME}"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/{CLUSTER_RESOURCE_GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{CLUSTER_NAME}"
     )
 }
 
@@ -45,10 +45,10 @@ fn cluster(world: &World) -> Value {
         }
     }
     json!({
-        "id": id(), "name": NAME, "type": "microsoft.machinelearningservices/virtualclusters", "location": LOCATION, "tags": {},
-        "subscriptionId": SUBSCRIPTION, "resourceGroup": GROUP,
+        "id": id(), "name": CLUSTER_NAME, "type": "microsoft.machinelearningservices/virtualclusters", "location": LOCATION, "tags": {},
+        "subscriptionId": SUBSCRIPTION, "resourceGroup": CLUSTER_RESOURCE_GROUP,
         "properties": {
-            "provisioningState": "Succeeded", "displayName": NAME,
+            "provisioningState": "Succeeded", "displayName": CLUSTER_NAME,
             "managed": {
                 "quotas": regions,
                 "defaultGroupPolicyOverallQuotas": {"limits": [{"id": "NDAMv4", "name": "NDAMv4", "slaTier": "Premium", "limit": 32, "used": 16}]},
@@ -67,7 +67,8 @@ pub(super) fn get(
     if call.method != "GET" {
         return Err(super::routes::not_allowed());
     }
-    let fits = subscription == SUBSCRIPTION && group == GROUP && name == NAME;
+    let fits =
+        subscription == SUBSCRIPTION && group == CLUSTER_RESOURCE_GROUP && name == CLUSTER_NAME;
     let missing = || {
         refusal(
             404,

@@ -7,7 +7,7 @@ use super::world::World;
 use serde_json::json;
 
 /// How long an upload may take.
-const LIFETIME: i64 = 24 * 3600;
+const UPLOAD_SECONDS: i64 = 24 * 3600;
 
 pub(super) fn start_upload(
     world: &World,
@@ -33,7 +33,7 @@ pub(super) fn start_upload(
     let signature = world
         .blobs
         .account
-        .container_sas(&container, "rcwl", LIFETIME);
+        .container_sas(&container, "rcwl", UPLOAD_SECONDS);
     good(json!({
         "pendingUploadId": id,
         "pendingUploadType": "TemporaryBlobReference",

@@ -19,7 +19,7 @@ pub enum Image {
 }
 
 /// Programs of a small image.
-const PROGRAMS: [&str; 22] = [
+const IMAGE_PROGRAMS: [&str; 22] = [
     "sh",
     "cat",
     "cp",
@@ -44,7 +44,7 @@ const PROGRAMS: [&str; 22] = [
     "sha256sum",
 ];
 /// Who owns nothing.
-const NOBODY: &str = "65534";
+const NOBODY_UID: &str = "65534";
 
 /// The image of one attempt.
 pub(super) struct Prepared {
@@ -96,7 +96,13 @@ impl Prepared {
         }
         let is_poor = self.image == Image::Poor;
         if is_poor && rustix::process::geteuid().is_root() {
-            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+            command.args([
+                "--reuid",
+                NOBODY_UID,
+                "--regid",
+                NOBODY_UID,
+                "--clear-groups",
+            ]);
         }
         command.args(["--", if is_poor { "sh" } else { "bash" }, "-c", words]);
         command
@@ -117,7 +123,8 @@ impl Prepared {
     /// Podman's runtime takes control groups only where there is one tree of them: another is
     /// hidden in a mount namespace.
     fn in_container(&self, command: &mut Command, wd: &Path, variables: &[(String, String)]) {
-        const ONE_TREE: &str = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
+        const HIDE_UNIFIED_CGROUPS: &str =
+            "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
         let bound = |path: &Path| format!("{0}:{0}", path.display());
         command.args([
             "--",
@@ -125,7 +132,7 @@ impl Prepared {
             "-m",
             "sh",
             "-c",
-            ONE_TREE,
+            HIDE_UNIFIED_CGROUPS,
             "podman",
             "run",
             "--rm",
@@ -135,7 +142,7 @@ impl Prepared {
         command.args([
             "--read-only",
             "--user",
-            NOBODY,
+            NOBODY_UID,
             "--ulimit",
             "nofile=1024:1024",
             "--ulimit",
@@ -160,7 +167,7 @@ fn few_programs(attempt: &Path) -> std::io::Result<PathBuf> {
     let programs = attempt.join("bin");
     std::fs::create_dir_all(&programs)?;
     let path = std::env::var("PATH").unwrap_or_default();
-    for name in PROGRAMS {
+    for name in IMAGE_PROGRAMS {
         if let Some(found) = find_program(name, &path).filter(|_| !programs.join(name).exists()) {
             symlink(found, programs.join(name))?;
         }
@@ -177,7 +184,7 @@ fn root(attempt: &Path) -> std::io::Result<PathBuf> {
     let busybox = root.join("bin/busybox");
     if !busybox.exists() {
         std::fs::copy("/bin/busybox", &busybox)?;
-        PROGRAMS
+        IMAGE_PROGRAMS
             .iter()
             .try_for_each(|name| symlink("busybox", root.join("bin").join(name)))?;
     }

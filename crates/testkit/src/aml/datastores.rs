@@ -13,7 +13,7 @@ use std::time::Duration;
 use towline_host::clock;
 
 /// Where logs and artifacts of runs lie.
-pub(super) const ARTIFACTS: &str = "azureml";
+pub(super) const ARTIFACTS_CONTAINER: &str = "azureml";
 
 /// The two that a workspace is made with.
 pub(super) fn first(workspace: &str, blobs: &Blobs) -> BTreeMap<String, Entry> {
@@ -28,7 +28,10 @@ pub(super) fn first(workspace: &str, blobs: &Blobs) -> BTreeMap<String, Entry> {
     let container = format!("azureml-blobstore-{workspace}");
     BTreeMap::from([
         ("workspaceblobstore".to_owned(), store(&container, true)),
-        ("workspaceartifactstore".to_owned(), store(ARTIFACTS, false)),
+        (
+            "workspaceartifactstore".to_owned(),
+            store(ARTIFACTS_CONTAINER, false),
+        ),
     ])
 }
 

@@ -255,7 +255,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The container that holds every run's artifacts.
-pub(super) const CONTAINER: &str = datastores::ARTIFACTS;
+pub(super) const ARTIFACTS_CONTAINER: &str = datastores::ARTIFACTS_CONTAINER;
 
 #[cfg(test)]
 mod tests {

@@ -7,17 +7,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
+const JUDGE_DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
 
 /// Where Microsoft's client and Microsoft's description differ.
-const CLIENT_DIFFERS: [(&str, &str); 1] = [(
+const CLIENT_DIFFERENCES: [(&str, &str); 1] = [(
     "CodeVersions_CreateOrUpdate",
     "/properties/properties/hash_version",
 )];
 
 /// Fields of run history that its published description is too old for; Microsoft's client has them
 /// all.
-const NEWER: [&str; 14] = [
+const NEWER_FIELDS: [&str; 14] = [
     "runUuid",
     "rootRunId",
     "rootRunUuid",
@@ -57,7 +57,7 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     command
         .env("HOME", home.path())
         .current_dir(home.path())
-        .arg(DRIVER)
+        .arg(JUDGE_DRIVER)
         .arg(real::part("oav/node_modules/oav"))
         .arg(spec)
         .arg(pairs);
@@ -76,7 +76,7 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let operation = |found: &Value| found["operation"].as_str().unwrap_or_default().to_owned();
     let place = |found: &Value| found["where"][0].as_str().unwrap_or_default().to_owned();
     let differs = |found: &Value| {
-        CLIENT_DIFFERS.contains(&(operation(found).as_str(), place(found).as_str()))
+        CLIENT_DIFFERENCES.contains(&(operation(found).as_str(), place(found).as_str()))
     };
     let field = |found: &Value| {
         place(found)
@@ -88,7 +88,7 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let newer = |found: &Value| {
         found["code"] == "OBJECT_ADDITIONAL_PROPERTIES"
             && operation(found).starts_with("Runs_")
-            && NEWER.contains(&field(found).as_str())
+            && NEWER_FIELDS.contains(&field(found).as_str())
     };
     said.retain(|found| !differs(found) && !newer(found));
     assert!(said.is_empty(), "{said:#?}");

@@ -16,7 +16,7 @@ pub(super) struct Life {
 }
 
 /// Between two looks at what has changed.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) fn begin(world: &Arc<World>, scope: &Scope, name: &str) {
     let life = Life {
@@ -108,7 +108,7 @@ impl Life {
             if !held && begun.elapsed() >= pause {
                 return true;
             }
-            std::thread::sleep(LOOK.min(pause));
+            std::thread::sleep(POLL_INTERVAL.min(pause));
         }
     }
 

@@ -2,7 +2,7 @@
 //! ended.
 
 use super::blobs::Blobs;
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::world::World;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(blobs: &Blobs, blob: &str, file: &Path) -> Result<Self, String> {
-        blobs.make_append(CONTAINER, blob)?;
+        blobs.make_append(ARTIFACTS_CONTAINER, blob)?;
         Ok(Self {
             blob: blob.to_owned(),
             file: File::open(file).map_err(|error| error.to_string())?,
@@ -37,7 +37,10 @@ impl Log {
         }
         let mut bytes = vec![0; 1 << 20];
         while let Ok(read @ 1..) = self.file.read_at(&mut bytes, self.sent) {
-            if blobs.append(CONTAINER, &self.blob, &bytes[..read]).is_err() {
+            if blobs
+                .append(ARTIFACTS_CONTAINER, &self.blob, &bytes[..read])
+                .is_err()
+            {
                 return;
             }
             self.sent += read as u64;
@@ -58,5 +61,7 @@ pub(super) fn write_system(world: &World, job: &str, states: &[String], error: O
         "{}system_logs/lifecycler/lifecycler.log",
         Job::artifacts(job)
     );
-    let _ = world.blobs.put(CONTAINER, &name, text.into_bytes());
+    let _ = world
+        .blobs
+        .put(ARTIFACTS_CONTAINER, &name, text.into_bytes());
 }

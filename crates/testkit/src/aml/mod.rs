@@ -131,7 +131,9 @@ impl Aml {
     /// What proves to the login service that a workload is that application; less than 0 is
     /// expired.
     pub fn assertion(&self, seconds: i64) -> String {
-        self.world.tokens.mint(login::EXCHANGE, seconds)
+        self.world
+            .tokens
+            .mint(login::TOKEN_EXCHANGE_AUDIENCE, seconds)
     }
     /// A token for an audience, good for so many seconds; less than 0 is expired.
     pub fn token(&self, audience: &str, seconds: i64) -> String {
@@ -179,10 +181,13 @@ impl Aml {
             &self.world.blobs,
             format!("{}user_logs/", document::Job::artifacts(job)),
         );
-        let logs = blobs.list(document::CONTAINER, &begin).unwrap().into_iter();
+        let logs = blobs
+            .list(document::ARTIFACTS_CONTAINER, &begin)
+            .unwrap()
+            .into_iter();
         let text = |name: String| {
             let bytes = blobs
-                .get(document::CONTAINER, &name)
+                .get(document::ARTIFACTS_CONTAINER, &name)
                 .ok()
                 .flatten()
                 .unwrap_or_default();
@@ -243,7 +248,7 @@ impl Aml {
         let blobs = &self.world.blobs;
         let mut containers = blobs.containers().unwrap();
         // The account's listing may have pages; these two are where a leak would be.
-        containers.extend([self.container(), datastores::ARTIFACTS.to_owned()]);
+        containers.extend([self.container(), datastores::ARTIFACTS_CONTAINER.to_owned()]);
         containers.sort_unstable();
         containers.dedup();
         let (mut searched, mut found) = (0, Vec::new());

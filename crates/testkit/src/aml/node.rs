@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long what a job has left may take to die.
-const LAST: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A process and whatever it started, in a group of its own.
 pub(super) struct Running {
@@ -209,7 +209,7 @@ pub(super) fn end(running: &mut [Running], grace: Duration) {
             .for_each(|process| process.signal(Signal::TERM));
         while begun.elapsed() < grace && running.iter_mut().any(|process| process.code().is_none())
         {
-            std::thread::sleep(super::life::LOOK);
+            std::thread::sleep(super::life::POLL_INTERVAL);
         }
     }
     for process in running.iter_mut() {
@@ -219,14 +219,14 @@ pub(super) fn end(running: &mut [Running], grace: Duration) {
     // As a container that is taken away: whatever was started in it ends, in its group or not.
     if let Some(first) = running.first() {
         let begun = Instant::now();
-        while begun.elapsed() < LAST
+        while begun.elapsed() < KILL_TIMEOUT
             && started_by(&first.marks)
                 .into_iter()
                 .map(|pid| towline_host::process::signal(pid, Signal::KILL))
                 .count()
                 > 0
         {
-            std::thread::sleep(super::life::LOOK);
+            std::thread::sleep(super::life::POLL_INTERVAL);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! what they remember of the folder is old, and what is removed is removed there.
 
 use super::blobs::Blobs;
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::inputs;
 use super::life::Life;
 use super::node;
@@ -124,7 +124,7 @@ pub(super) fn artifacts(job: &str, attempt: &Path, nodes: usize) -> Vec<Output> 
             node,
             node::folder(attempt, node).join(name),
             Kind::Artifacts,
-            CONTAINER,
+            ARTIFACTS_CONTAINER,
             &format!("{}{name}/", Job::artifacts(job)),
         )
     };
@@ -148,13 +148,13 @@ pub(super) fn of_node(outputs: &[Output], node: usize) -> BTreeMap<String, Strin
 
 /// Clocks of file systems go in steps: what is newer than this was perhaps written while the
 /// folders were looked through.
-const STEP: Duration = Duration::from_millis(10);
+const FILE_CLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// Carries to the store what has changed, in the order in which it was written: a file that was
 /// written after another is not there before it.
 pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
     let now = Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0));
-    let before = SystemTime::UNIX_EPOCH + now.saturating_sub(STEP);
+    let before = SystemTime::UNIX_EPOCH + now.saturating_sub(FILE_CLOCK_STEP);
     let mut changed: Vec<Changed> = Vec::new();
     for (number, output) in outputs
         .iter()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The folder of drivers.
-const DRIVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
+const DRIVERS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
 
 impl Aml {
     /// A program that knows the emulator and nothing else of its surroundings.
@@ -45,7 +45,10 @@ impl Aml {
     pub fn client(&self, driver: &str, home: &Path, words: &[&str]) -> Command {
         let mut command = self.program(&real::part("azureml/bin/python"), home);
         command
-            .args([OsString::from("-B"), Path::new(DRIVERS).join(driver).into()])
+            .args([
+                OsString::from("-B"),
+                Path::new(DRIVERS_FOLDER).join(driver).into(),
+            ])
             .args(words);
         command
     }

@@ -33,7 +33,7 @@ pub struct Traffic {
 pub(super) struct Recorder(Mutex<(Vec<Pair>, Vec<Traffic>)>);
 
 /// Names whose values are secrets, in a header or a body.
-const SECRETS: [&str; 13] = [
+const SECRET_NAMES: [&str; 13] = [
     "authorization",
     "x-azureml-token",
     "x-identity-header",
@@ -138,7 +138,7 @@ fn headers(headers: &[(String, String)]) -> Value {
 }
 
 fn is_secret(name: &str) -> bool {
-    SECRETS.contains(&name.to_lowercase().as_str())
+    SECRET_NAMES.contains(&name.to_lowercase().as_str())
 }
 
 /// What a vault keeps is a secret by its place.

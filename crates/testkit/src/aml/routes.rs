@@ -29,11 +29,11 @@ pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
 
 /// What a storage account's firewall says to everybody outside.
 fn firewall() -> Answer {
-    const SAYS: &str = "<?xml version=\"1.0\" \
+    const FIREWALL_REFUSAL: &str = "<?xml version=\"1.0\" \
         encoding=\"utf-8\"?><Error><Code>AuthorizationFailure</Code>\
         <Message>This request is not authorized to perform this \
             operation.\nRequestId:0\nTime:0</Message></Error>";
-    Answer::bytes(403, SAYS.into()).with("x-ms-error-code", "AuthorizationFailure")
+    Answer::bytes(403, FIREWALL_REFUSAL.into()).with("x-ms-error-code", "AuthorizationFailure")
 }
 
 fn route(world: &Arc<World>, call: &Call) -> Outcome {

@@ -3,7 +3,7 @@
 
 use super::document::is_interactive;
 use super::inputs;
-use super::life::{LOOK, Life, user_error};
+use super::life::{Life, POLL_INTERVAL, user_error};
 use super::logs::Log;
 use super::node::{self, Running};
 use super::outputs::{self, Output, When};
@@ -25,8 +25,8 @@ pub(super) enum End {
 }
 
 /// Files are sent on so often while a job runs. A mount is looked through as often.
-const SHIP: Duration = Duration::from_millis(50);
-const UPLOAD: Duration = Duration::from_millis(300);
+const LOG_UPLOAD_INTERVAL: Duration = Duration::from_millis(50);
+const OUTPUT_UPLOAD_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) struct Attempt {
     pub folder: PathBuf,
@@ -135,15 +135,15 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         ) {
             break end;
         }
-        if shipped.elapsed() >= SHIP {
+        if shipped.elapsed() >= LOG_UPLOAD_INTERVAL {
             attempt.ship(life);
             shipped = Instant::now();
         }
-        if uploaded.elapsed() >= UPLOAD {
+        if uploaded.elapsed() >= OUTPUT_UPLOAD_INTERVAL {
             attempt.upload(life, When::Running);
             uploaded = Instant::now();
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
     // With nodes that are taken away goes what was not closed: a mount carries a file away while it
     // is closed.

@@ -9,9 +9,10 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-const VERSION: &str = "2026-05-01";
+const API_VERSION: &str = "2026-05-01";
 const PROVIDER: &str = "Microsoft.MachineLearningServices";
-const COMMON: &str = "https://schema.management.azure.com/schemas/common/definitions.json";
+const COMMON_DEFINITIONS: &str =
+    "https://schema.management.azure.com/schemas/common/definitions.json";
 
 pub struct JobSchema {
     schemas: Schemas,
@@ -32,7 +33,7 @@ impl JobSchema {
         let text = |name: &str| -> Value {
             serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
         };
-        let mut own = text(&format!("{PROVIDER}.{VERSION}.json"));
+        let mut own = text(&format!("{PROVIDER}.{API_VERSION}.json"));
         let at = own["id"].as_str().unwrap().trim_end_matches('#').to_owned();
         own["definitions"] = reachable(
             &own["definitions"],
@@ -45,7 +46,7 @@ impl JobSchema {
         compiler.set_default_draft(Draft::V4);
         compiler.add_resource(&at, own).unwrap();
         compiler
-            .add_resource(COMMON, text("common-definitions.json"))
+            .add_resource(COMMON_DEFINITIONS, text("common-definitions.json"))
             .unwrap();
         let mut schemas = Schemas::new();
         let job = compiler
@@ -62,7 +63,7 @@ impl JobSchema {
         let mut whole = body.clone();
         whole["name"] = json!("a-job");
         whole["type"] = json!(format!("{PROVIDER}/workspaces/jobs"));
-        whole["apiVersion"] = json!(VERSION);
+        whole["apiVersion"] = json!(API_VERSION);
         self.schemas
             .validate(&whole, self.job)
             .err()

@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use towline_host::clock;
 
 /// For whom tokens of the resource manager are.
-const MANAGEMENT: [&str; 2] = [
+const MANAGEMENT_AUDIENCES: [&str; 2] = [
     "https://management.azure.com",
     "https://management.core.windows.net",
 ];
 /// For whom tokens of the workspace's own services are.
-const WORKSPACES: &str = "https://ml.azure.com";
+const WORKSPACE_AUDIENCE: &str = "https://ml.azure.com";
 /// The same of this cloud, whose vaults' names end as its metadata say.
-const OWN_VAULTS: &str = "https://vault.localhost";
+const OWN_VAULT_AUDIENCE: &str = "https://vault.localhost";
 /// The client id of the Azure CLI, by which a device code is asked for.
-const PEOPLE_SIGN_IN_BY: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
-const VAULTS: &str = "https://vault.azure.net";
+const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
+const VAULT_AUDIENCE: &str = "https://vault.azure.net";
 
 /// No two tokens are the same, also of one second.
 fn unique() -> u64 {
@@ -97,7 +97,7 @@ impl Tokens {
         });
         // A person has a name, a managed identity its id, an application neither.
         match client {
-            PEOPLE_SIGN_IN_BY => says["upn"] = json!("alice@example.com"),
+            AZURE_CLI_CLIENT_ID => says["upn"] = json!("alice@example.com"),
             client if client == self.principal().client => {}
             _ => says["xms_mirid"] = json!(identity),
         }
@@ -111,22 +111,24 @@ impl Tokens {
     /// A call of the resource manager.
     pub(super) fn check_management(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
-            audience == self.endpoint || MANAGEMENT.contains(&audience)
+            audience == self.endpoint || MANAGEMENT_AUDIENCES.contains(&audience)
         })
     }
     /// A call of run history or artifacts, which take both kinds.
     pub(super) fn check_workspace(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
-            audience == self.endpoint || audience == WORKSPACES || MANAGEMENT.contains(&audience)
+            audience == self.endpoint
+                || audience == WORKSPACE_AUDIENCE
+                || MANAGEMENT_AUDIENCES.contains(&audience)
         })
     }
     pub(super) fn check_vault(&self, call: &Call) -> Result<(), Answer> {
         let challenge = format!(
-            "Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULTS}\"",
+            "Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULT_AUDIENCE}\"",
             self.endpoint
         );
         self.check(call, |audience| {
-            audience == VAULTS || audience == OWN_VAULTS
+            audience == VAULT_AUDIENCE || audience == OWN_VAULT_AUDIENCE
         })
         .map_err(|mut answer| {
             answer

@@ -6,7 +6,7 @@ use super::document::Job;
 use serde_json::{Map, Value};
 use towline_host::clock;
 
-const MAY_CHANGE: [&str; 5] = [
+const MUTABLE_FIELDS: [&str; 5] = [
     "description",
     "tags",
     "displayName",
@@ -14,9 +14,9 @@ const MAY_CHANGE: [&str; 5] = [
     "isArchived",
 ];
 /// The service's own, which clients send back as they got it.
-const OF_THE_SERVICE: [&str; 2] = ["status", "services"];
+const SERVICE_FIELDS: [&str; 2] = ["status", "services"];
 /// What is there when nothing is said.
-const DEFAULTS: [(&str, &str); 5] = [
+const FIELD_DEFAULTS: [(&str, &str); 5] = [
     ("experimentName", "Default"),
     ("mode", "ReadWriteMount"),
     ("mode", "ReadOnlyMount"),
@@ -28,7 +28,7 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
     let Value::Object(fields) = asked else {
         return Ok(());
     };
-    let fixed = |name: &str| !MAY_CHANGE.contains(&name) && !OF_THE_SERVICE.contains(&name);
+    let fixed = |name: &str| !MUTABLE_FIELDS.contains(&name) && !SERVICE_FIELDS.contains(&name);
     let changed: Vec<&str> = fields
         .iter()
         .filter(|(name, value)| fixed(name) && !same(name, &job.asked[name.as_str()], value))
@@ -55,7 +55,7 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
     for (name, value) in fields {
         match name.as_str() {
             "properties" => merge(&mut job.asked["properties"], value),
-            name if MAY_CHANGE.contains(&name) => job.asked[name] = value,
+            name if MUTABLE_FIELDS.contains(&name) => job.asked[name] = value,
             _ => {}
         }
     }
@@ -85,7 +85,7 @@ fn same(name: &str, old: &Value, new: &Value) -> bool {
             let text = new
                 .as_str()
                 .map_or_else(|| new.to_string(), ToOwned::to_owned);
-            DEFAULTS.contains(&(name, text.as_str()))
+            FIELD_DEFAULTS.contains(&(name, text.as_str()))
         }
         (Value::Object(old), Value::Object(new)) => {
             // The output that the service adds is no change of outputs.

@@ -9,7 +9,7 @@ use towline_host::clock;
 
 /// The rules that are signed by. Azurite knows no newer ones; the real service takes old ones for
 /// ever.
-const VERSION: &str = "2022-11-02";
+const SERVICE_VERSION: &str = "2022-11-02";
 
 #[derive(Debug, Clone)]
 pub struct Account {
@@ -26,11 +26,11 @@ impl Account {
     pub fn sas(&self, permissions: &str, seconds: i64) -> String {
         let (services, kinds, end) = ("b", "sco", moment(seconds));
         let text = format!(
-            "{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{VERSION}\n\n",
+            "{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{SERVICE_VERSION}\n\n",
             self.name
         );
         query(&[
-            ("sv", VERSION),
+            ("sv", SERVICE_VERSION),
             ("ss", services),
             ("srt", kinds),
             ("sp", permissions),
@@ -50,10 +50,11 @@ impl Account {
     fn resource_sas(&self, kind: &str, path: &str, permissions: &str, seconds: i64) -> String {
         let end = moment(seconds);
         let resource = format!("/blob/{}/{path}", self.name);
-        let text =
-            format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
+        let text = format!(
+            "{permissions}\n\n{end}\n{resource}\n\n\n\n{SERVICE_VERSION}\n{kind}\n\n\n\n\n\n\n"
+        );
         query(&[
-            ("sv", VERSION),
+            ("sv", SERVICE_VERSION),
             ("sr", kind),
             ("sp", permissions),
             ("se", &end),

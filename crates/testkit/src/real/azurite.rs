@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// The published account of the emulator, and one more of our own for copies between accounts.
-const ACCOUNTS: [(&str, &str); 2] = [
+const ACCOUNT_KEYS: [(&str, &str); 2] = [
     (
         "devstoreaccount1",
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
@@ -22,10 +22,10 @@ const ACCOUNTS: [(&str, &str); 2] = [
 ];
 
 /// What is loaded into it, so that it can be killed as a real service would be.
-const CUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
+const CUT_MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
 
-const IN_MEMORY: [&str; 1] = ["--inMemoryPersistence"];
-const SILENT: &str = "--silent";
+const IN_MEMORY_OPTIONS: [&str; 1] = ["--inMemoryPersistence"];
+const SILENT_OPTION: &str = "--silent";
 
 #[derive(Debug)]
 pub struct Azurite {
@@ -36,13 +36,16 @@ pub struct Azurite {
 }
 
 /// The file with the next trouble.
-const RULE: &str = "trouble";
+const RULE_FILE: &str = "trouble";
 
 impl Azurite {
     /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with
     /// containers of its own.
     pub fn start() -> Self {
-        Self::launch([IN_MEMORY[0], SILENT].map(Into::into).into(), None)
+        Self::launch(
+            [IN_MEMORY_OPTIONS[0], SILENT_OPTION].map(Into::into).into(),
+            None,
+        )
     }
 
     /// The one of this test program, in memory.
@@ -54,7 +57,7 @@ impl Azurite {
     /// With its data in a folder, which outlives it.
     pub fn start_in(folder: &Path) -> Self {
         Self::launch(
-            [SILENT.into(), "--location".into(), folder.into()].into(),
+            [SILENT_OPTION.into(), "--location".into(), folder.into()].into(),
             None,
         )
     }
@@ -67,7 +70,7 @@ impl Azurite {
             .tempdir()
             .unwrap();
         let made = Certificate::make(folder.path());
-        let mut words: Vec<OsString> = IN_MEMORY.map(Into::into).into();
+        let mut words: Vec<OsString> = IN_MEMORY_OPTIONS.map(Into::into).into();
         // Not silent: see [`Self::seen`].
         words.extend(["--oauth", "basic", "--cert"].map(Into::into));
         words.extend([
@@ -81,12 +84,12 @@ impl Azurite {
     #[track_caller]
     fn launch(options: Vec<OsString>, secured: Option<(Certificate, TempDir)>) -> Self {
         let program = parts::file("azurite/node_modules/azurite/dist/src/blob/main.js");
-        let in_memory = options.iter().any(|word| word == IN_MEMORY[0]);
+        let in_memory = options.iter().any(|word| word == IN_MEMORY_OPTIONS[0]);
         let words = move |port: u16| {
             let mut words: Vec<OsString> = vec![
                 "node".into(),
                 "--require".into(),
-                CUT.into(),
+                CUT_MODULE.into(),
                 program.clone().into(),
             ];
             // Newer clients name versions it does not know, and by default it reports home.
@@ -104,7 +107,7 @@ impl Azurite {
             words.extend(options.clone());
             words
         };
-        let listed = ACCOUNTS
+        let listed = ACCOUNT_KEYS
             .map(|(name, key)| format!("{name}:{key}"))
             .join(";");
         let mut variables = vec![("AZURITE_ACCOUNTS".to_owned(), OsString::from(listed))];
@@ -115,18 +118,19 @@ impl Azurite {
                 made.authority.clone().into(),
             )
         }));
-        variables.extend(
-            secured
-                .iter()
-                .map(|(_, folder)| ("TOW_CUT_RULE".to_owned(), folder.path().join(RULE).into())),
-        );
+        variables.extend(secured.iter().map(|(_, folder)| {
+            (
+                "TOW_CUT_RULE".to_owned(),
+                folder.path().join(RULE_FILE).into(),
+            )
+        }));
         let server = Server::start(Recipe {
             words: Box::new(words),
             variables,
             says_ready: "successfully listens",
         });
         let scheme = if secured.is_some() { "https" } else { "http" };
-        let accounts = ACCOUNTS.map(|(name, key)| Account {
+        let accounts = ACCOUNT_KEYS.map(|(name, key)| Account {
             name: name.to_owned(),
             key: key.to_owned(),
             endpoint: format!("{scheme}://127.0.0.1:{}/{name}", server.port()),
@@ -143,7 +147,7 @@ impl Azurite {
     /// service only.
     pub fn trouble(&self, method: &str, part: &str, what: &str) {
         let (_, folder) = self.secured.as_ref().unwrap();
-        let path = folder.path().join(RULE);
+        let path = folder.path().join(RULE_FILE);
         std::fs::write(
             path.with_extension("new"),
             format!("{method}\t{part}\t{what}"),
@@ -155,7 +159,7 @@ impl Azurite {
     pub fn heal(&self) -> bool {
         self.secured
             .as_ref()
-            .is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE)).is_ok())
+            .is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE_FILE)).is_ok())
     }
 
     /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, less a slash at the end.

@@ -13,7 +13,7 @@ pub(crate) struct Certificate {
 }
 
 /// Names beside the address: clients of Microsoft read the account from a host's first label.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "*.blob.core.localhost"];
+const CERTIFICATE_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "*.blob.core.localhost"];
 
 impl Certificate {
     pub(super) fn make(folder: &Path) -> Self {
@@ -26,7 +26,7 @@ impl Certificate {
         let issuer_key = KeyPair::generate().unwrap();
         let root = authority.self_signed(&issuer_key).unwrap();
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(NAMES.map(str::to_owned))
+        let leaf = CertificateParams::new(CERTIFICATE_NAMES.map(str::to_owned))
             .unwrap()
             .signed_by(&key, &Issuer::new(authority, issuer_key))
             .unwrap();

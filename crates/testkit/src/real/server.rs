@@ -150,13 +150,13 @@ fn said(log: &File) -> String {
 
 /// Below the ports that the kernel hands out to clients, so that one is still free at a restart.
 fn free_port() -> u16 {
-    const FIRST: u16 = 20_000;
-    const MANY: u16 = 12_000;
+    const FIRST_PORT: u16 = 20_000;
+    const PORT_COUNT: u16 = 12_000;
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
-        AtomicU16::new(u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0))
+        AtomicU16::new(u16::try_from(std::process::id() % u32::from(PORT_COUNT)).unwrap_or(0))
     });
     crate::until("a free port", || {
-        let port = FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % MANY;
+        let port = FIRST_PORT + NEXT.fetch_add(1, Ordering::Relaxed) % PORT_COUNT;
         TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .is_ok()
             .then_some(port)

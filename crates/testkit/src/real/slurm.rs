@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
+const SLURM_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
 
 /// The exit code with which the script says that it failed itself, and not what it ran in a host.
-const ITS_OWN: i32 = 125;
+const SCRIPT_FAILURE_CODE: i32 = 125;
 
 /// What a cluster is made of. Fake GPUs are devices that Slurm counts and hands out; they compute
 /// nothing.
@@ -304,7 +304,7 @@ impl Drop for Slurm {
 fn script<S: AsRef<OsStr>>(verb: &str, words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("bash");
     command
-        .arg(SCRIPT)
+        .arg(SLURM_SCRIPT)
         .arg(verb)
         .args(words)
         .stdin(Stdio::null());
@@ -315,7 +315,7 @@ fn script<S: AsRef<OsStr>>(verb: &str, words: impl IntoIterator<Item = S>) -> Co
 fn asked(command: &mut Command) -> Output {
     let output = Output::from(command.output().unwrap());
     assert!(
-        output.code != ITS_OWN || !output.stderr.contains("[slurm-up] error"),
+        output.code != SCRIPT_FAILURE_CODE || !output.stderr.contains("[slurm-up] error"),
         "{}",
         output.stderr
     );

@@ -11,13 +11,13 @@ use towline_host::process;
 
 /// Where Debian has it; it starts itself again for each connection, and wants its whole path for
 /// that.
-const PROGRAM: &str = "/usr/sbin/sshd";
+const SSHD_PROGRAM: &str = "/usr/sbin/sshd";
 
 /// Of the key in [`Sshd::locked_config`].
 pub const PASSPHRASE: &str = "open sesame";
 
 /// What the host is called in [`Sshd::config`].
-const HOST: &str = "login";
+const HOST_ALIAS: &str = "login";
 
 #[derive(Debug)]
 pub struct Sshd {
@@ -35,8 +35,8 @@ impl Sshd {
     #[track_caller]
     pub fn start_with(lines: &str) -> Self {
         assert!(
-            Path::new(PROGRAM).exists(),
-            "{PROGRAM} is not there: `cargo xtask install` installs what tests need"
+            Path::new(SSHD_PROGRAM).exists(),
+            "{SSHD_PROGRAM} is not there: `cargo xtask install` installs what tests need"
         );
         if rustix::process::geteuid().is_root() {
             // It locks its helper up in there, and the package makes it only when it starts the
@@ -69,7 +69,7 @@ impl Sshd {
             let mut words: Vec<OsString> = ["bash", "-c", keep].map(Into::into).into();
             words.extend([
                 log.clone().into(),
-                PROGRAM.into(),
+                SSHD_PROGRAM.into(),
                 "-D".into(),
                 "-e".into(),
                 "-f".into(),
@@ -111,7 +111,7 @@ impl Sshd {
 
     /// The host's name in the configurations.
     pub fn host(&self) -> &'static str {
-        HOST
+        HOST_ALIAS
     }
 
     /// The home of who logs in.
@@ -222,7 +222,7 @@ fn client_config(port: u16, key: &Path) -> String {
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = String::from_utf8_lossy(&user).trim().to_owned();
     format!(
-        "Host {HOST}\n\
+        "Host {HOST_ALIAS}\n\
          HostName 127.0.0.1\n\
          Port {port}\n\
          User {user}\n\

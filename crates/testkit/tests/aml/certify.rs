@@ -5,12 +5,12 @@ use towline_testkit::aml::{Aml, Pair, judge, said};
 use towline_testkit::until;
 
 /// Jobs on a page, fewer than the clients make.
-const PAGE: usize = 7;
+const JOBS_PER_PAGE: usize = 7;
 
 fn started() -> Aml {
     let aml = Aml::start();
     aml.conditions(|conditions| {
-        conditions.page = PAGE;
+        conditions.page = JOBS_PER_PAGE;
         conditions.poll_after = None;
     });
     aml
@@ -21,7 +21,7 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     let aml = started();
     let home = tempfile::tempdir().unwrap();
     let mut command = aml.client("client.py", home.path(), &[]);
-    command.env("AML_PAGE", PAGE.to_string());
+    command.env("AML_PAGE", JOBS_PER_PAGE.to_string());
     let said = said(command);
     assert_eq!(said.len(), 46, "{said:#?}");
     // Who asks in the user's own name sends a token for the workspace's services along.

@@ -162,7 +162,7 @@ fn identities_get_tokens() {
 }
 
 /// What a job does to have a secret: a token of its identity, then the vault.
-const READS_A_SECRET: &str = r"
+const SECRET_READER_SCRIPT: &str = r"
 import json, os, ssl, urllib.request
 def ask(address, name, value, **more):
     return json.load(urllib.request.urlopen(urllib.request.Request(address, headers={name: value}), **more))
@@ -184,7 +184,7 @@ fn a_job_reads_a_secret_by_its_identity() {
             Some(&json!({"value": "from the vault"})),
         )
         .unwrap();
-    let command = format!("python3 - <<'END'\n{READS_A_SECRET}END");
+    let command = format!("python3 - <<'END'\n{SECRET_READER_SCRIPT}END");
     let variables = json!({"VAULT": vault, "CA": asker.aml.authority()});
     asker.made_job(
         "reads",

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use towline_testkit::aml::judge;
 use towline_testkit::until;
 
-const PLACE: &str = "specification/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01/examples";
+const EXAMPLES_FOLDER: &str = "specification/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01/examples";
 
 /// Examples by the path they are for, below a workspace.
-const TAKEN: [(&str, &str); 7] = [
+const EXAMPLES_BY_PATH: [(&str, &str); 7] = [
     (
         "Workspace/CodeVersion/createOrGetStartPendingUpload.json",
         "codes/{name}/versions/{version}/startPendingUpload",
@@ -60,7 +60,7 @@ fn published_examples_are_taken() {
     let Some(spec) = judge::published() else {
         return;
     };
-    let folder = spec.join(PLACE);
+    let folder = spec.join(EXAMPLES_FOLDER);
     let all = files(&folder);
     assert!(all.len() >= 244, "{}", all.len());
     for file in &all {
@@ -68,7 +68,7 @@ fn published_examples_are_taken() {
     }
     let asker = Asker::start();
     let mut many = 0;
-    for (under, path) in TAKEN {
+    for (under, path) in EXAMPLES_BY_PATH {
         let creates = |file: &&PathBuf| {
             let name = file
                 .strip_prefix(&folder)

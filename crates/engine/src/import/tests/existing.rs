@@ -2,18 +2,18 @@
 
 use super::*;
 
-const THERE: &str = "# mine\ndefault_cluster: lab\nclusters:  # all\n  lab: \
+const EXISTING_CONFIGURATION: &str = "# mine\ndefault_cluster: lab\nclusters:  # all\n  lab: \
     {kind: slurm, host: login}   # the lab\nfolders:\n  data: \
         {datastore: nas, path: x}\ndatastores:\n  # the shelf\n  nas: {kind: folder, path: /mnt}\n";
-const AML: &str = "aml_config: {workspace_name: w}\ncompute_target: NC24\nconfig_param: \
+const ACT_CLUSTER_FILE: &str = "aml_config: {workspace_name: w}\ncompute_target: NC24\nconfig_param: \
     {data_folder: {azure_blob_config_file: blob.yaml, path: \
         p}, out_folder: {azure_blob_config_file: blob.yaml, path: q}}\n";
-const BLOB: &str = "account_name: acct\ncontainer_name: box\naccount_key: a2V5\n";
+const ACT_BLOB_FILE: &str = "account_name: acct\ncontainer_name: box\naccount_key: a2V5\n";
 
 fn onto(existing: &str, force: bool) -> Result<Imported> {
     import_texts(
         Kind::Act,
-        &[("aml.yaml", AML), ("blob.yaml", BLOB)],
+        &[("aml.yaml", ACT_CLUSTER_FILE), ("blob.yaml", ACT_BLOB_FILE)],
         &["aml.yaml"],
         Some(existing),
         force,
@@ -22,13 +22,13 @@ fn onto(existing: &str, force: bool) -> Result<Imported> {
 
 #[test]
 fn what_is_missing_is_added_and_the_rest_stays() {
-    let all = onto(THERE, false).expect("adds");
+    let all = onto(EXISTING_CONFIGURATION, false).expect("adds");
     let made = &all.files[0];
     assert_eq!(
         (made.name.as_str(), made.placing),
         ("towline.yaml", Placing::Added)
     );
-    for line in THERE.lines() {
+    for line in EXISTING_CONFIGURATION.lines() {
         assert!(
             made.text.lines().any(|made| made == line),
             "{line} is gone from {}",
