@@ -43,6 +43,21 @@ impl Cause {
             Self::ByUser => "by_user",
         }
     }
+
+    /// Whether the job itself failed, so that its nodes are worth keeping for a look at it. The
+    /// other causes come from the cluster, the time limit or the user.
+    pub const fn is_own_failure(self) -> bool {
+        matches!(
+            self,
+            Self::ExitCode
+                | Self::Signal
+                | Self::OutOfMemory
+                | Self::SetUp
+                | Self::NotStarted
+                | Self::ImagePull
+                | Self::Data
+        )
+    }
 }
 
 /// Where it began: the first rank that failed.
@@ -75,7 +90,7 @@ pub struct Ending {
     pub uncollected: Option<String>,
 }
 
-/// Before each hint that follows a detail.
+/// Stands before each hint that is stored behind a detail.
 const HINT_SEPARATOR: &str = "\nhint: ";
 
 impl Ending {
@@ -98,7 +113,7 @@ impl Ending {
         self.detail = Some(detail.into());
         self
     }
-    /// A refusal with what to do about it, kept beside it.
+    /// A refusal, with the hints of its error stored behind the detail.
     pub fn rejected(error: &crate::Error) -> Self {
         let detail = error.hints().iter().fold(error.to_string(), |text, hint| {
             format!("{text}{HINT_SEPARATOR}{hint}")
@@ -117,7 +132,7 @@ impl Ending {
             .next()
             .unwrap_or_default()
     }
-    /// What to do about it, where the cluster told.
+    /// The hints stored behind the detail: what the user can do about a refusal.
     pub fn hints(&self) -> impl Iterator<Item = &str> {
         self.detail
             .as_deref()

@@ -197,7 +197,7 @@ fn by_shape(text: &str) -> Option<Range<usize>> {
 /// before has lost their values, and is refused.
 pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     let mut tokens = SecretSet::default();
-    let kept = |text: &str| text.contains(&format!("${{{{{TOKEN_NAME}"));
+    let begin = placeholder_begin();
     let texts = || {
         job.script
             .iter()
@@ -205,7 +205,7 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
             .chain(&job.environment.setup)
             .chain(job.environment.env.values())
     };
-    if texts().any(|text| kept(text)) {
+    if texts().any(|text| text.contains(&begin)) {
         return Err(not_kept());
     }
     if let Words::Many(words) = &mut job.command {
@@ -275,9 +275,14 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
     }
 }
 
+/// The beginning of every placeholder that stands for a token: `${{***`.
+fn placeholder_begin() -> String {
+    format!("${{{{{TOKEN_NAME}")
+}
+
 /// The first variable that a token was taken out of.
 pub fn variable_with_token(variables: &std::collections::BTreeMap<String, String>) -> Option<&str> {
-    let begin = format!("${{{{{TOKEN_NAME}");
+    let begin = placeholder_begin();
     variables
         .iter()
         .find(|(_, value)| value.contains(&begin))
@@ -288,7 +293,7 @@ pub fn variable_with_token(variables: &std::collections::BTreeMap<String, String
 pub fn hidden(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
-    let begin = format!("${{{{{TOKEN_NAME}");
+    let begin = placeholder_begin();
     while let Some(at) = rest.find(&begin) {
         shown.push_str(&rest[..at]);
         shown.push_str(TOKEN_NAME);

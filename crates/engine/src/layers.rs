@@ -57,7 +57,7 @@ pub struct Sources {
     pub strangers: Vec<(PathBuf, String)>,
 }
 
-/// What the root of a repository has.
+/// The entry by which a folder is known as the root of a git repository.
 pub(crate) const GIT_ENTRY: &str = ".git";
 
 impl Sources {
@@ -87,11 +87,14 @@ impl Sources {
             .find(|file| file.symlink_metadata().is_ok() && is_ours(file));
         let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
         if project_file.is_none() && act.is_none() {
-            // The next thing that could make a folder above the code's root.
-            let _ = folder
-                .ancestors()
-                .map(|folder| folder.join(GIT_ENTRY))
-                .find(|git| git.symlink_metadata().is_ok() && is_ours(git));
+            // Without configuration, the nearest repository is the code's root. Those of strangers
+            // on the way up to it are reported.
+            for folder in folder.ancestors() {
+                let git = folder.join(GIT_ENTRY);
+                if git.symlink_metadata().is_ok() && is_ours(&git) {
+                    break;
+                }
+            }
         }
         Self {
             user_file: user_folder(environment)

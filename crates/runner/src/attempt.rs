@@ -451,18 +451,7 @@ impl Attempt {
         for group in self.memory.drain(..) {
             group.remove();
         }
-        let failed = matches!(
-            self.ending().cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = self.ending().cause.is_some_and(Cause::is_own_failure);
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {
                 self.stage = Stage::Held;

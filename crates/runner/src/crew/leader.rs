@@ -325,18 +325,7 @@ impl Leader<'_> {
 
     /// Keeps the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
-        let failed = matches!(
-            ending.cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let span = self.crew.carrier.order.plan.resolved.hold_on_failure;
         let Some(span) = span.filter(|_| failed && !self.is_leaving && !self.is_orphan) else {
             return Ok(ending);

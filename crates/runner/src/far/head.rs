@@ -551,18 +551,7 @@ impl Head {
 
     /// Keeps the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
-        let failed = matches!(
-            ending.cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let Some(span) = self
             .order
             .plan
