@@ -52,7 +52,7 @@ fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
     let mut change = attempt.begin();
     while change != Change::Done {
         match word.wait(Some(&attempt), Duration::MAX)? {
-            Some(Giver::Other) if signals_reach_all => attempt.stop_told(Stop::ByUser),
+            Some(Giver::Other) if signals_reach_all => attempt.stop_signalled(Stop::ByUser),
             Some(_) => attempt.stop(Stop::ByUser),
             None => {}
         }

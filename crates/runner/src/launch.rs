@@ -181,7 +181,7 @@ impl Launch<'_> {
         };
         let mut command = Command::new(&order.container.program);
         command.env_clear().envs(&order.variables.0);
-        command.args(container::words(
+        command.args(container::arguments(
             order,
             self.assignment,
             &self.folder.to_string_lossy(),

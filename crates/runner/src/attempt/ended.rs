@@ -42,7 +42,7 @@ impl Attempt {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let _ = std::fs::remove_file(file);
-        self.left_an_ending = left.is_some();
+        self.inner_ending_read = left.is_some();
         let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
         let left = left.map(|ending| match ending.cause {
             Some(Cause::ExitCode | Cause::Signal) if ran_out => Ending {
