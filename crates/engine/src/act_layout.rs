@@ -2,7 +2,8 @@
 //! same conversion as `tow import act`. They are a layer of the configuration, between the user's
 //! file and `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
 
-use crate::import::act::{Accounts, in_place, keep_folders_apart, lift_folders};
+use crate::import::act::{Accounts, read_in_place};
+use crate::import::act_folders::{exclude_missing_folders, share_folders};
 use crate::import::{Reader, read_plain};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -125,7 +126,7 @@ impl ActLayout {
         };
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
-            match in_place(&name, &file, &self.root, read, &mut accounts) {
+            match read_in_place(&name, &file, &self.root, read, &mut accounts) {
                 Ok((cluster, strangers)) => {
                     layer.tree.overlay(cluster);
                     layer.warn(strangers);
@@ -134,8 +135,8 @@ impl ActLayout {
             }
         }
         if let Some((name, _, origin)) = default {
-            lift_folders(&mut layer.tree, &name);
-            keep_folders_apart(&mut layer.tree);
+            share_folders(&mut layer.tree, &name);
+            exclude_missing_folders(&mut layer.tree);
             layer.tree.put(
                 &["default_cluster"],
                 Node::scalar(

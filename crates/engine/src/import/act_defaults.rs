@@ -142,7 +142,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         let at = keys.place("use_custom_docker");
         let why = "AML's own estimator does not exist here; the image below `docker` is used";
         work.report.not_mapped("use_custom_docker", at, why);
-        work.report.in_place(
+        work.report.warn_in_place(
             at,
             format!("`use_custom_docker: false` has no effect: {why}"),
         );
@@ -185,7 +185,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
             );
         }
     }
-    docker.tell_rest(work.report, "neither ACT nor Towline knows this key");
+    docker.report_unknown(work.report, "neither ACT nor Towline knows this key");
     Ok(())
 }
 

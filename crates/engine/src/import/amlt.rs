@@ -1,8 +1,9 @@
-//! A file of amlt (Amulet): where jobs run, what they have, and each of its jobs as a job file.
+//! A file of amlt (Amulet): its target, environment and storage, and each of its jobs as a job file.
 
 use super::amlt_job::{self, Mounts};
+use super::amlt_search::search;
 use super::section::{Section, wrong};
-use super::{Converted, Lines, put_script, quoted, scrub};
+use super::{Converted, ScriptLines, put_script, quoted, scrub};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
@@ -40,7 +41,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
         );
     }
     jobs(&form, &base, &mounts, &mut converted)?;
-    form.tell_rest(&mut converted.report, "no key of amlt that is known");
+    form.report_unknown(&mut converted.report, "no key of amlt that is known");
     Ok(converted)
 }
 
@@ -86,21 +87,51 @@ fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Res
             .warn("`target` has no `name`: name a cluster with `cluster:` or `-c`");
         return Ok(());
     };
-    let put = |converted: &mut Converted, from: &str, key: &str, value: &str| {
-        converted.config.put(
-            &["clusters", name, key],
-            Node::scalar(value, keys.place(from).clone()),
+    put_target(&keys, name, "service", ("kind", "azureml"), converted);
+    put_target(&keys, name, "name", (ours, name), converted);
+    target_workspace(&keys, name, ours == "virtual_cluster", converted)?;
+    for key in ["group_policy_name", "queue", "vc", "cluster"]
+        .into_iter()
+        .filter(|key| keys.get(key).is_some())
+    {
+        converted.report.not_needed(
+            keys.key(key),
+            keys.place(key),
+            "the cluster's name is enough",
         );
-        converted.report.mapped(
-            keys.key(from),
-            keys.place(from),
-            format!("clusters.{name}.{key}"),
-        );
-    };
-    put(converted, "service", "kind", "azureml");
-    put(converted, "name", ours, name);
-    // A virtual cluster may lie in another subscription than the workspace that its jobs are in.
-    let is_virtual = ours == "virtual_cluster";
+    }
+    base.put(&["cluster"], Node::scalar(name, at.clone()));
+    keys.report_unknown(&mut converted.report, "no key of a target that is known");
+    Ok(())
+}
+
+/// Puts a value below `clusters.NAME` and reports the key that it comes from.
+fn put_target(
+    keys: &Section<'_>,
+    name: &str,
+    from: &str,
+    (key, value): (&str, &str),
+    converted: &mut Converted,
+) {
+    converted.config.put(
+        &["clusters", name, key],
+        Node::scalar(value, keys.place(from).clone()),
+    );
+    converted.report.mapped(
+        keys.key(from),
+        keys.place(from),
+        format!("clusters.{name}.{key}"),
+    );
+}
+
+/// The workspace of a target, with its subscription and resource group.
+fn target_workspace(
+    keys: &Section<'_>,
+    name: &str,
+    is_virtual: bool,
+    converted: &mut Converted,
+) -> Result<()> {
+    // A virtual cluster may lie in another subscription than the workspace of its jobs.
     for (own, of_workspace, key) in [
         (
             "subscription_id",
@@ -114,8 +145,10 @@ fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Res
         ),
     ] {
         match (keys.text(of_workspace)?, keys.text(own)?) {
-            (Some(value), _) => put(converted, of_workspace, key, value),
-            (None, Some(value)) if !is_virtual => put(converted, own, key, value),
+            (Some(value), _) => put_target(keys, name, of_workspace, (key, value), converted),
+            (None, Some(value)) if !is_virtual => {
+                put_target(keys, name, own, (key, value), converted)
+            }
             (None, Some(_)) => converted.report.not_needed(
                 keys.key(own),
                 keys.place(own),
@@ -125,23 +158,17 @@ fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Res
         }
     }
     match keys.text("workspace_name")? {
-        Some(value) => put(converted, "workspace_name", "workspace", value),
+        Some(value) => put_target(
+            keys,
+            name,
+            "workspace_name",
+            ("workspace", value),
+            converted,
+        ),
         None => converted.report.warn(format!(
             "the file does not say the workspace: write `workspace` under `clusters.{name}`"
         )),
     }
-    for key in ["group_policy_name", "queue", "vc", "cluster"]
-        .into_iter()
-        .filter(|key| keys.get(key).is_some())
-    {
-        converted.report.not_needed(
-            keys.key(key),
-            keys.place(key),
-            "the cluster's name is enough",
-        );
-    }
-    base.put(&["cluster"], Node::scalar(name, at.clone()));
-    keys.tell_rest(&mut converted.report, "no key of a target that is known");
     Ok(())
 }
 
@@ -200,7 +227,7 @@ fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -
             converted,
             base,
             &["environment", "setup"],
-            &Lines::of(lines, "`environment.setup`"),
+            &ScriptLines::of(lines, "`environment.setup`"),
             &at,
         );
     }
@@ -217,7 +244,7 @@ fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -
     if let Some(env) = keys.section("env")? {
         amlt_job::variables(&env, base, converted)?;
     }
-    keys.tell_rest(
+    keys.report_unknown(
         &mut converted.report,
         "no key of an environment that is known",
     );
@@ -258,11 +285,11 @@ fn code(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Resul
         );
         converted.report.mapped("code.ignore", at, "code.ignore");
     }
-    keys.tell_rest(&mut converted.report, "no key of code that is known");
+    keys.report_unknown(&mut converted.report, "no key of code that is known");
     Ok(())
 }
 
-/// Each is an `io` of every job, mounted; commands name it by `${{…}}` in the place of its old
+/// Each storage becomes a mounted `io` of every job. Commands name it by `${{…}}` instead of its old
 /// path.
 fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<Mounts> {
     let mut mounts = Mounts::default();
@@ -335,7 +362,7 @@ fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Re
                     .not_needed(keys.key(key), keys.place(key), why);
             }
         }
-        keys.tell_rest(&mut converted.report, "no key of a storage that is known");
+        keys.report_unknown(&mut converted.report, "no key of a storage that is known");
     }
     Ok(mounts)
 }
@@ -348,8 +375,8 @@ fn defaults(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> R
 }
 
 fn jobs(form: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Converted) -> Result<()> {
-    if let Some(search) = form.section("search")? {
-        amlt_job::search(&search, base, mounts, converted)?;
+    if let Some(keys) = form.section("search")? {
+        search(&keys, base, mounts, converted)?;
     }
     let Some(list) = form.get("jobs") else {
         return Ok(());
@@ -371,7 +398,7 @@ fn jobs(form: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Conver
     Ok(())
 }
 
-/// Whether a value holds what must not be copied.
+/// Whether a variable holds a secret, which must not be copied.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     scrub::is_secret(name, value)
 }

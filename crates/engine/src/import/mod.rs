@@ -7,10 +7,12 @@ pub(crate) mod act;
 mod act_accounts;
 mod act_defaults;
 mod act_file;
-mod act_stranger;
+pub(crate) mod act_folders;
+mod act_wrong_file;
 mod addition;
 mod amlt;
 mod amlt_job;
+mod amlt_search;
 mod amlt_sku;
 mod insert;
 mod json;
@@ -23,10 +25,15 @@ mod sbatch;
 mod sbatch_names;
 mod sbatch_options;
 mod sbatch_size;
+mod script;
 mod scrub;
 mod section;
 mod toolkit;
+mod toolkit_code;
+mod toolkit_io;
 mod toolkit_job;
+mod toolkit_storage;
+mod toolkit_sweep;
 mod words;
 mod yaml_text;
 mod zip;
@@ -37,6 +44,7 @@ mod tests;
 pub use plain_file::read_plain;
 pub use report::{Line, Report};
 
+use script::{ScriptLines, add_secret, put_script, quoted};
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::yaml::{self, Content, Node};
@@ -145,7 +153,7 @@ pub fn import(
         words.join(" ")
     );
     let mut all = convert(kind, files, read)?;
-    philly::share(&mut all);
+    philly::describe_listed_clusters(&mut all);
     let mut jobs: Vec<(String, String)> = Vec::new();
     for (converted, file) in all.iter_mut().zip(files) {
         merge::add(&mut config, converted);
@@ -171,7 +179,7 @@ pub fn import(
         no_keyring::use_variables(&mut config, &mut imported.reports);
     }
     if matches!(kind, Kind::Act | Kind::Qd) {
-        act::keep_folders_apart(&mut config);
+        act_folders::exclude_missing_folders(&mut config);
     }
     if kind == Kind::Act {
         put_default(&mut config, files);
@@ -310,112 +318,5 @@ fn file_name(name: &str) -> String {
         "job".to_owned()
     } else {
         plain.chars().take(60).collect()
-    }
-}
-
-/// Lines of a script with their numbers where they come from, which is called `whence`.
-struct Lines<'l> {
-    lines: Vec<(usize, String)>,
-    whence: &'l str,
-}
-
-impl<'l> Lines<'l> {
-    /// Numbered as they stand.
-    fn of(lines: Vec<String>, whence: &'l str) -> Self {
-        Self {
-            lines: lines
-                .into_iter()
-                .enumerate()
-                .map(|(index, line)| (index + 1, line))
-                .collect(),
-            whence,
-        }
-    }
-}
-
-/// Brings a script's lines into a job, its secrets left behind.
-fn put_script(
-    converted: &mut Converted,
-    job: &mut Node,
-    path: &[&str],
-    lines: &Lines<'_>,
-    at: &yaml::Position,
-) {
-    let (text, found) = scrub::scrub(
-        &lines
-            .lines
-            .iter()
-            .map(|(_, line)| line.as_str())
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
-    leave_behind(converted, job, &found, lines, at);
-    let node = match path {
-        ["script"] => Node {
-            content: Content::Scalar {
-                text: format!("{}\n", text.trim_end_matches('\n')),
-                plain: false,
-            },
-            at: at.clone(),
-        },
-        _ => Node::sequence(
-            text.split('\n').map(|line| quoted(line, at)).collect(),
-            at.clone(),
-        ),
-    };
-    job.put(path, node);
-}
-
-fn quoted(text: &str, at: &yaml::Position) -> Node {
-    Node {
-        content: Content::Scalar {
-            text: text.to_owned(),
-            plain: false,
-        },
-        at: at.clone(),
-    }
-}
-
-/// Names under `environment.secrets`, and what to do for each.
-fn leave_behind(
-    converted: &mut Converted,
-    job: &mut Node,
-    found: &[scrub::Found],
-    lines: &Lines<'_>,
-    at: &yaml::Position,
-) {
-    for scrub::Found { name, line } in found {
-        let number = lines
-            .lines
-            .get(line - 1)
-            .map_or(*line, |(number, _)| *number);
-        let place = format!("line {number} of {}", lines.whence);
-        converted.report.warn(format!(
-            "{place} held a secret: it was not copied. `{name}` is under `environment.secrets` and \
-                used in its place (look at the quotes there); export {name}=… before submitting, \
-                    or store it once"
-        ));
-        converted
-            .report
-            .store(name, &format!("the value from {place}"));
-        add_secret(job, name, at);
-    }
-}
-
-fn add_secret(job: &mut Node, name: &str, at: &yaml::Position) {
-    let mut names: Vec<Node> = match job
-        .get("environment")
-        .and_then(|environment| environment.get("secrets"))
-        .map(|node| &node.content)
-    {
-        Some(Content::Sequence(names)) => names.clone(),
-        _ => Vec::new(),
-    };
-    if !names.iter().any(|known| known.text() == Some(name)) {
-        names.push(quoted(name, at));
-        job.put(
-            &["environment", "secrets"],
-            Node::sequence(names, at.clone()),
-        );
     }
 }

@@ -31,7 +31,7 @@ pub struct Report {
     /// Keys that nobody knows and values without effect, for those who use the other tool's files
     /// in place.
     #[serde(skip)]
-    pub strangers: Vec<Warning>,
+    pub warnings_in_place: Vec<Warning>,
 }
 
 impl Report {
@@ -73,7 +73,7 @@ impl Report {
     }
 
     /// A key that is not among the known ones.
-    pub fn stranger<'k>(
+    pub fn unknown_key<'k>(
         &mut self,
         key: &str,
         at: &Position,
@@ -93,12 +93,12 @@ impl Report {
             "unknown key `{key}`: {}",
             guess.unwrap_or_else(|| why.to_owned())
         );
-        self.in_place(at, message);
+        self.warn_in_place(at, message);
     }
 
     /// What is told to those who use the other tool's file in place.
-    pub fn in_place(&mut self, at: &Position, message: String) {
-        self.strangers.push(Warning {
+    pub fn warn_in_place(&mut self, at: &Position, message: String) {
+        self.warnings_in_place.push(Warning {
             at: at.clone(),
             message,
         });

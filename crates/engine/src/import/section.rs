@@ -16,7 +16,7 @@ pub(super) fn wrong(at: &Position, message: impl std::fmt::Display) -> Error {
 pub(super) struct Section<'n> {
     node: &'n Node,
     path: String,
-    asked: RefCell<BTreeSet<String>>,
+    read_keys: RefCell<BTreeSet<String>>,
 }
 
 impl<'n> Section<'n> {
@@ -35,7 +35,7 @@ impl<'n> Section<'n> {
         Ok(Self {
             node,
             path: path.to_owned(),
-            asked: RefCell::default(),
+            read_keys: RefCell::default(),
         })
     }
 
@@ -54,7 +54,7 @@ impl<'n> Section<'n> {
 
     /// The value, unless it is missing or null.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
-        self.asked.borrow_mut().insert(key.to_owned());
+        self.read_keys.borrow_mut().insert(key.to_owned());
         self.node.get(key).filter(|value| !value.is_null())
     }
 
@@ -138,16 +138,16 @@ impl<'n> Section<'n> {
 
     /// Keys with a value that nobody asked for.
     pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
-        let asked = self.asked.borrow();
+        let read_keys = self.read_keys.borrow();
         self.entries()
-            .filter(|(key, value)| !asked.contains(*key) && !value.is_null())
+            .filter(|(key, value)| !read_keys.contains(*key) && !value.is_null())
             .collect()
     }
 
     /// Whether any key of the mapping was asked for.
     pub(super) fn has_known(&self) -> bool {
-        let asked = self.asked.borrow();
-        self.entries().any(|(key, _)| asked.contains(key))
+        let read_keys = self.read_keys.borrow();
+        self.entries().any(|(key, _)| read_keys.contains(key))
     }
 
     /// Where a key itself was written.
@@ -164,17 +164,17 @@ impl<'n> Section<'n> {
 
     /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the
     /// finger.
-    pub(super) fn tell_rest(&self, report: &mut Report, why: &str) {
-        let asked = self.asked.borrow();
+    pub(super) fn report_unknown(&self, report: &mut Report, why: &str) {
+        let read_keys = self.read_keys.borrow();
         for (key, value) in self.entries() {
             if value.is_null() {
                 report.empty(self.key(key), self.key_place(key));
-            } else if !asked.contains(key) {
-                report.stranger(
+            } else if !read_keys.contains(key) {
+                report.unknown_key(
                     &self.key(key),
                     self.key_place(key),
                     why,
-                    asked.iter().map(String::as_str),
+                    read_keys.iter().map(String::as_str),
                 );
             }
         }
@@ -183,7 +183,7 @@ impl<'n> Section<'n> {
 
 impl Section<'_> {
     /// Says of every key that no line of the report is about that nothing came of it. For the end.
-    pub(super) fn tell_silent(&self, report: &mut Report) {
+    pub(super) fn report_unmentioned(&self, report: &mut Report) {
         for (key, value) in self.entries() {
             let key = self.key(key);
             let is_told = |told: &str| {

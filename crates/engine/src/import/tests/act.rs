@@ -143,7 +143,7 @@ fn slips_of_the_finger_are_named() {
         "{report:#?}"
     );
     let told: Vec<String> = report
-        .strangers
+        .warnings_in_place
         .iter()
         .map(|warning| format!("{}: {}", warning.at, warning.message))
         .collect();
