@@ -1,6 +1,6 @@
-//! What runs: words as they are, a line for a shell, or a script.
+//! The program of a job: a list of arguments, a line for a shell, or a script.
 
-use crate::job::{Job, Words};
+use crate::job::{Job, OneOrMany};
 use crate::token::hidden;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
-    /// Words, without a shell; boundaries kept.
-    Words(Vec<String>),
+    /// A program and its arguments, without a shell.
+    #[serde(rename = "words")]
+    Argv(Vec<String>),
     /// One line for `sh -c`.
     Line(String),
     /// Lines for `bash -e`, or for the interpreter in their `#!` line.
@@ -23,7 +24,7 @@ impl Program {
         match words {
             [] => None,
             [line] if needs_shell(line) => Some(Self::Line(line.clone())),
-            words => Some(Self::Words(words.to_vec())),
+            words => Some(Self::Argv(words.to_vec())),
         }
     }
 
@@ -44,7 +45,7 @@ impl Program {
             (command, None) => {
                 let program = Self::from_words(command.as_slice()).ok_or_else(none)?;
                 match &program {
-                    Self::Words(words) if words[0].is_empty() => {
+                    Self::Argv(words) if words[0].is_empty() => {
                         Err(Error::config("the command's first word is empty"))
                     }
                     Self::Line(line) if line.trim().is_empty() => Err(none()),
@@ -56,16 +57,16 @@ impl Program {
 
     pub fn into_job(self, job: &mut Job) {
         match self {
-            Self::Words(words) => (job.command, job.script) = (Words::Many(words), None),
-            Self::Line(line) => (job.command, job.script) = (Words::One(line), None),
-            Self::Script(script) => (job.command, job.script) = (Words::None, Some(script)),
+            Self::Argv(words) => (job.command, job.script) = (OneOrMany::Many(words), None),
+            Self::Line(line) => (job.command, job.script) = (OneOrMany::One(line), None),
+            Self::Script(script) => (job.command, job.script) = (OneOrMany::None, Some(script)),
         }
     }
 
     /// A new program with every text passed through `change`.
     pub fn try_map(&self, mut change: impl FnMut(&str) -> Result<String>) -> Result<Self> {
         Ok(match self {
-            Self::Words(words) => Self::Words(
+            Self::Argv(words) => Self::Argv(
                 words
                     .iter()
                     .map(|word| change(word))
@@ -79,7 +80,7 @@ impl Program {
     /// One line for tables: words quoted where a shell would need it.
     pub fn display(&self) -> String {
         match self {
-            Self::Words(words) => words
+            Self::Argv(words) => words
                 .iter()
                 .map(|word| quoted(&hidden(word)))
                 .collect::<Vec<_>>()
@@ -99,7 +100,7 @@ impl Program {
     /// The name a run gets when the user gave none: the script of an interpreter, or the program.
     pub fn default_name(&self) -> String {
         let words: Vec<&str> = match self {
-            Self::Words(words) => words.iter().map(String::as_str).collect(),
+            Self::Argv(words) => words.iter().map(String::as_str).collect(),
             Self::Line(line) => line.split_whitespace().collect(),
             Self::Script(_) => return "script".to_owned(),
         };
@@ -286,7 +287,7 @@ mod tests {
     fn words_stay_words_and_a_line_gets_a_shell() {
         assert_eq!(
             program(&["echo", "a  b", "$HOME"]),
-            Program::Words(vec!["echo".into(), "a  b".into(), "$HOME".into()])
+            Program::Argv(vec!["echo".into(), "a  b".into(), "$HOME".into()])
         );
         assert_eq!(
             program(&["echo a && echo b"]),
@@ -294,7 +295,7 @@ mod tests {
         );
         assert_eq!(
             program(&["nvidia-smi"]),
-            Program::Words(vec!["nvidia-smi".into()])
+            Program::Argv(vec!["nvidia-smi".into()])
         );
     }
 

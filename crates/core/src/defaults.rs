@@ -1,6 +1,6 @@
 //! A job over the defaults of its cluster: what the job says counts, the rest is the cluster's.
 
-use crate::job::{Code, Environment, Job, Resources, Words};
+use crate::job::{Code, Environment, Job, OneOrMany, Resources};
 use std::collections::BTreeMap;
 
 impl Job {
@@ -42,7 +42,7 @@ impl Job {
     }
 }
 
-fn words(own: Words, usual: &Words) -> Words {
+fn words(own: OneOrMany, usual: &OneOrMany) -> OneOrMany {
     if own.is_empty() { usual.clone() } else { own }
 }
 

@@ -27,8 +27,10 @@ pub fn after(
         None | Some(Cause::ByUser | Cause::Rejected) => Next::End,
         Some(Cause::Preempted) => Next::Requeue { counted: false },
         Some(cause) => match policy {
-            Some(policy) if policy.goes_on_after(cause) => Next::Requeue { counted: false },
-            Some(policy) if policy.when.contains(&cause) && counted_starts < policy.most() => {
+            Some(policy) if policy.is_unlimited_after(cause) => Next::Requeue { counted: false },
+            Some(policy)
+                if policy.when.contains(&cause) && counted_starts < policy.max_starts() =>
+            {
                 Next::Requeue { counted: true }
             }
             _ => Next::End,

@@ -281,7 +281,8 @@ struct Choice(Vec<String>);
 
 impl<'de> Deserialize<'de> for Choice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::job::Words::deserialize(deserializer).map(|words| Self(words.as_slice().to_vec()))
+        crate::job::OneOrMany::deserialize(deserializer)
+            .map(|words| Self(words.as_slice().to_vec()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! or by the name beside them, taken out before anything is written, travel as secrets of the run,
 //! and are put back on the node.
 
-use crate::job::{Job, Words};
+use crate::job::{Job, OneOrMany};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -208,13 +208,13 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     if texts().any(|text| text.contains(&begin)) {
         return Err(not_kept());
     }
-    if let Words::Many(words) = &mut job.command {
+    if let OneOrMany::Many(words) = &mut job.command {
         behind_options(words, &mut tokens);
     }
     let command: &mut [String] = match &mut job.command {
-        Words::None => &mut [],
-        Words::One(line) => std::slice::from_mut(line),
-        Words::Many(words) => words,
+        OneOrMany::None => &mut [],
+        OneOrMany::One(line) => std::slice::from_mut(line),
+        OneOrMany::Many(words) => words,
     };
     for text in command
         .iter_mut()
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn words_and_variables_are_looked_at_too() {
         let mut job = Job {
-            command: Words::Many(
+            command: OneOrMany::Many(
                 ["python", "x.py", "--password", "hunter22"]
                     .map(str::to_owned)
                     .to_vec(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use towline_core::cluster::{Asked, Cluster, Draft, Facts};
-use towline_core::job::{Job, Words};
+use towline_core::job::{Job, OneOrMany};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{Surroundings, resolve};
@@ -85,7 +85,7 @@ pub fn make_plan(
         job.resources.nodes = (resolved.shape.nodes > 1).then_some(resolved.shape.nodes);
     }
     if job.cluster.is_empty() {
-        job.cluster = Words::One(cluster.name().to_owned());
+        job.cluster = OneOrMany::One(cluster.name().to_owned());
     }
     let name = job
         .name

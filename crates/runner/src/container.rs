@@ -224,7 +224,7 @@ mod tests {
                 cpus_per_node: None,
                 memory: None,
             },
-            program: Program::Words(vec!["true".into()]),
+            program: Program::Argv(vec!["true".into()]),
             setup: Vec::new(),
             workdir: "/w".into(),
             umask: 0o022,

@@ -46,7 +46,7 @@ pub(crate) fn prepare(
     script_file: &Path,
 ) -> Result<Executable, NotExecutable> {
     match program {
-        Program::Words(words) => {
+        Program::Argv(words) => {
             let (first, rest) = words
                 .split_first()
                 .ok_or_else(|| NotExecutable::NotFound(String::new()))?;
@@ -144,7 +144,7 @@ mod tests {
     fn words_are_found_like_a_shell_finds_them() {
         let here = Path::new("/");
         let words =
-            |words: &[&str]| Program::Words(words.iter().map(|word| (*word).to_owned()).collect());
+            |words: &[&str]| Program::Argv(words.iter().map(|word| (*word).to_owned()).collect());
         let found = prepare(
             &words(&["sh", "-c", "a b"]),
             here,

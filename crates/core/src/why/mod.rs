@@ -1,4 +1,4 @@
-//! Why a job failed, told from the end of its log.
+//! Why a job failed, read from the end of its log.
 //!
 //! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a
 //! message that stands where the real program puts it (the last line of a Python traceback, a
@@ -14,18 +14,13 @@ mod frame;
 mod judge;
 mod lines;
 pub mod modules;
+mod quote;
 mod rules;
 mod torchrun;
 mod trace;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_errors;
-#[cfg(test)]
-mod tests_programs;
-#[cfg(test)]
-mod tests_unrelated;
 
 pub use error::{Form, LogError, Place};
 
@@ -49,7 +44,7 @@ pub enum Class {
     /// The program found no GPU, or fewer than it wanted.
     NoGpu,
     GpuEcc,
-    /// Communication between ranks failed; mostly the echo of another rank's end.
+    /// Communication between ranks failed; mostly because another rank had ended.
     NcclError,
     /// Something outside the job could not be reached.
     Network,
@@ -149,12 +144,11 @@ pub struct Finding {
     pub transient: bool,
     /// What to do next, one sentence.
     pub next_step: String,
-    /// The Python module that is missing: who knows the code of the run can tell more
-    /// ([`modules::advice`]).
+    /// The Python module that is missing. With the code of the run, [`modules::advice`] says more.
     pub module: Option<String>,
 }
 
-/// What the end of a log tells about a failure.
+/// The failure that the end of a log shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The cause, where a rule knows it.
@@ -177,12 +171,10 @@ impl Reading {
 /// Last lines of a log that are kept with its [`Reading`].
 const LAST_LINES_KEPT: usize = 3;
 
-/// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever
-/// they hold.
+/// Reads the end of the log of a job that *failed*: its last 256 KiB.
 ///
-/// Python holds back what it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may
-/// come after the traceback that ended it; that reads as a program that went on, and the error says
-/// so.
+/// Python buffers what it prints to a pipe. So without `PYTHONUNBUFFERED=1` training lines may come
+/// after the traceback that ended it. That reads as a program that went on, and the error says so.
 pub fn read(tail: &[u8]) -> Reading {
     let lines = lines::split(tail);
     let judge::Judgement { finding, error } = judge::judge(&lines);
@@ -210,8 +202,9 @@ fn last_of(lines: &[lines::Line], most: usize) -> Vec<String> {
         .collect()
 }
 
-/// Which of several ranks' logs shows the root: a cause of its own beats an echo of another rank's
-/// end. Among equals the first given wins, so give them in the order in which the ranks ended.
+/// The log, among those of several ranks, that shows the root cause. A cause of its own counts more
+/// than an echo of another rank's end. Among equals the first counts, so give them in the order in
+/// which the ranks ended.
 pub fn root_cause(readings: &[(u32, Reading)]) -> Option<&(u32, Reading)> {
     readings
         .iter()

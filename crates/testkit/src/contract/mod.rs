@@ -10,7 +10,7 @@ mod runs;
 use towline_core::RunId;
 use towline_core::cluster::events::state_of;
 use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
-use towline_core::job::{Job, Words};
+use towline_core::job::{Job, OneOrMany};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Surroundings;
@@ -57,7 +57,7 @@ fn plan_with(
     facts: Facts,
 ) -> towline_core::Result<Plan> {
     let mut job = Job {
-        command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]),
+        command: OneOrMany::Many(vec!["sh".into(), "-c".into(), script.into()]),
         ..Job::default()
     };
     if runs > 1 {

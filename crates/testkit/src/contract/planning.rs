@@ -106,7 +106,7 @@ fn what_a_kind_cannot_do_is_said_in_the_plan(subject: &dyn Subject) {
     let facts = || subject.cluster().facts().expect("it can be asked");
     let job = |change: &dyn Fn(&mut Job)| {
         let mut job = Job {
-            command: towline_core::job::Words::Many(vec!["true".into()]),
+            command: towline_core::job::OneOrMany::Many(vec!["true".into()]),
             ..Job::default()
         };
         subject.adapt(&mut job);

@@ -1,6 +1,6 @@
 //! Logs that mention failures without failing of them. Each must stay without a finding.
 
-use super::classify;
+use crate::why::classify;
 
 #[track_caller]
 fn silent(log: &str) {

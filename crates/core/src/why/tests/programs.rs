@@ -1,7 +1,7 @@
 //! The last words of other programs than Python's: options, shells, compilers, crashes, panics.
 
-use super::tests_errors::{KEY_ERROR_LOG, error, shown};
-use super::{Class, Form, read};
+use super::errors::{KEY_ERROR_LOG, error, shown};
+use crate::why::{Class, Form, read};
 
 #[test]
 fn options_that_are_wrong() {
