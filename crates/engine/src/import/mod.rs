@@ -14,6 +14,7 @@ mod amlt;
 mod amlt_job;
 mod amlt_search;
 mod amlt_sku;
+mod amlt_target;
 mod insert;
 mod json;
 mod merge;

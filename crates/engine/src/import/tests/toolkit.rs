@@ -13,21 +13,26 @@ fn form(job: &str, cluster: &str, container: &str) -> String {
     .to_string()
 }
 
-#[test]
-fn what_conflicts_gets_a_name_of_its_own_and_all_follows() {
+/// Three files: the second and the third differ from the first under the same names.
+fn conflicting() -> Imported {
     let (one, two, three) = (
         form("a", "w1", "box"),
         form("b", "w2", "box2"),
         form("c", "w2", "box2"),
     );
-    let all = imported(
+    imported(
         Kind::Toolkit,
         &[
             ("one.json", &one),
             ("two.json", &two),
             ("three.json", &three),
         ],
-    );
+    )
+}
+
+#[test]
+fn what_conflicts_gets_a_name_of_its_own_and_jobs_use_it() {
+    let all = conflicting();
     let expected = [
         ("datastores/research/container", "box"),
         (
@@ -64,6 +69,11 @@ fn what_conflicts_gets_a_name_of_its_own_and_all_follows() {
             ],
         );
     }
+}
+
+#[test]
+fn the_report_uses_the_new_names_of_what_conflicts() {
+    let all = conflicting();
     let report = &all.reports[1];
     assert!(
         warns(
