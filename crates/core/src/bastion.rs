@@ -1,13 +1,13 @@
-//! Machines that have a number, and the bastion that leads to each: which one it is goes by the
-//! number.
+//! Machines that have a number, and the bastion that leads to each. The number decides which
+//! bastion.
 
 use crate::config::{Bastion, Tunnel};
 use crate::tunnel::{AzureBastion, Target};
 use crate::{Error, Result};
 
-/// What stands for the number in the name of a machine.
+/// The placeholder of the number in the name of a machine.
 const NUMBER: &str = "{number}";
-/// How the sandboxes of GCR are called.
+/// The names of GCR's sandboxes.
 const USUAL_MACHINE: &str = "GCRAZGDL{number}";
 
 /// The first and the last number of `1000-1115`, or of `7` alone.
@@ -23,7 +23,7 @@ fn range(text: &str) -> Result<(u32, u32)> {
     }
 }
 
-/// The tunnel to the machine of that number, as its digits are written: `0123` is a part of its
+/// The tunnel to the machine of that number. The digits stay as written: `0123` is a part of its
 /// name.
 pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     let Some(value) = number
@@ -103,7 +103,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     }
 }
 
-/// The id of the machine, by which Azure Bastion finds it.
+/// The resource id by which Azure Bastion finds the machine.
 fn machine_id(bastion: &Bastion, group: &str, machine: &str) -> Result<String> {
     let Some(subscription) = &bastion.subscription else {
         return Err(Error::config(format!(

@@ -19,7 +19,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// Several words run as they are; a single word with blanks or shell characters needs a shell.
+    /// Several words run without a shell. A single word with blanks or shell characters needs a
+    /// shell.
     pub fn from_words(words: &[String]) -> Option<Self> {
         match words {
             [] => None,
@@ -77,7 +78,7 @@ impl Program {
         })
     }
 
-    /// One line for tables: words quoted where a shell would need it.
+    /// One line for tables: words are quoted if a shell would need it.
     pub fn display(&self) -> String {
         match self {
             Self::Argv(words) => words
@@ -127,7 +128,7 @@ const STARTER_PROGRAMS: [(&str, &[&str]); 13] = [
 const INTERPRETERS: [&str; 8] = [
     "python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript",
 ];
-/// What an interpreter's file ends with.
+/// The endings of files that an interpreter runs.
 const SCRIPT_ENDINGS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
 
 /// `python`, and `python3.11`.
@@ -142,8 +143,8 @@ fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
-/// The file or module that runs: behind whatever only starts it, an interpreter's script, a module
-/// of `python -m`, or the program.
+/// The name of the file or module that runs. Programs that only start another one are skipped. For
+/// an interpreter it is the script or the module of `python -m`, else the program itself.
 fn named_after(words: &[&str]) -> String {
     let program = words.first().map(|word| base(word)).unwrap_or_default();
     let rest = words.get(1..).unwrap_or_default();
@@ -165,8 +166,8 @@ fn named_after(words: &[&str]) -> String {
 }
 
 /// The name behind a starter and its options. Values of options cannot be told from programs, so
-/// the first script, module or interpreter counts; where there is none, the first word, if no
-/// option is before it.
+/// the first script, module or interpreter counts. If there is none, the first word counts, unless
+/// an option comes before it.
 fn started_by(rest: &[&str]) -> Option<String> {
     let is_known = |word: &str| {
         is_interpreter(base(word)) || STARTER_PROGRAMS.iter().any(|(name, _)| *name == base(word))
@@ -192,7 +193,7 @@ fn started_by(rest: &[&str]) -> Option<String> {
 fn interpreted(rest: &[&str]) -> Option<String> {
     for (at, word) in rest.iter().enumerate() {
         match *word {
-            // What follows is a text, not a file.
+            // The next word is program text, not a file.
             "-c" => return None,
             "-m" => {
                 return rest.get(at + 1).map(|module| {

@@ -1,11 +1,11 @@
-//! A job over the defaults of its cluster: what the job says counts, the rest is the cluster's.
+//! A job over the defaults of its cluster: the job's own values count, the cluster's fill the rest.
 
 use crate::job::{Code, Environment, Job, OneOrMany, Resources};
 use std::collections::BTreeMap;
 
 impl Job {
-    /// This job, with the cluster's word where it has none. Variables and `io` are joined name by
-    /// name; lists are replaced whole.
+    /// This job, with the cluster's values for keys that it leaves out. Variables and `io` are
+    /// joined name by name; lists are replaced whole.
     #[must_use]
     pub fn over(self, defaults: &Self) -> Self {
         let has_program = !self.command.is_empty() || self.script.is_some();

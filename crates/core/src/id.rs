@@ -11,7 +11,7 @@ pub const MAX_ID_CHARACTERS: usize = 50;
 /// The shortest suffix that a verb which changes something accepts.
 pub const MIN_SUFFIX_CHARACTERS_TO_CHANGE: usize = 4;
 
-/// The id of a run, for life, or of the sweep that its runs share.
+/// The permanent id of a run, or of the sweep that runs belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
@@ -33,10 +33,10 @@ impl RunId {
         Self(format!("{}-{number}", self.0))
     }
 
-    /// The sweep a run is of, and its number there.
+    /// The sweep that a run belongs to, and its number there.
     pub fn sweep(&self) -> Option<(Self, u32)> {
         let (sweep, number) = self.0.rsplit_once('-')?;
-        // What is left has to be an id itself.
+        // The rest has to be an id itself.
         if self.0.len() - sweep.len() == 9 {
             None
         } else {
@@ -44,7 +44,7 @@ impl RunId {
         }
     }
 
-    /// When it was made, by what it says itself.
+    /// When the id was made: its epoch part.
     pub fn made(&self) -> Option<Moment> {
         let of_run = self
             .sweep()
@@ -124,7 +124,7 @@ pub fn safe_name(name: &str) -> String {
     }
 }
 
-/// What the user typed to name a run.
+/// The text by which the user names a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// `@`: my latest; `@-1` the one before it.
@@ -142,7 +142,7 @@ impl Reference {
         if let Some(back) = text.strip_prefix("@-").and_then(|count| count.parse().ok()) {
             return Ok(Self::Latest { back });
         }
-        // Old hands type ACT's `name_123_ab12cd34` and paths copied from `assets/`.
+        // Users of ACT type its `name_123_ab12cd34`, and paths copied from `assets/`.
         let part = text
             .trim_end_matches('/')
             .rsplit('/')

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// A rank left with a code other than 0.
+    /// A rank exited with a code other than 0.
     ExitCode,
     /// A rank was ended by a signal.
     Signal,
@@ -18,7 +18,7 @@ pub enum Cause {
     NodeFailed,
     ImagePull,
     SetUp,
-    /// What it reads could not be brought, or what it wrote could not be collected.
+    /// Its input could not be downloaded, or its output could not be collected.
     Data,
     /// The program could not be started.
     NotStarted,
@@ -44,8 +44,8 @@ impl Cause {
         }
     }
 
-    /// Whether the job itself failed, so that its nodes are worth keeping for a look at it. The
-    /// other causes come from the cluster, the time limit or the user.
+    /// Whether the job itself failed, so that its nodes are worth keeping for inspection. The other
+    /// causes come from the cluster, the time limit or the user.
     pub const fn is_own_failure(self) -> bool {
         matches!(
             self,
@@ -60,7 +60,7 @@ impl Cause {
     }
 }
 
-/// Where it began: the first rank that failed.
+/// The first rank that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankFailure {
     pub rank: u32,
@@ -76,7 +76,7 @@ pub struct RankFailure {
 pub struct Ending {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// What `tow run` passes on: the code, or 128+n for a signal.
+    /// The exit code of `tow run`: the program's code, or 128+n for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ impl Ending {
             .split(HINT_SEPARATOR)
             .skip(1)
     }
-    /// Adds that something the run wrote was not collected. The first cause stays; without one,
+    /// Adds that something the run wrote was not collected. The first cause remains; without one,
     /// this is the cause.
     #[must_use]
     pub fn with_uncollected(mut self, why: Option<&str>) -> Self {
@@ -160,7 +160,7 @@ impl Ending {
             Some(_) => Outcome::Failed,
         }
     }
-    /// The code `run` and `wait` leave with.
+    /// The exit code of `run` and `wait`.
     pub fn passed_code(&self) -> i32 {
         match (self.cause, self.exit_code) {
             (None, _) => 0,

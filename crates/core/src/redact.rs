@@ -79,11 +79,11 @@ pub fn looks_like_credential(name: &str) -> bool {
         "AUTHORIZATION",
     ];
     const CREDENTIAL_WORDS: [&str; 5] = ["PAT", "SAS", "AUTH", "PASS", "KEY"];
-    // The standard variables of programs whose names do not say it.
+    // Standard variables of programs whose names do not tell that they hold a credential.
     const CREDENTIAL_NAMES: [&str; 2] = ["MYSQL_PWD", "SSHPASS"];
     // Paths and switches whose names only mention a key.
     const HARMLESS_NAMES: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS"];
-    // What says where something is, or how it is called, is not the thing itself.
+    // A path or a name of a credential is not the credential itself.
     const HARMLESS_ENDINGS: [&str; 7] = [
         "_FILE",
         "_PATH",
@@ -104,7 +104,7 @@ pub fn looks_like_credential(name: &str) -> bool {
     {
         return false;
     }
-    // Words of language models, and of offices, only sound like it.
+    // Terms of language models, and `SECRETARY`, only resemble credentials.
     let upper = upper
         .replace("TOKENIZER", "")
         .replace("TOKENS", "")

@@ -100,8 +100,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Adds or replaces axes from the command line. A name that is there twice is refused: which
-    /// values it is to have is not clear.
+    /// Adds or replaces axes from the command line. A name that is given twice is refused, because
+    /// it is not clear which values it gets.
     pub fn set_all(&mut self, texts: &[String]) -> Result<()> {
         let mut given = Self::default();
         for text in texts {

@@ -1,10 +1,10 @@
-//! What others named is shown, never obeyed: characters that command a terminal, or turn the order
-//! of what is read, become text such as `\x1b`.
+//! Text of others is shown, never obeyed: characters that control a terminal or change the
+//! direction of text become text such as `\x1b`.
 
 use std::borrow::Cow;
 
-/// Control characters but the end of a line and the tab, and those that set the direction of
-/// writing or break lines unseen.
+/// Control characters except newline and tab, and characters that set the direction of text or
+/// break lines invisibly.
 pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f'..='\u{9f}'
@@ -20,8 +20,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON with the same characters escaped as JSON does it. In JSON they stand nowhere but in
-/// strings.
+/// JSON with the same characters escaped as JSON does it. In JSON they occur only in strings.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(text, |c, shown| {
         *shown += &format!("\\u{:04x}", u32::from(c))

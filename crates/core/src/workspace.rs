@@ -1,13 +1,14 @@
-//! A workspace: a folder on fast scratch, where its backups go, how often, and which of them stay.
+//! A workspace: a folder on fast scratch, the place of its backups, their interval, and which of
+//! them are kept.
 
 use crate::quantity::Span;
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// Between automatic backups, unless told otherwise.
+/// The time between automatic backups, by default.
 pub const DEFAULT_BACKUP_INTERVAL: Span = Span(30 * 60);
-/// The shortest that may be asked for.
+/// The shortest interval that is accepted.
 pub const MIN_BACKUP_INTERVAL: Span = Span(10);
 
 const HOUR_MILLIS: i64 = 3_600_000;
@@ -16,14 +17,15 @@ const WEEK_MILLIS: i64 = 7 * DAY_MILLIS;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Workspace {
-    /// The machine that has it, as ssh knows it, or an alias such as `tow-node`; else this one.
+    /// The machine that has it, as ssh knows it, or an alias such as `tow-node`; this machine if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_config: Option<String>,
-    /// The folder over there; `~` and `$USER` are that machine's.
+    /// The folder on that machine; `~` and `$USER` are that machine's.
     pub path: String,
-    /// Where backups go: a folder as that machine sees it, or `DATASTORE:PATH`.
+    /// The place of backups: a folder as that machine sees it, or `DATASTORE:PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +40,7 @@ pub struct Workspace {
     pub setup: Vec<String>,
 }
 
-/// Which backups stay: the newest few, and the newest of each of the last hours, days and weeks
+/// The backups to keep: the newest few, and the newest of each of the last hours, days and weeks
 /// that have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,7 +63,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Of backups taken at these moments, which stay. The newest always does.
+    /// Which of the backups taken at these moments are kept. The newest always is.
     pub fn stay(&self, moments: &[Moment]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..moments.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(moments[*number]));
@@ -102,7 +104,7 @@ impl std::fmt::Display for Keep {
 }
 
 /// When the next backup is due, after one that began at `last`. A clock that was set back does not
-/// put it off.
+/// delay it.
 pub fn due(now: Moment, every: Span, last: Option<Moment>) -> Moment {
     match last {
         Some(last) if last <= now => last.plus_millis(every.0 * 1000),

@@ -6,10 +6,10 @@ use super::{Form, LogError, MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
-/// How far above its error a program shows its usage.
+/// How far above its error a program may show its usage.
 const MAX_USAGE_LINES: usize = 80;
 
-/// A wrong option, or a shell's complaint: it ends a program only as its last word.
+/// A wrong option, or a shell's complaint. It ends a program only as its last line.
 pub(super) fn complaint(lines: &[Line], at: usize) -> Option<LogError> {
     usage(lines, at).or_else(|| shell(&lines[at]))
 }
@@ -40,7 +40,7 @@ const ALONE_PATTERN: &str = concat!(
     r"|^(?:Could not override '|Cannot find primary config '|Key '[^']+' is not in struct|Error merging override )",
 );
 
-/// `job.sh: line 7: NAME: unbound variable`. Of a syntax error the second line only quotes the
+/// `job.sh: line 7: NAME: unbound variable`. The second line of a syntax error only quotes the
 /// script.
 fn shell(line: &Line) -> Option<LogError> {
     static SHELL: OnceLock<Regex> = OnceLock::new();
@@ -67,7 +67,8 @@ fn shell(line: &Line) -> Option<LogError> {
     })
 }
 
-/// A compiler's error, with the place it names. The first is the one to mend.
+/// A compiler's error, with the place it names. The first one is shown, because the others often
+/// follow from it.
 pub(super) fn compiler(line: &Line) -> Option<LogError> {
     static ERROR: OnceLock<Regex> = OnceLock::new();
     let found = compiled(

@@ -1,5 +1,5 @@
-//! The last words of programs other than Python's tracebacks: Python that crashed, C++, Rust, Go,
-//! Java, JavaScript, Julia, R, and tests.
+//! The last messages of programs other than Python's tracebacks: Python that crashed, C++, Rust,
+//! Go, Java, JavaScript, Julia, R, and tests.
 
 use super::frame::{Frame, frame, own};
 use super::lines::{Line, compiled, printable};
@@ -8,28 +8,28 @@ use regex::bytes::{Captures, Regex, RegexSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A program's own account of its crash.
+/// A program's own report of its crash.
 pub(super) struct Crash {
     /// Its lines; others may stand between them.
     pub(super) lines: Range<usize>,
     pub(super) error: LogError,
 }
 
-/// How many lines of one account are read.
+/// The number of lines of one report that are read, at most.
 const MAX_LINES_PER_CRASH: usize = 200;
-/// Of a log that is full of them only the last few are read, so that reading takes bounded time.
+/// The number of reports that are read, at most: the last ones, so that reading takes bounded time.
 const MAX_CRASHES_READ: usize = 64;
 
-/// How the rest of an account is read, given its first line.
+/// How the rest of a report is read, given its first line.
 enum Tell {
     Always(fn(&[Line], usize, &Captures) -> Crash),
-    /// The first line alone does not make one.
+    /// The first line alone is not enough for a report.
     Perhaps(fn(&[Line], usize, &Captures) -> Option<Crash>),
 }
 
 use Tell::{Always, Perhaps};
 
-/// The line each account begins with, and how the rest is read.
+/// The first line of each kind of report, and how the rest is read.
 static CRASH_HEADS: [(&str, Tell); 14] = [
     (r"^Fatal Python error: (.+)$", Always(fatal_python)),
     (
@@ -71,7 +71,7 @@ static CRASH_HEADS: [(&str, Tell); 14] = [
     (r"^FAILED (\S+(?: - .*)?)$", Perhaps(pytest)),
 ];
 
-/// All accounts in a log, in order.
+/// All reports in a log, in order.
 pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
     static COMPILED: OnceLock<(RegexSet, Vec<Regex>)> = OnceLock::new();
     let (set, each) = COMPILED.get_or_init(|| {
@@ -160,7 +160,7 @@ fn one_line(lines: &[Line], at: usize, found: &Captures) -> Crash {
     crash(Form::Crash, lines, at..at + 1, part(found, 1), None)
 }
 
-/// faulthandler tells the threads one after the other, each with the deepest call first.
+/// faulthandler prints the threads one after the other, each with the deepest call first.
 fn fatal_python(lines: &[Line], at: usize, found: &Captures) -> Crash {
     let mut calls: Vec<Frame> = Vec::new();
     let (mut current, mut end) = (false, at + 1);

@@ -95,8 +95,7 @@ fn boxed_source(text: &[u8]) -> Option<&[u8]> {
     )
 }
 
-/// The call to show: the deepest of the user's own code; without one, the deepest of any that has a
-/// file.
+/// The call to show: the deepest in the user's own code, else the deepest that has a file.
 pub(super) fn own<'f, 'a>(
     frames: impl DoubleEndedIterator<Item = &'f Frame<'a>> + Clone,
 ) -> Option<&'f Frame<'a>>
@@ -122,7 +121,7 @@ pub(super) fn is_own(file: &[u8]) -> bool {
     !compiled(&FOREIGN, FOREIGN_PATTERN).is_match(file)
 }
 
-/// Installed packages, Python itself, code that libraries make up, launchers, and builds of torch
+/// Installed packages, Python itself, generated code of libraries, launchers, and builds of torch
 /// outside of site-packages.
 const FOREIGN_PATTERN: &str = concat!(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\](?:python|pypy)\d|[/\\]Python\d+[/\\]Lib[/\\]|\.egg[/\\]|\.zip[/\\]",

@@ -1,4 +1,4 @@
-//! The tail of a log as clean lines, and what a line says about the program still being alive.
+//! The end of a log as clean lines, and whether a line shows that the program is still alive.
 
 use super::MAX_LINE_CHARACTERS_SHOWN;
 use super::trace::TRACEBACK_HEADER;
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// How much of a log's end is looked at.
+/// The number of bytes at the end of a log that are read.
 const LOG_END_BYTES: usize = 256 * 1024;
 /// No message starts later than this in its line.
 const MAX_LINE_BYTES_SEARCHED: usize = 4096;
-/// More lines than this after a message, and it was not the message that ended the program.
+/// A message with more lines than this after it did not end the program.
 const MAX_LINES_AFTER: usize = 40;
 /// A progress bar is drawn once or twice more while a program dies.
 const MAX_PROGRESS_BARS_AFTER: usize = 5;
@@ -21,7 +21,7 @@ const MAX_PROGRESS_BARS_AFTER: usize = 5;
 pub(super) struct Line<'a> {
     shown: Cow<'a, [u8]>,
     start: usize,
-    /// From torch's `[rank3]:`, which it puts before the last words of a rank, or from `mpirun`.
+    /// From torch's `[rank3]:`, which stands before the last messages of a rank, or from `mpirun`.
     pub(super) rank: Option<u32>,
     /// Part of the drawing of a Python exception group; its margin is left out of the text.
     pub(super) grouped: bool,
@@ -47,8 +47,8 @@ impl Line<'_> {
     }
 }
 
-/// Text fit to be shown: characters that control a terminal or turn the direction of writing are
-/// gone, and it is cut after so many characters.
+/// Printable text: without characters that control a terminal or change the direction of text, and
+/// cut after so many characters.
 pub(super) fn printable(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = text
@@ -61,7 +61,7 @@ pub(super) fn printable(bytes: &[u8], most: usize) -> String {
         .collect()
 }
 
-/// Characters that change how others are shown, or have no shape of their own. Joiners stay:
+/// Characters that change how others are shown, or that have no shape. Joiners are kept, because
 /// letters need them.
 const fn is_unseen(letter: char) -> bool {
     is_hidden(letter)
@@ -181,10 +181,11 @@ pub(super) fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'stati
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Launchers, libraries and the machine cleaning up: says nothing about the program.
+    /// Launchers, libraries and the machine cleaning up: these lines show nothing about the
+    /// program.
     Noise,
     Bar,
-    /// The program is at work again: it had caught what came before.
+    /// The program is at work again, so it had caught the error before.
     GoingOn,
     Ordinary,
 }
@@ -233,7 +234,7 @@ const SAYS_SO_PATTERN: &str = concat!(
 
 const AT_WORK_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
 
-/// What follows each line, counted once from the end.
+/// The kinds of lines that follow each line, counted once from the end.
 pub(super) struct After(Vec<Following>);
 
 #[derive(Clone, Copy, Default)]
@@ -244,7 +245,7 @@ struct Following {
 }
 
 impl After {
-    /// `spoken_for` marks the lines that belong to a traceback or are a message themselves.
+    /// `explained` marks the lines that belong to a traceback or are a message themselves.
     pub(super) fn new(kinds: &[Kind], spoken_for: &[bool]) -> Self {
         let mut following = Following::default();
         let mut all = vec![following; kinds.len()];
@@ -263,7 +264,7 @@ impl After {
         Self(all)
     }
 
-    /// The program did more than fall over after this line.
+    /// Whether the program went on working after this line.
     pub(super) fn went_on(&self, at: usize) -> bool {
         let following = self.0[at];
         following.going_on
@@ -271,7 +272,7 @@ impl After {
             || following.bars > MAX_PROGRESS_BARS_AFTER
     }
 
-    /// Nothing the program itself said comes after this line.
+    /// Whether the program itself wrote nothing after this line.
     pub(super) fn is_last_word(&self, at: usize) -> bool {
         !self.went_on(at) && self.0[at].ordinary == 0
     }

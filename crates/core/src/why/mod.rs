@@ -26,13 +26,13 @@ pub use error::{Form, LogError, Place};
 
 use serde::Serialize;
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     OutOfMemory,
     GpuOutOfMemory,
-    /// `/dev/shm` is used up: the usual end of data-loading workers in a container.
+    /// `/dev/shm` is full, which often ends data-loading workers in a container.
     SharedMemory,
     MissingModule,
     /// A shared library (`libGL.so.1`) that the image does not have.
@@ -104,8 +104,8 @@ impl Class {
         }
     }
 
-    /// How readily this failure is only the echo of another: 0 is a cause of its own. A rank that
-    /// loses its peers reports NCCL errors, and the ranks that are left get killed.
+    /// How likely this failure only follows from another: 0 is a cause of its own. A rank that
+    /// loses its peers reports NCCL errors, and the remaining ranks get killed.
     pub(crate) const fn echo(self) -> u8 {
         match self {
             Self::CudaError | Self::Network => 1,
@@ -116,7 +116,7 @@ impl Class {
         }
     }
 
-    /// Whether programs often catch this and try something else: then what failed next is the
+    /// Whether programs often catch this and try something else. Then the next failure is the
     /// cause.
     pub(crate) const fn is_often_caught(self) -> bool {
         matches!(
@@ -131,7 +131,7 @@ impl Class {
     }
 }
 
-/// Characters of one line that are shown.
+/// The number of characters of one line that are shown, at most.
 const MAX_LINE_CHARACTERS_SHOWN: usize = 300;
 
 /// Why a log ends in failure.
@@ -142,7 +142,7 @@ pub struct Finding {
     pub evidence: String,
     /// Whether trying again unchanged can help.
     pub transient: bool,
-    /// What to do next, one sentence.
+    /// The next step for the user, one sentence.
     pub next_step: String,
     /// The Python module that is missing. With the code of the run, [`modules::advice`] says more.
     pub module: Option<String>,
@@ -151,7 +151,7 @@ pub struct Finding {
 /// The failure that the end of a log shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The cause, where a rule knows it.
+    /// The cause, if a rule knows it.
     pub finding: Option<Finding>,
     /// The error in the log's own words. With a finding, it is the one that shows it.
     pub error: Option<LogError>,
@@ -160,15 +160,15 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// How readily this is only the echo of another rank's end: 0 is a cause of its own. `None`:
-    /// the log shows no error.
+    /// How likely this only follows from another rank's end: 0 is a cause of its own. `None`: the
+    /// log shows no error.
     pub fn echo(&self) -> Option<u8> {
         let of_finding = self.finding.as_ref().map(|finding| finding.class.echo());
         of_finding.or_else(|| self.error.as_ref().map(LogError::echo))
     }
 }
 
-/// Last lines of a log that are kept with its [`Reading`].
+/// The number of last lines of a log that are kept with its [`Reading`].
 const LAST_LINES_KEPT: usize = 3;
 
 /// Reads the end of the log of a job that *failed*: its last 256 KiB.
@@ -185,12 +185,12 @@ pub fn read(tail: &[u8]) -> Reading {
     }
 }
 
-/// The first cause in the tail of a log, or `None`: better silent than wrong.
+/// The first cause in the end of a log; `None` rather than a guess.
 pub fn classify(tail: &[u8]) -> Option<Finding> {
     judge::judge(&lines::split(tail)).finding
 }
 
-/// The last lines of a log that are not blank, fit to be shown.
+/// The last lines of a log that are not blank, printable.
 pub fn last_lines(tail: &[u8], most: usize) -> Vec<String> {
     last_of(&lines::split(tail), most)
 }

@@ -11,7 +11,7 @@ use super::{Class, Finding, Form, LogError, MAX_LINE_CHARACTERS_SHOWN, complaint
 /// The number of lines below the exception that are shown with it, at most.
 const MAX_LINES_SHOWN_BELOW: usize = 4;
 
-/// A log with what was found in it.
+/// A log with everything that was found in it.
 pub(super) struct Log<'a> {
     pub(super) lines: &'a [Line<'a>],
     pub(super) kinds: &'a [Kind],

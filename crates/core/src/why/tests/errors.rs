@@ -1,8 +1,8 @@
-//! Failures that no rule knows: what is shown of them. The logs are as the programs write them.
+//! Failures that no rule knows, and what is shown of them. The logs are as the programs write them.
 
 use crate::why::{Form, LogError, read, root_cause};
 
-/// What people are shown, in one text: message, place, source, what it ended as.
+/// The shown parts in one text: message, place, source, last exception.
 #[track_caller]
 pub(super) fn shown(log: &str) -> String {
     let error = error(log);
@@ -318,7 +318,7 @@ fn threads_wrappers_and_what_they_report() {
     );
 }
 
-/// A rank that lost its peers, or was told to end, is not blamed; an exception that no rule knows
+/// A rank that lost its peers, or was stopped, is not the cause. An exception that no rule knows
 /// counts as a cause.
 #[test]
 fn between_ranks_a_cause_of_its_own_beats_an_echo() {

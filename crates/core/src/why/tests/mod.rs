@@ -259,7 +259,7 @@ fn long_and_late() {
     assert_eq!(classify(&log), None);
 }
 
-/// No assertion on time; a step that is not linear would be felt here.
+/// No assertion on time, but a step that is not linear would make this test slow.
 #[test]
 fn tails_that_repeat_one_thing() {
     let ranks =

@@ -1,4 +1,4 @@
-//! The last words of other programs than Python's: options, shells, compilers, crashes, panics.
+//! The last messages of other programs than Python's: options, shells, compilers, crashes, panics.
 
 use super::errors::{KEY_ERROR_LOG, error, shown};
 use crate::why::{Class, Form, read};

@@ -1,4 +1,4 @@
-//! Logs that mention failures without failing of them. Each must stay without a finding.
+//! Logs that mention failures which did not end the program. Each must stay without a finding.
 
 use crate::why::classify;
 
