@@ -216,7 +216,7 @@ fn report_unreadable(
     Ok(broken)
 }
 
-/// `local` exists without being named, so its kind need not be either.
+/// `local` exists without being named, so its kind may be left out.
 fn complete_local(tree: &mut Node) {
     let local = tree
         .get("clusters")
@@ -487,7 +487,7 @@ mod tests {
             .iter()
             .map(|warning| format!("{}: {}", warning.at, warning.message))
             .collect();
-        // Both clusters have it from the one file.
+        // Both clusters get it from one file.
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].ends_with(

@@ -1,5 +1,5 @@
 //! The variables that begin with `TOW_`: configuration, settings of the daemon and the runner, and
-//! what a run is given.
+//! the variables of a run.
 
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{Content, Node, Position, Warning};
@@ -22,7 +22,7 @@ const NUMBER_VARIABLES: [&str; 3] = [
     "TOW_COLLECT_SECONDS",
 ];
 const HISTORY_JOURNAL_VARIABLE: &str = "TOW_HISTORY_JOURNAL";
-/// Others that somebody reads: this program, its tests, or a run.
+/// Other variables that are read by this program, its tests, or a run.
 const OTHER_VARIABLES: [&str; 13] = [
     "TOW_AZURE_BLOB_ENDPOINT",
     "TOW_AZUREML_SPEC",
@@ -67,7 +67,7 @@ fn at(name: &str) -> Position {
     }
 }
 
-/// What is wrong with a variable that is no part of the configuration.
+/// The warning about a variable that is not part of the configuration.
 pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
     let message = if NUMBER_VARIABLES.contains(&name) {
         value
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Sees the keys of a struct that is read.
+    /// Collects the keys of a struct that is decoded.
     struct Keys<'a>(&'a mut Vec<&'static str>);
 
     impl<'de> serde::Deserializer<'de> for Keys<'_> {
@@ -161,8 +161,8 @@ mod tests {
         }
     }
 
-    /// A key that is missing from the list would count without the user's agreement: what no
-    /// version knows has no effect.
+    /// A key that is missing from the list would be used without trust, because unknown keys are
+    /// ignored.
     #[test]
     fn every_key_of_the_configuration_is_on_the_list() {
         let mut keys = Vec::new();

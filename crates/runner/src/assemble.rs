@@ -21,17 +21,17 @@ use towline_wire::runner::{
 pub struct AttemptFolders {
     /// The run's own folder: logs, code, io.
     pub run: PathBuf,
-    /// Content of frozen code.
+    /// The content of snapshots.
     pub snapshots: PathBuf,
     /// Where its mounts are: on the machine's own disk, because other machines do not see them.
     pub mounts: PathBuf,
     /// Datasets that runs share.
     pub copies: PathBuf,
-    /// Journals of transfers that may be cut off.
+    /// Journals of transfers that may be interrupted.
     pub transfers: PathBuf,
 }
 
-/// One attempt, as it was asked for.
+/// The request for one attempt.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     pub run: &'a RunId,
@@ -125,7 +125,8 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     })
 }
 
-/// Each io with its place on the node: the ones that we bring, then the ones that are there already.
+/// Each io with its place on the node: first those that we download or mount, then those that the
+/// cluster has put there.
 fn places_of_io<'a>(
     wanted: &Wanted<'a>,
     data: Option<&'a DataOrder>,
@@ -172,7 +173,7 @@ fn fill(text: &str, values: &[(&str, &str)]) -> Result<String> {
 
 /// The submitter's variables and the secrets among them.
 fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<String, String>> {
-    // The shell's own variables, PATH among them, mean nothing inside an image.
+    // The submitter's variables, PATH among them, have no meaning inside an image.
     let mut variables: BTreeMap<String, String> = if resolved.container.is_some() {
         BTreeMap::new()
     } else {

@@ -1,5 +1,5 @@
-//! The word to end, by signal, and who gave it. A cluster may signal every process of a job at
-//! once; a runner that passes such a signal on would have the job hear it twice.
+//! SIGTERM as the order to end, and its sender. A cluster may signal every process of a job at
+//! once. A runner that forwards such a signal would make the job receive it twice.
 
 use crate::attempt::Attempt;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Who said that it is to end.
+/// The sender of the order to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Giver {
-    /// The runner above, to us alone.
+    /// The runner above, which signalled us alone.
     Parent,
-    /// Somebody else, who may have told the ranks as well.
+    /// Another process, which may have signalled the ranks as well.
     Other,
 }
 
-/// Hears `SIGTERM` from the moment it is made.
+/// Receives `SIGTERM` from the moment it is made.
 #[derive(Debug)]
 pub(crate) struct EndSignal {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
@@ -40,7 +40,7 @@ impl EndSignal {
         })
     }
 
-    /// Waits for the word, for `attempt` to have something to do, or for `limit`.
+    /// Waits for the signal, for `attempt` to have something to do, or for `limit`.
     pub(crate) fn wait(
         &mut self,
         attempt: Option<&Attempt>,
@@ -82,7 +82,7 @@ impl EndSignal {
             Some(process) if u32::try_from(process.pid) == Ok(parent) => Giver::Parent,
             _ => Giver::Other,
         });
-        // What is meant for us alone is what has to be passed on.
+        // A signal to us alone is the one that must be forwarded.
         Ok(givers.max_by_key(|giver| *giver == Giver::Parent))
     }
 }

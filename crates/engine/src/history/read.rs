@@ -34,7 +34,7 @@ pub struct Submission {
     pub created: Moment,
 }
 
-/// What the daemon needs to take up a run again.
+/// The part of a run's record that the daemon needs to continue it.
 #[derive(Debug, Clone)]
 pub struct ActiveRun {
     pub key: RunKey,
@@ -47,7 +47,7 @@ pub struct ActiveRun {
 }
 
 impl History {
-    /// Whether a run of that id is in it.
+    /// Whether the history has a run of that id.
     pub fn knows(&self, run: &RunId) -> Result<bool> {
         let found = self
             .connection
@@ -102,7 +102,7 @@ impl History {
         })
     }
 
-    /// How many runs fit `filter`, whatever its limit.
+    /// The number of runs that fit `filter`, without its limit.
     pub fn count(&self, filter: &Filter) -> Result<u64> {
         let (clause, values) = filter.clause();
         let count: i64 = self.query(|connection| {
@@ -193,7 +193,8 @@ impl History {
         }
     }
 
-    /// Its id alone: many runs of a sweep have the same, and its plan need be read only once.
+    /// The submission's id alone. Many runs of a sweep share it, so its plan need be read only
+    /// once.
     pub fn submission_id_of(&self, run: &RunId) -> Result<Option<RunId>> {
         let id: Option<String> = self.query(|connection| {
             connection
@@ -204,7 +205,7 @@ impl History {
         Ok(id.and_then(|id| RunId::try_from(id).ok()))
     }
 
-    /// Everything that has not ended, oldest first.
+    /// All runs that have not ended, oldest first.
     pub fn active(&self) -> Result<Vec<ActiveRun>> {
         self.query(|connection| {
             connection

@@ -1,4 +1,4 @@
-//! From what the user typed to the run or sweep that is meant.
+//! From the text that the user typed to a run or sweep.
 
 use super::{History, read::id};
 use rusqlite::params;
@@ -6,7 +6,7 @@ use towline_core::id::{MIN_SUFFIX_CHARACTERS_TO_CHANGE, Reference};
 use towline_core::record::RunRecord;
 use towline_core::{Error, ErrorKind, Result, RunId};
 
-/// What a reference names.
+/// The run or sweep that a reference names.
 #[derive(Debug, Clone)]
 pub enum Target {
     Run(Box<RunRecord>),
@@ -29,9 +29,9 @@ impl Target {
     }
 }
 
-/// Candidates shown when several fit.
+/// The number of candidates that are shown when several fit, at most.
 const MAX_CANDIDATES_SHOWN: usize = 10;
-/// Who types more than the end of an id means a whole name.
+/// A text longer than this is taken for a whole name, not for the end of an id.
 const MAX_SUFFIX_CHARACTERS: usize = 8;
 
 impl History {
@@ -85,8 +85,8 @@ impl History {
         }
         match found.as_slice() {
             [] => {
-                // A whole name that is not here may be what a cluster calls a job of another tool
-                // or another machine.
+                // A whole name that is not found may be the cluster's name for a job of another
+                // tool or another machine.
                 let elsewhere = (part.len() > MAX_SUFFIX_CHARACTERS).then_some(
                     "a run of another machine or tool: `tow ps --remote` lists what a \
                         cluster knows, `tow adopt ID` takes it in",
@@ -135,7 +135,7 @@ impl History {
         )
     }
 
-    /// What the cluster itself calls a job that was adopted, whole.
+    /// Runs whose cluster's own name is `name`.
     fn by_name_there(&self, name: &str) -> Result<Vec<RunId>> {
         self.ids(
             "SELECT id FROM submissions WHERE instr(plan, '\"adopted\"') > 0 AND \

@@ -1,5 +1,5 @@
-//! Rows that cannot be read: one that another program or a bad disk has damaged is left out and
-//! named, and all others are there as ever.
+//! Rows that cannot be read, because another program or a bad disk has damaged them. They are left
+//! out and named; all other rows stay readable.
 
 use super::History;
 use super::read::{RUN_COLUMNS, active_run, record};
@@ -10,14 +10,14 @@ use towline_core::Result;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRow {
     pub sequence: i64,
-    /// As it stands there.
+    /// As the row has it.
     pub id: String,
     pub why: String,
 }
 
 impl History {
-    /// What can be read of these rows. Errors of the file itself are errors; those of one row are
-    /// not.
+    /// The value of a row; `None` if the row cannot be read, which is reported. An error of the file
+    /// itself is returned.
     pub(super) fn readable<T>(
         &self,
         row: &Row<'_>,

@@ -1,4 +1,4 @@
-//! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and what its jobs have.
+//! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and the defaults of its jobs.
 
 pub(crate) use super::act_accounts::Accounts;
 use super::act_file::{self, named, root_of};

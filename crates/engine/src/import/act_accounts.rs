@@ -18,7 +18,7 @@ enum Place {
     Keyring,
 }
 
-/// The datastores so far, by account file: the same file is the same store for every cluster.
+/// The datastores so far, by account file. One file is one datastore for all clusters.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     place: Place,
@@ -42,7 +42,7 @@ impl Accounts {
         }
     }
 
-    /// Puts the datastore of an account file into `config`; its name.
+    /// Puts the datastore of an account file into `config`; returns its name.
     pub(super) fn datastore(
         &mut self,
         value: &Node,
@@ -92,7 +92,8 @@ impl Accounts {
         Ok(name)
     }
 
-    /// References to the credentials of an account; the login of the Azure CLI where it has none.
+    /// Puts references to the credentials of an account, or the login of the Azure CLI if it has
+    /// none.
     fn credential(
         &self,
         account: &Section<'_>,

@@ -1,5 +1,4 @@
-//! What jobs have on a cluster of ACT unless they say otherwise: size, launch, image, environment,
-//! and what is left out of the code.
+//! The defaults of jobs on a cluster of ACT: size, launch, image, environment, and ignored files.
 
 use super::act::{Platform, Work};
 use super::section::{Section, text, wrong};
@@ -41,7 +40,7 @@ pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -
     Ok(())
 }
 
-/// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, which is taken without `-n`.
+/// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, the default of `-n`.
 fn size(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let per_node = keys.number("gpu_per_node")?.unwrap_or(ACT_GPUS_PER_NODE);
     let at = keys.place("gpu_per_node");
@@ -100,7 +99,7 @@ fn launch(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let ranks = keys
         .number("process_count_per_node")?
         .filter(|ranks| *ranks > 0);
-    // Without a GPU there is no rank per GPU; ACT starts one then, too.
+    // Without a GPU there is no rank per GPU; ACT starts one rank then.
     let no_gpu = keys.number("num_gpu")? == Some(0);
     let word = match (every_gpu, ranks) {
         (false, _) => "per_node".to_owned(),
@@ -189,7 +188,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a shell can have a variable of the name.
+/// Whether the name can be a shell variable.
 pub(super) fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -312,7 +311,7 @@ pub(super) fn tier_word(text: &str, at: &Position) -> Result<&'static str> {
 fn ignored(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let at = keys.place("zip_options");
     let words: Vec<String> = match keys.get("zip_options").and_then(Node::text) {
-        // One text is a line of the shell's.
+        // A single text is a line for the shell.
         Some(line) => words::split(line, false)
             .ok_or_else(|| wrong(at, "`zip_options`: a quote is not closed"))?
             .into_iter()

@@ -161,7 +161,8 @@ pub(super) fn put_folder(
     Ok(())
 }
 
-/// Copies the folders of one cluster to the folders of all clusters. A name that is there wins.
+/// Copies the folders of one cluster to the folders of all clusters. A folder that exists there is
+/// kept.
 pub(crate) fn share_folders(config: &mut Node, cluster: &str) {
     let own = config
         .get("clusters")

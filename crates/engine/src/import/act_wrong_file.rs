@@ -1,4 +1,5 @@
-//! Files that lie beside ACT's clusters and are none: what they are, and what to give instead.
+//! Files beside ACT's clusters that are not clusters: an error that tells which file to give
+//! instead.
 
 use super::section::{Section, wrong};
 use towline_core::{Error, Result};
@@ -14,7 +15,7 @@ const CLUSTER_KEYS: [&str; 8] = [
     "experiment_name",
     "gpu_per_node",
 ];
-/// Keys that give another file away, and what it is.
+/// Keys by which another kind of file is recognised, and its description.
 const KEYS_OF_OTHER_FILES: [(&[&str], &str); 2] = [
     (
         &["subscription_id", "workspace_name"],
@@ -28,7 +29,7 @@ const KEYS_OF_OTHER_FILES: [(&[&str], &str); 2] = [
 ];
 const CLUSTER_FILE_HINT: &str = "give the cluster's own file: aux_data/aml/NAME.yaml";
 
-/// The workspace's `config.json` and account files.
+/// Refuses the workspace's `config.json` and account files.
 pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
     let has = |names: &[&str]| {
         keys.entries()
@@ -47,7 +48,7 @@ pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
     }
 }
 
-/// A file without a single key of ACT's, once all of them were asked for.
+/// Refuses a file without a single key of ACT. Called after all known keys were read.
 pub(super) fn refuse_unknown(keys: &Section<'_>) -> Result<()> {
     let strange = || -> Error {
         wrong(

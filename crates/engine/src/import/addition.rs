@@ -1,5 +1,5 @@
-//! An import into a folder that has a `towline.yaml`: what is missing there is added, what is there
-//! stays as it is written, and what contradicts it is refused.
+//! An import into a folder that has a `towline.yaml`: missing keys are added, present ones are kept
+//! as written, and contradictions are refused.
 
 use super::merge::{NAMED_SECTIONS, child, conflict, names, remove, shown};
 use super::yaml_text::{self, value};
@@ -11,7 +11,7 @@ use towline_core::{Error, Result};
 const FILE_CHANGED_HINT: &str =
     "`--force` writes it anew, without its comments; the old one is kept as towline.yaml.old";
 
-/// The file with what is new, or `None` where it has all of it.
+/// The file with the new keys, or `None` if it has all of them.
 pub(super) fn onto(
     existing: &str,
     mut new: Node,
@@ -60,7 +60,7 @@ pub(super) fn onto(
     }))
 }
 
-/// Named things that both files have must be the same.
+/// Refuses clusters and datastores of one name that differ.
 fn refuse_conflicts(there: &Node, new: &Node) -> Result<()> {
     let found = NAMED_SECTIONS
         .iter()
@@ -75,7 +75,7 @@ fn refuse_conflicts(there: &Node, new: &Node) -> Result<()> {
     .hint("or import both files in one command: then the second one gets a name of its own"))
 }
 
-/// Takes out of `new` what stays as it is in the file.
+/// Removes from `new` the keys that are kept as they are in the file.
 fn keep(there: &Node, new: &mut Node, reports: &mut [Report]) {
     if !names(there, "clusters").is_empty() {
         remove(new, "default_cluster");
@@ -107,7 +107,7 @@ fn keep(there: &Node, new: &mut Node, reports: &mut [Report]) {
     }
 }
 
-/// A value that is not taken is told where its file's report is.
+/// Reports a value that is not used, in the report of its file.
 fn tell_kept(key: &str, old: &Node, new: Option<&Node>, reports: &mut [Report]) {
     let Some(new) = new.filter(|new| value(new) != value(old)) else {
         return;
@@ -131,7 +131,7 @@ fn report_of<'r>(at: &Position, reports: &'r mut [Report]) -> Option<&'r mut Rep
     reports.get_mut(own)
 }
 
-/// `sync` and a folder are taken whole, not key by key.
+/// `sync` and a folder are replaced whole, not key by key.
 fn replace_whole(expected: &mut Node, new: &Node) {
     if new.get("sync").is_some() {
         remove(expected, "sync");

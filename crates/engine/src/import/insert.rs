@@ -1,11 +1,11 @@
-//! New keys in the text of a YAML file, which keeps its comments and its order. Whether the result
-//! says what it should is the caller's to check: YAML can be written in ways this does not know.
+//! New keys in the text of a YAML file, which keeps its comments and its order. The caller must
+//! check the result, because YAML can be written in ways that this code does not know.
 
 use super::yaml_text::value;
 use serde_json::{Map, Value};
 use towline_core::yaml::{self, Content, Node, Position};
 
-/// The text with everything of `new` that `there`, which it is the text of, does not have.
+/// The text, extended by everything of `new` that is missing in `there`, its parsed form.
 pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
     let text = if text.is_empty() || text.ends_with('\n') {
         text.to_owned()
@@ -15,7 +15,7 @@ pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
     let mut pieces = Vec::new();
     collect(&text, None, there, new, &mut pieces);
     let mut made = text.clone();
-    // From the end, so that what is before stays where it is.
+    // From the end, so that earlier positions stay valid.
     pieces.sort_by_key(|(at, _)| *at);
     for (at, piece) in pieces.into_iter().rev() {
         made.insert_str(
@@ -30,7 +30,7 @@ pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
     made
 }
 
-/// What is missing below one mapping, and below those in it. `parent` is the key it stands behind.
+/// Collects the missing keys of one mapping and of those in it. `parent` is the key of the mapping.
 fn collect(
     text: &str,
     parent: Option<&Node>,
@@ -72,7 +72,7 @@ fn entry<'n>(node: &'n Node, key: &str) -> Option<(&'n Node, &'n Node)> {
     }
 }
 
-/// Where the missing keys of one mapping go, and as what.
+/// The position and the text of the missing keys of one mapping.
 fn piece(
     text: &str,
     parent: Option<&Node>,
@@ -124,12 +124,12 @@ fn block(values: Map<String, Value>, indent: usize) -> String {
         .collect()
 }
 
-/// The byte behind a line, counted from 1, and its break.
+/// The byte after the end of a line, counted from 1.
 fn line_end(text: &str, line: usize) -> usize {
     text.split_inclusive('\n').take(line).map(str::len).sum()
 }
 
-/// The byte of a place; `None` for what has none.
+/// The byte of a position; `None` if it has none.
 fn offset(text: &str, at: &Position) -> Option<usize> {
     let begin = line_end(text, at.line.checked_sub(1)?);
     let (byte, _) = text[begin..]

@@ -1,7 +1,6 @@
-//! Files of other tools as ours. Text in, files and a report out: nothing is written here, and
-//! files are read through a function, so that every conversion can be tried on texts alone. No
-//! secret is ever copied: it becomes a reference, and the report says where its value is to be
-//! stored.
+//! Converts files of other tools. Text in, files and a report out: nothing is written here, and
+//! files are read through a function, so that every conversion can be tested on texts alone. No
+//! secret is ever copied: it becomes a reference, and the report says where to store its value.
 
 pub(crate) mod act;
 mod act_accounts;
@@ -54,7 +53,7 @@ use towline_core::{Error, Result};
 /// Reads a file's text.
 pub type Reader<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
 
-/// Whose files are read.
+/// The tool whose files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Act,
@@ -76,14 +75,14 @@ impl Kind {
     }
 }
 
-/// What becomes of a file of the name that is there.
+/// What happens to a present file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// There must be none, unless it is to be written over.
+    /// There must be none, unless it may be overwritten.
     New,
-    /// It is the same with something added.
+    /// The new text is the present file with additions.
     Added,
-    /// It is kept under another name.
+    /// The present file is kept under another name.
     Anew,
 }
 
@@ -95,16 +94,16 @@ pub struct Made {
     pub placing: Placing,
 }
 
-/// What all given files gave together.
+/// The result of importing all given files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
     pub files: Vec<Made>,
     pub reports: Vec<Report>,
-    /// What is to be said of them all together.
+    /// Notes about all files together.
     pub notes: Vec<String>,
 }
 
-/// What one conversion gives: keys of `towline.yaml`, and jobs with their names.
+/// The result of one conversion: keys of `towline.yaml`, and jobs with their names.
 pub(crate) struct Converted {
     pub(crate) config: Node,
     pub(crate) jobs: Vec<(String, Node)>,
@@ -123,19 +122,19 @@ impl Converted {
     }
 }
 
-/// What the machine has that the files come to.
+/// The state of the machine and folder that the import goes to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct There<'t> {
-    /// The text of the `towline.yaml` that is there.
+    /// The text of the present `towline.yaml`.
     pub existing: Option<&'t str>,
-    /// What the files give wins over it.
+    /// Imported values replace present ones.
     pub force: bool,
     /// Credentials can be kept in a keyring; otherwise variables hold them.
     pub keyring: bool,
 }
 
-/// Converts all files. Relative paths, theirs and those in them, are the reader's to complete. What
-/// they give is added to what there is.
+/// Converts all files. The reader resolves relative paths, of the files and in them. The result is
+/// added to the present configuration.
 pub fn import(
     kind: Kind,
     files: &[PathBuf],
@@ -201,7 +200,7 @@ fn convert(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Vec<Conver
     files.iter().map(one).collect()
 }
 
-/// The project file, new or with what it did not have; none where there is nothing to say.
+/// The project file, new or extended; none if there is nothing to write.
 fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Imported) -> Result<()> {
     if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
         return Ok(());
@@ -227,7 +226,7 @@ fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Impor
     Ok(())
 }
 
-/// The cluster that ACT uses unasked: `aml`, or the only one.
+/// The cluster that ACT uses by default: `aml`, or the only one.
 fn put_default(config: &mut Node, files: &[PathBuf]) {
     let names: Vec<String> = files
         .iter()
@@ -247,7 +246,7 @@ fn put_default(config: &mut Node, files: &[PathBuf]) {
     }
 }
 
-/// What is written is read again before anybody sees it.
+/// Reads every file back before it is written.
 fn check(imported: &Imported) -> Result<()> {
     for made in &imported.files {
         let unreadable =
@@ -283,7 +282,7 @@ fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     if json::is_json(file, &text) {
         text = json::plain(file, &text)?;
     } else if text.trim_start().starts_with('{') {
-        // YAML does not have JSON's tabs.
+        // YAML does not allow tabs, which JSON does.
         text = text.replace('\t', " ");
     }
     let node = yaml::parse(&file.display().to_string(), &text)?;
@@ -300,7 +299,7 @@ fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     }
 }
 
-/// A name as a file may have it.
+/// The name, with only characters that are safe in file names.
 fn file_name(name: &str) -> String {
     let plain: String = name
         .replace("${{", "")

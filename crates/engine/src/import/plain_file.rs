@@ -1,4 +1,4 @@
-//! Reading a file that somebody names: plain ones only, and not without bound.
+//! Reading a file that the user names: only plain files, and only up to a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The `#SBATCH` lines of a batch script: options with their place, in their long form, and the
+//! The `#SBATCH` lines of a batch script: options with their position, in their long form, and the
 //! numbers in them.
 
 use super::sbatch_names::{self as names, Takes};
@@ -17,7 +17,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// As `sbatch` takes it on one line.
+    /// The option on one line, as `sbatch` takes it.
     pub(super) fn word(&self) -> String {
         match &self.value {
             Some(value) => format!("--{}={}", self.name, words::quoted(value)),
@@ -58,7 +58,7 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
             column: column + 1,
         };
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
-            // `#SBATCHx` is a comment, and surely a mistake.
+            // `#SBATCHx` is a comment, and certainly a mistake.
             return Err(wrong(&place(0), "`#SBATCH` is followed by a blank"));
         }
         let words =
@@ -69,7 +69,7 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
             .peekable();
         while let Some((column, word)) = words.next() {
             if matches!(word.as_str(), "hetjob" | "packjob") {
-                // What follows is of another part of the job, with other machines.
+                // The next lines belong to another part of the job, with other machines.
                 found.push(Given {
                     name: word,
                     value: None,

@@ -1,5 +1,5 @@
-//! Reading a mapping of another tool: values by what is asked of them, and in the end the keys that
-//! nobody asked for.
+//! Reading a mapping of another tool. Values are read by type, and the keys that were never read
+//! are reported at the end.
 
 use super::Report;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ pub(super) fn wrong(at: &Position, message: impl std::fmt::Display) -> Error {
     Error::config(format!("{at}: {message}"))
 }
 
-/// A mapping, its path from the top of the file, and which of its keys were asked for.
+/// A mapping, its path from the top of the file, and the keys that were read.
 pub(super) struct Section<'n> {
     node: &'n Node,
     path: String,
@@ -76,7 +76,7 @@ impl<'n> Section<'n> {
         let Some(node) = self.get(key) else {
             return Ok(None);
         };
-        // As YAML 1.1 had it, which the other tools read.
+        // The words of YAML 1.1, because the other tools read that.
         match node.text().map(str::to_ascii_lowercase).as_deref() {
             Some("true" | "yes" | "on" | "y") => Ok(Some(true)),
             Some("false" | "no" | "off" | "n") => Ok(Some(false)),
@@ -125,7 +125,7 @@ impl<'n> Section<'n> {
         self.node.get(key).map_or(&self.node.at, |value| &value.at)
     }
 
-    /// Every key and value, as they are.
+    /// Every key and value, unread ones too.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n Node)> {
         let entries: &'n [(Node, Node)] = match &self.node.content {
             Content::Mapping(entries) => entries,
@@ -136,7 +136,7 @@ impl<'n> Section<'n> {
             .filter_map(|(key, value)| Some((key.text()?, value)))
     }
 
-    /// Keys with a value that nobody asked for.
+    /// Keys with a value that were not read.
     pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
         let read_keys = self.read_keys.borrow();
         self.entries()
@@ -144,7 +144,7 @@ impl<'n> Section<'n> {
             .collect()
     }
 
-    /// Whether any key of the mapping was asked for.
+    /// Whether any key of the mapping was read.
     pub(super) fn has_known(&self) -> bool {
         let read_keys = self.read_keys.borrow();
         self.entries().any(|(key, _)| read_keys.contains(key))
@@ -162,8 +162,8 @@ impl<'n> Section<'n> {
             .map_or(&self.node.at, |(key, _)| &key.at)
     }
 
-    /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the
-    /// finger.
+    /// Reports every key that was not read as empty or unknown, with a suggestion for a typing
+    /// mistake.
     pub(super) fn report_unknown(&self, report: &mut Report, why: &str) {
         let read_keys = self.read_keys.borrow();
         for (key, value) in self.entries() {
@@ -182,7 +182,7 @@ impl<'n> Section<'n> {
 }
 
 impl Section<'_> {
-    /// Says of every key that no line of the report is about that nothing came of it. For the end.
+    /// Reports every key that no line of the report mentions as without effect. Called last.
     pub(super) fn report_unmentioned(&self, report: &mut Report) {
         for (key, value) in self.entries() {
             let key = self.key(key);
@@ -202,7 +202,7 @@ pub(super) fn text<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
     whole(node, key).map(str::trim_end)
 }
 
-/// With the blanks at its end.
+/// With trailing blanks.
 fn whole<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
     node.text()
         .filter(|_| !node.is_null())

@@ -1,4 +1,5 @@
-//! The data of an attempt: brought before anything starts, collected when nothing of it is alive.
+//! The data of an attempt: downloaded before anything starts, collected when no process of it is
+//! alive.
 
 use super::{Attempt, Change, Stage};
 use crate::data::DataProcess;
@@ -8,7 +9,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_wire::runner::DataOrder;
 
 impl Attempt {
-    /// Starts what carries the data, if there is any; set-up waits for it.
+    /// Starts the data process, if there is data; set-up waits for it.
     pub(super) fn bring_data(&mut self) -> Change {
         let Some(order) = self.assignment.data.clone() else {
             return self.set_up();
@@ -48,13 +49,12 @@ impl Attempt {
         }
     }
 
-    /// Other nodes write to the same folders: what was written is collected for good when they have
-    /// ended too.
+    /// Other nodes write to the same folders: the final collection waits until they have ended too.
     pub(crate) const fn wait_for_other_nodes(&mut self) {
         self.other_nodes_write = true;
     }
 
-    /// No node but this one is left. What is late to be collected gets the whole grace from now on.
+    /// No other node is left. A collection that is late gets the whole grace from now on.
     pub(crate) fn other_nodes_have_ended(&mut self) {
         if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting
         {
@@ -67,7 +67,7 @@ impl Attempt {
         self.finish_data();
     }
 
-    /// Everything that ran here is gone. What carries the data ends last.
+    /// All processes here have ended. The data process ends last.
     pub(super) fn collect(&mut self) -> Option<Change> {
         self.assignment.data.as_ref()?;
         if self.stage == Stage::Collecting
@@ -84,8 +84,7 @@ impl Attempt {
         Some(Change::Nothing)
     }
 
-    /// Has what was written collected; if the process that does it was lost on the way, another one
-    /// does.
+    /// Has the output collected. If the data process was lost meanwhile, another one does it.
     fn finish_data(&mut self) {
         if let Some(data) = self.data.as_mut().filter(|data| data.outcome().is_none()) {
             return data.finish();
@@ -113,12 +112,12 @@ impl Attempt {
         self.uncollected = Some(why.to_owned());
     }
 
-    /// Why something that was written has not reached its store.
+    /// Why some of the output has not reached its datastore.
     pub(crate) fn uncollected(&self) -> Option<&str> {
         self.uncollected.as_deref()
     }
 
-    /// Whether nothing runs any more and what was written is being collected.
+    /// Whether nothing runs any more and the output is being collected.
     pub(crate) fn is_collecting(&self) -> bool {
         self.stage == Stage::Collecting
     }

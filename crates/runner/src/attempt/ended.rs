@@ -1,4 +1,4 @@
-//! What an ended process means for its attempt.
+//! The effect of an ended process on its attempt.
 
 use super::{Attempt, Stage};
 use crate::inner::ending_file;
@@ -34,7 +34,7 @@ impl Attempt {
         self.terminate(false);
     }
 
-    /// What the runner inside left as its ending; nothing, if it never came to that.
+    /// Reads the ending that the runner inside has left; there is none if the runner was killed.
     fn inside_ended(&mut self, status: WaitStatus) {
         self.launch().remove_container();
         let file = ending_file(&self.folder, &self.assignment);
@@ -85,8 +85,8 @@ impl Attempt {
         }
     }
 
-    /// Starts the container once more where podman refused it for want of control groups. `false`:
-    /// that was not the reason.
+    /// Starts the container again if podman refused it because of control groups. `false` if that
+    /// was not the reason.
     fn start_with_cgroups(&mut self, said: &str) -> bool {
         let Some(order) = &mut self.assignment.container else {
             return false;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use towline_core::reason::{Cause, Ending};
 
 impl Attempt {
-    /// Lays the code out, if there is any to lay out; then set-up, then the ranks.
+    /// Lays the code out, if there is any; then set-up, then the ranks.
     pub(crate) fn begin(&mut self) -> Change {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(
             self.assignment.umask & 0o777,
@@ -24,7 +24,7 @@ impl Attempt {
         }
     }
 
-    /// Starts set-up, or the ranks where there is none.
+    /// Starts set-up, or the ranks if there is none.
     pub(super) fn set_up(&mut self) -> Change {
         if is_inside(&self.assignment) {
             self.stage = Stage::Inside;
@@ -81,7 +81,7 @@ impl Attempt {
                 ending.exit_code = Some(problem.exit_code());
                 self.ending.get_or_insert(ending);
                 self.stage = Stage::CleanUp;
-                // The data process waits for us to say that it is over.
+                // The data process waits for the order to finish.
                 if self.data.is_some() {
                     self.finish()
                 } else {

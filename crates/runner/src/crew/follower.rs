@@ -1,4 +1,4 @@
-//! Any node of a job but the first: calls the leader, carries what it is told to, and says how it
+//! Any node of a job but the first: connects to the leader, follows its orders, and reports how it
 //! went.
 
 use super::line::Line;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
 
-/// How long one call may take to be answered.
+/// How long the leader may take to answer one connection.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// What anybody leaves with who has lost the leader.
+/// The exit code of a node that has lost the leader.
 const LEADER_LOST_EXIT_CODE: i32 = 1;
 
 pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
@@ -31,7 +31,7 @@ struct Follower<'a> {
     crew: Crew<'a>,
     local_part: Option<LocalPart>,
     has_begun: bool,
-    /// Since when the service has wanted it to end.
+    /// Since when the service has asked it to end.
     told_since: Option<Instant>,
     /// The leader is lost.
     is_alone: bool,
@@ -48,7 +48,7 @@ impl Follower<'_> {
             if let Some(code) = self.serve(&mut line)? {
                 return Ok(code);
             }
-            // Cut before anything began: the leader may be started anew.
+            // The connection broke before anything began: the leader may be starting again.
             if Instant::now() >= deadline {
                 complain("node 0 has nothing for us");
                 return Ok(LEADER_LOST_EXIT_CODE);
@@ -56,7 +56,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Calls the leader until it answers. A code, if that is not to be.
+    /// Connects to the leader until it answers. Returns an exit code if that fails for good.
     fn join(&mut self, deadline: Instant) -> io::Result<Result<Line, i32>> {
         loop {
             let failed = match self.call() {
@@ -90,12 +90,12 @@ impl Follower<'_> {
         let mut failed = io::Error::other("it has no address");
         for address in station.addresses()? {
             match TcpStream::connect_timeout(&address, CALL_TIMEOUT) {
-                // A call to a free port of one's own machine may end at itself.
+                // A connection to a free port of this machine may connect to itself.
                 Ok(stream) if stream.local_addr()? == stream.peer_addr()? => {
                     failed = io::Error::other("nobody listens")
                 }
                 Ok(stream) => {
-                    // What the others reach us by.
+                    // The address by which the others reach us.
                     let host = stream.local_addr()?.ip().to_string();
                     let line = Line::new(stream, self.crew.task.pace)?;
                     line.tell(&FromNode::Here {
@@ -112,7 +112,8 @@ impl Follower<'_> {
         Err(failed)
     }
 
-    /// Does what the leader says. The code to leave with; none, if it is to be called again.
+    /// Follows the leader's orders. Returns the exit code, or none if the leader is to be called
+    /// again.
     fn serve(&mut self, line: &mut Line) -> io::Result<Option<i32>> {
         loop {
             if self.wait(line)? {
@@ -124,7 +125,7 @@ impl Follower<'_> {
                 }
             }
             if self.crew.is_orphan() {
-                // The leader hears the line break.
+                // The leader notices the broken connection.
                 towline_host::process::kill_all_descendants();
                 return Ok(Some(LEADER_LOST_EXIT_CODE));
             }
@@ -176,7 +177,7 @@ impl Follower<'_> {
             .is_some())
     }
 
-    /// The code, where it is over.
+    /// Handles one order. Returns the exit code if the job is over.
     fn obey(&mut self, message: ToNode) -> Option<i32> {
         match message {
             ToNode::Begin {
@@ -197,7 +198,7 @@ impl Follower<'_> {
                 }
             }
             ToNode::Leave { code } => {
-                // The leader does not wait for what is left here.
+                // The leader does not wait for processes that are left here.
                 towline_host::process::kill_all_descendants();
                 return Some(code);
             }
@@ -206,7 +207,7 @@ impl Follower<'_> {
         None
     }
 
-    /// Nobody would say when it is over.
+    /// Ends the attempt, because without a leader nothing would end it.
     fn lose(&mut self, why: &str) {
         complain(&format!("node 0 was lost: {why}"));
         self.is_alone = true;
@@ -228,7 +229,7 @@ impl Follower<'_> {
                 FromNode::Ended { attempt, ending }
             }
         };
-        // A line that is cut is found so by who listens there.
+        // The leader notices a broken connection by itself.
         let _ = line.tell(&message);
     }
 }

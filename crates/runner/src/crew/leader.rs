@@ -1,4 +1,4 @@
-//! Node 0 of a job: claims the next attempt of its run, has it carried on every node, tells how it
+//! Node 0 of a job: claims the next attempt of its run, starts it on every node, records how it
 //! went, and decides what follows.
 
 use super::local_part::{LocalPart, Step};
@@ -16,7 +16,7 @@ use towline_host::crash;
 use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
 
-/// How long a node that gives signs of life may take beyond the grace to say that it has ended.
+/// How long a node that still sends heartbeats may take beyond the grace to report its end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
@@ -56,9 +56,9 @@ struct Leader<'a> {
     me: JobStart,
     /// The service ends this job: no further attempt begins in it.
     is_leaving: bool,
-    /// Not all nodes of it are there any more: none can.
+    /// The job has lost a node: no further attempt can begin in it.
     is_torn: bool,
-    /// Who guards us is gone: nothing may go on.
+    /// Our guard is gone: everything must end.
     is_orphan: bool,
 }
 
@@ -95,14 +95,15 @@ impl Leader<'_> {
         self.status_file.conclude();
         let code = ending.passed_code();
         if !self.is_leaving && !self.is_torn && !self.is_orphan {
-            // The others may just be coming, to a run that is over.
+            // The other nodes may just be starting for a run that is over.
             self.meet()?;
         }
         self.peers.farewell(code);
         Ok(code)
     }
 
-    /// Waits until something happens, or for a moment. Whether the service has told us to end.
+    /// Waits until something happens, or for a moment. Returns whether the service has signalled us
+    /// to end.
     fn wait(&mut self, local_part: Option<&LocalPart>) -> io::Result<bool> {
         let mut others = self.peers.watches();
         others.extend(local_part.and_then(LocalPart::watch));
@@ -121,7 +122,7 @@ impl Leader<'_> {
         Ok(told)
     }
 
-    /// Waits for all nodes. What there is to say of those that did not come in time.
+    /// Waits for all nodes. Returns descriptions of those that did not come in time.
     fn meet(&mut self) -> io::Result<Vec<String>> {
         let begun = Instant::now();
         loop {
@@ -154,7 +155,7 @@ impl Leader<'_> {
         }
     }
 
-    /// One attempt from its claim to its end. The code it leaves behind.
+    /// One attempt from its claim to its end. Returns its exit code.
     fn begin(&mut self, attempt: u32) -> io::Result<i32> {
         let missing = self.meet()?;
         if self.is_leaving || self.is_orphan {
@@ -187,7 +188,7 @@ impl Leader<'_> {
         Ok(ending.passed_code())
     }
 
-    /// Has the attempt carried on all nodes, until nothing of it is alive.
+    /// Runs the attempt on all nodes, until no process of it is alive.
     fn carry(&mut self, attempt: u32, claim: &Claim) -> io::Result<Ending> {
         self.peers.tell_all(&ToNode::Begin {
             attempt,
@@ -205,7 +206,7 @@ impl Leader<'_> {
                 );
             }
             if told && local_part.has_ended() && progress.is_open_here_alone() {
-                // It had come to its end before.
+                // It had ended before.
                 local_part.hurry();
             } else if told {
                 let ending = self.why_told();
@@ -226,7 +227,7 @@ impl Leader<'_> {
         Ok(progress.ending())
     }
 
-    /// The service does not say why it ends a job.
+    /// The ending for a signal of the service, which does not say why it ends a job.
     fn why_told(&self) -> Ending {
         Ending::cause(if self.status_file.is_cancelled() {
             Cause::ByUser
@@ -286,7 +287,7 @@ impl Leader<'_> {
         }
     }
 
-    /// Of several nodes the first that failed ends the others.
+    /// Handles the end of a node. The first node that failed ends the others.
     fn ended(
         &mut self,
         node: u32,
@@ -298,7 +299,7 @@ impl Leader<'_> {
         match ending.cause {
             None => {}
             Some(Cause::Preempted) if !progress.is_stopping() => {
-                // It was told by the service, whose signal is under way to us.
+                // The service has signalled that node; its signal is on the way to us too.
                 self.is_leaving = true;
                 let ending = self.why_told();
                 self.stop(progress, local_part, ending);
@@ -307,7 +308,7 @@ impl Leader<'_> {
         }
     }
 
-    /// Who ends the job does not wait for a node that takes too long.
+    /// Gives up nodes that take too long, because the service does not wait for them.
     fn give_up_late(&mut self, progress: &mut Progress) {
         let grace = Duration::from_millis(self.crew.carrier.order.grace_millis);
         let limit = if self.is_leaving {
@@ -323,7 +324,7 @@ impl Leader<'_> {
         }
     }
 
-    /// Keeps the nodes after a failure, if the user asked for that.
+    /// Holds the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
         let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let span = self.crew.carrier.order.plan.resolved.hold_on_failure;

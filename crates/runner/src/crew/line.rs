@@ -1,4 +1,4 @@
-//! One connection between a node and its leader: frames both ways, and signs of life.
+//! One connection between a node and its leader: frames both ways, and heartbeats.
 
 use super::Pace;
 use rustix::net::{RecvFlags, recv};
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use towline_wire::frame::{self, FrameBuffer};
 
-/// Who has not said who it is may send so many bytes, and take so long.
+/// The limits in bytes and time for a peer that has not introduced itself.
 const MAX_INTRODUCTION_BYTES: usize = 16 << 10;
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Line {
     stream: TcpStream,
-    /// Whole frames only, from whichever thread.
+    /// Each write is a whole frame, from any thread.
     writer: Arc<Mutex<TcpStream>>,
     buffer: FrameBuffer,
     received: usize,
@@ -30,7 +30,7 @@ impl Line {
     pub(super) fn new(stream: TcpStream, pace: Pace) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
-        // A peer that takes nothing for so long is lost.
+        // A peer that reads nothing for this long is lost.
         stream.set_write_timeout(Some(pace.silence))?;
         let writer = Arc::new(Mutex::new(stream.try_clone()?));
         Ok(Self {
@@ -43,7 +43,7 @@ impl Line {
         })
     }
 
-    /// Says `sign` every few seconds, also while this thread is busy.
+    /// Sends `heartbeat` every few seconds, also while this thread is busy.
     pub(super) fn keep_alive<T: Serialize>(&self, sign: &T) -> io::Result<()> {
         let frame = frame::encode(sign);
         let writer = Arc::downgrade(&self.writer);
@@ -61,12 +61,13 @@ impl Line {
             .write_all(&frame::encode(message))
     }
 
-    /// Nothing more will be told.
+    /// Closes our side: nothing more will be sent.
     pub(super) fn finish(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
     }
 
-    /// Takes in what has come, without waiting. An error: it is lost, and why.
+    /// Reads everything that has arrived, without waiting. An error means that the connection is
+    /// lost, and why.
     fn take_in(&mut self) -> io::Result<()> {
         let mut chunk = [0; 16 << 10];
         loop {
@@ -84,7 +85,7 @@ impl Line {
         }
     }
 
-    /// All that was said since, and why nothing more will be, if so.
+    /// All messages since the last call, and the reason if the connection is lost.
     pub(super) fn hear<T: DeserializeOwned>(&mut self) -> (Vec<T>, Option<String>) {
         let taken = self.take_in();
         let mut said = Vec::new();
@@ -107,7 +108,7 @@ impl Line {
         (said, lost)
     }
 
-    /// The first thing that a caller says. An error: it is nobody we know.
+    /// The first message of a peer. An error means that it is not a node of ours.
     pub(super) fn introduction<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let taken = self.take_in();
         if self.received > MAX_INTRODUCTION_BYTES {
@@ -123,7 +124,7 @@ impl Line {
     }
 }
 
-/// One sign of life; `false` when there is nobody to give it to.
+/// Sends one heartbeat; `false` if the connection is gone.
 fn say(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
     std::thread::park_timeout(every);
     let Some(writer) = writer.upgrade() else {

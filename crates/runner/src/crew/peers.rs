@@ -1,4 +1,5 @@
-//! The other nodes, as the leader has them: who has come, what they say, who is lost.
+//! The other nodes, from the leader's side: which have connected, their messages, and which are
+//! lost.
 
 use super::Pace;
 use super::line::Line;
@@ -10,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
-/// How long is waited for the others to hear that they may leave.
+/// How long to wait until the others have the order to leave.
 const LEAVE_ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the leader learns.
+/// An event that the leader handles.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Said(u32, FromNode),
@@ -27,7 +28,7 @@ pub(super) struct Peers {
     pace: Pace,
     address: SocketAddr,
     listener: Option<TcpListener>,
-    /// Called, and have not said who they are.
+    /// Connections that have not introduced themselves.
     strangers: Vec<Line>,
     connected: BTreeMap<u32, Peer>,
 }
@@ -61,14 +62,14 @@ impl Peers {
         }
     }
 
-    /// Listens, if there is anybody to listen to. An error may pass: the port may be another's for
-    /// a while.
+    /// Listens, if there are other nodes. An error may be temporary: another process may have the
+    /// port.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if self.nodes <= 1 || self.listener.is_some() {
             return Ok(());
         }
         let listener = match TcpListener::bind(self.address) {
-            // Not an address of this machine, but of what stands before it.
+            // Not an address of this machine, but one of a gateway before it.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.address.port()))?
             }
@@ -87,19 +88,19 @@ impl Peers {
             .collect()
     }
 
-    /// Nodes that are not there.
+    /// Nodes that have not connected.
     pub(super) fn missing(&self) -> Vec<u32> {
         (1..self.nodes)
             .filter(|node| !self.connected.contains_key(node))
             .collect()
     }
 
-    /// Where a node is; empty for one that never came.
+    /// The address of a node; empty if it never connected.
     pub(super) fn host(&self, node: u32) -> &str {
         self.connected.get(&node).map_or("", |peer| &peer.host)
     }
 
-    /// All that happened since.
+    /// All events since the last call.
     pub(super) fn hear(&mut self) -> Vec<Event> {
         let mut events = self.welcome();
         let mut gone = Vec::new();
@@ -124,7 +125,7 @@ impl Peers {
         events
     }
 
-    /// Lets in a node that knows the token and has a place to fill. Anybody else gets no answer.
+    /// Accepts a node that knows the token and whose place is free. Any other peer gets no answer.
     fn welcome(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
@@ -141,7 +142,7 @@ impl Peers {
                     if line.keep_alive(&ToNode::Alive).is_ok()
                         && self.connected.insert(node, Peer { line, host }).is_some()
                     {
-                        // Whatever it had begun is not there any more.
+                        // The processes of its earlier start are gone.
                         events.push(Event::Lost(node, format!("node {node} was started anew")));
                     }
                 }
@@ -151,19 +152,19 @@ impl Peers {
         events
     }
 
-    /// Who cannot be told is found lost by [`Self::hear`].
+    /// Sends to all. [`Self::receive`] finds out which of them are lost.
     pub(super) fn tell_all(&self, message: &ToNode) {
         for peer in self.connected.values() {
             let _ = peer.line.tell(message);
         }
     }
 
-    /// No longer counted with.
+    /// Stops counting on a node.
     pub(super) fn give_up(&mut self, node: u32) {
         self.connected.remove(&node);
     }
 
-    /// All may leave; waits a little until they have.
+    /// Orders all nodes to leave, and waits a little until they have.
     pub(super) fn farewell(&mut self, code: i32) {
         self.listener = None;
         self.tell_all(&ToNode::Leave { code });

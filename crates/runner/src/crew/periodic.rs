@@ -1,4 +1,4 @@
-//! Work that is done again and again beside the attempt, and once more when that is over.
+//! Work that is repeated in a thread while the attempt runs, and once more when it is over.
 
 use crate::code::Bell;
 use rustix::event::{EventfdFlags, eventfd};
@@ -17,8 +17,8 @@ pub(super) struct Periodic {
 }
 
 impl Periodic {
-    /// Calls `pass` at once, then after the pause that it names. It is told when it is the last
-    /// time.
+    /// Calls `pass` at once, and again after the pause that it returns. Its argument tells whether
+    /// it is the last call.
     pub(super) fn start(
         name: &str,
         mut pass: impl FnMut(bool) -> Duration + Send + 'static,
@@ -51,7 +51,7 @@ impl Periodic {
         })
     }
 
-    /// Once more, and then no more.
+    /// Asks for one last call.
     pub(super) fn finish(&self) {
         let (flag, changed) = &*self.ending;
         *flag.lock().unwrap_or_else(PoisonError::into_inner) = true;

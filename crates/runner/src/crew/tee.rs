@@ -1,5 +1,5 @@
-//! The log of one rank on our own stdout, which the service shows beside the job. It is apart from
-//! the sending of logs: nobody may be reading there.
+//! Copies the log of one rank to our own stdout, which the service shows. It is separate from the
+//! upload of logs, because stdout may block.
 
 use super::periodic::Periodic;
 use std::fs::File;
@@ -27,7 +27,7 @@ struct Tee {
     file: Option<File>,
     at: u64,
     pause: Duration,
-    /// Somebody may still be reading.
+    /// Whether stdout still has a reader.
     is_heard: bool,
 }
 
@@ -49,7 +49,7 @@ impl Tee {
         self.pause
     }
 
-    /// Whether there was anything new.
+    /// Copies new bytes. Returns whether there were any.
     fn copy(&mut self) -> io::Result<bool> {
         if self.file.is_none() {
             self.file = File::open(&self.log).ok();
@@ -58,7 +58,7 @@ impl Tee {
             return Ok(false);
         };
         if file.metadata()?.len() < self.at {
-            // The job has emptied it: what is there now is new.
+            // The job has truncated the log: all of it is new.
             self.at = 0;
         }
         let mut buffer = vec![0; 64 << 10];

@@ -1,4 +1,5 @@
-//! What takes minutes with the usual pace: nodes that do not come, leaders that are not there.
+//! Cases that would take minutes with the real timeouts: nodes that do not come, leaders that are
+//! missing.
 
 use super::carrier::Carrier;
 use super::line::Line;
@@ -155,7 +156,7 @@ fn who_finds_no_leader_leaves() {
         follower::follow(crew(&task, free_station(1))).expect("followed"),
         1
     );
-    // And who finds one that never lets it in.
+    // The same with a leader that never answers.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let station = Station {
         port: mute.local_addr().expect("an address").port(),

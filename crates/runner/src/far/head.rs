@@ -34,7 +34,7 @@ const NODE_END_SLACK: Duration = Duration::from_secs(3);
 /// How long the nodes of an ended run are kept at most while its code is removed.
 const TIDY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs as the batch process. The exit code is what the scheduler shows.
+/// Runs as the batch process. The exit code is the one that the scheduler shows.
 pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
     let stage = StageFolder::new(stage);
@@ -263,7 +263,7 @@ impl Head {
         Duration::from_millis(self.order.grace_millis) + NODE_END_SLACK
     }
 
-    /// Keeps the nodes after a failure, if the user asked for that.
+    /// Holds the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
         let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let Some(span) = self

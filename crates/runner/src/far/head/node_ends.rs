@@ -1,4 +1,4 @@
-//! How an attempt ended on its nodes, and what that makes of the whole.
+//! How an attempt ended on its nodes, and its ending as a whole.
 
 use super::{CHECK_INTERVAL, Head};
 use crate::far::lease::is_lapsed;

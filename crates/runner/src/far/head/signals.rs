@@ -1,4 +1,4 @@
-//! The signals by which the scheduler speaks to the head of a job.
+//! The signals that the scheduler sends to the head of a job.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, Read};
