@@ -24,11 +24,11 @@ const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
 const CONTAINER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Step {
     /// The code is being laid out.
     Layout,
     /// The data that it reads is being downloaded.
-    Staging,
+    Download,
     SetUp,
     Ranks,
     /// Set-up and ranks run below a second runner: in a container, or because the data process must
@@ -66,7 +66,7 @@ pub(crate) struct Attempt {
     port: u16,
     memory: Vec<MemoryGroup>,
     pub(crate) processes: Vec<Process>,
-    stage: Stage,
+    step: Step,
     layout: Option<Layout>,
     data: Option<DataProcess>,
     /// Other nodes write to the same folders and have not ended.
@@ -126,7 +126,7 @@ impl Attempt {
             port,
             memory,
             processes: Vec::new(),
-            stage: Stage::Layout,
+            step: Step::Layout,
             layout: None,
             data: None,
             other_nodes_write: false,
@@ -182,9 +182,9 @@ impl Attempt {
     /// When to wake at the latest.
     pub(crate) fn timeout(&self) -> Duration {
         let now = Instant::now();
-        let moments = match self.stage {
-            Stage::CleanUp => return self.pause,
-            Stage::Held => [self.held_until, None],
+        let moments = match self.step {
+            Step::CleanUp => return self.pause,
+            Step::Held => [self.held_until, None],
             _ => [
                 self.kill_at,
                 self.time_limit.filter(|_| self.ending.is_none()),
@@ -203,14 +203,14 @@ impl Attempt {
 
     /// Handles everything that may have happened since the last call.
     pub(crate) fn wake(&mut self) -> Change {
-        if self.stage == Stage::Held {
+        if self.step == Step::Held {
             return self.wake_held();
         }
         let now = Instant::now();
         let childless = self.reap_all();
         if self.ending.is_none()
             && self.time_limit.is_some_and(|limit| now >= limit)
-            && !matches!(self.stage, Stage::CleanUp | Stage::Collecting)
+            && !matches!(self.step, Step::CleanUp | Step::Collecting)
         {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
             self.terminate(false);
@@ -218,9 +218,9 @@ impl Attempt {
         if let Some(change) = self.wake_layout() {
             return change;
         }
-        match self.stage {
-            Stage::Staging => return self.wake_staging(),
-            Stage::Collecting => return self.wake_collecting(),
+        match self.step {
+            Step::Download => return self.wake_download(),
+            Step::Collecting => return self.wake_collecting(),
             _ => {}
         }
         if self.kill_at.is_some_and(|moment| now >= moment) {
@@ -231,9 +231,9 @@ impl Attempt {
             }
             return self.finish();
         }
-        match self.stage {
-            Stage::CleanUp if childless => self.finish(),
-            Stage::CleanUp => {
+        match self.step {
+            Step::CleanUp if childless => self.finish(),
+            Step::CleanUp => {
                 self.pause = (self.pause * 2).min(Duration::from_millis(50));
                 Change::Nothing
             }
@@ -244,10 +244,10 @@ impl Attempt {
             {
                 Change::Nothing
             }
-            Stage::SetUp if self.ending.is_none() => self.start_ranks(),
+            Step::SetUp if self.ending.is_none() => self.start_ranks(),
             // The runner inside leaves no process behind; only the data process is left.
-            Stage::Inside if self.data.is_some() && self.inner_ending_read => self.finish(),
-            Stage::Inside if self.data.is_some() => {
+            Step::Inside if self.data.is_some() && self.inner_ending_read => self.finish(),
+            Step::Inside if self.data.is_some() => {
                 kill_all_descendants();
                 if let Some(data) = &mut self.data {
                     data.has_ended(false);
@@ -295,14 +295,14 @@ impl Attempt {
         let failed = self.ending().cause.is_some_and(Cause::is_own_failure);
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {
-                self.stage = Stage::Held;
+                self.step = Step::Held;
                 self.held_until = Some(Instant::now() + Duration::from_secs(seconds));
                 Change::Held {
                     until: towline_host::clock::now().plus_millis(seconds * 1000),
                 }
             }
             _ => {
-                self.stage = Stage::Done;
+                self.step = Step::Done;
                 Change::Done
             }
         }
@@ -313,7 +313,7 @@ impl Attempt {
             .held_until
             .is_some_and(|moment| Instant::now() >= moment)
         {
-            self.stage = Stage::Done;
+            self.step = Step::Done;
             return Change::Done;
         }
         Change::Nothing

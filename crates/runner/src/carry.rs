@@ -141,14 +141,14 @@ impl Runner {
             .attempt
             .as_ref()
             .map(|attempt| (attempt.assignment.run.clone(), attempt.assignment.attempt));
-        self.tell(&FromRunner::Hello {
+        self.send(&FromRunner::Hello {
             runner: self.name.clone(),
             carrying,
         });
     }
 
     /// Sends a message. A daemon that does not get it reads the journal later.
-    fn tell(&mut self, message: &FromRunner) {
+    fn send(&mut self, message: &FromRunner) {
         if let Some(control) = &mut self.control
             && control.send(message).is_err()
         {
@@ -199,7 +199,7 @@ impl Runner {
             Ok(folder) => folder,
             Err(error) => {
                 let why = format!("the folder of its run cannot be written: {error}");
-                self.tell(&FromRunner::Unclaimed {
+                self.send(&FromRunner::Unclaimed {
                     run: assignment.run,
                     attempt: assignment.attempt,
                     why,
@@ -273,7 +273,7 @@ impl Runner {
         };
         // Not synced, because it helps to find orphans after a kill, not after a power cut.
         let _ = self.journal.append(&record, false);
-        self.tell(&FromRunner::Started { run, attempt, at });
+        self.send(&FromRunner::Started { run, attempt, at });
         crash::pass("runner.started");
     }
 
@@ -295,7 +295,7 @@ impl Runner {
             },
             true,
         );
-        self.tell(&FromRunner::Held {
+        self.send(&FromRunner::Held {
             run,
             attempt,
             until,
@@ -322,7 +322,7 @@ impl Runner {
             ending: ending.clone(),
         })?;
         crash::pass("runner.end.written");
-        self.tell(&FromRunner::Ended {
+        self.send(&FromRunner::Ended {
             run,
             attempt,
             at,

@@ -29,9 +29,9 @@ pub(crate) struct Layout {
 }
 
 /// Signals its descriptor when its thread ends, however it ends.
-pub(crate) struct Bell(pub(crate) OwnedFd);
+pub(crate) struct NotifyOnDrop(pub(crate) OwnedFd);
 
-impl Drop for Bell {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
@@ -40,14 +40,14 @@ impl Drop for Bell {
 impl Layout {
     pub(crate) fn begin(order: CodeOrder, attempt: u32) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let bell = Bell(done.try_clone()?);
+        let bell = NotifyOnDrop(done.try_clone()?);
         let stop = Arc::new(AtomicBool::new(false));
-        let heard = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::Builder::new()
             .name("layout".into())
             .spawn(move || {
                 let _bell = bell;
-                prepare(&order, attempt, &heard)
+                prepare(&order, attempt, &stopped)
             })?;
         Ok(Self { done, stop, thread })
     }

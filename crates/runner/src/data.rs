@@ -24,7 +24,7 @@ pub(crate) struct DataProcess {
     order: Option<ChildStdin>,
     watch: Option<OwnedFd>,
     /// Output that is not a complete line yet.
-    said: Vec<u8>,
+    unread_output: Vec<u8>,
     ready: bool,
     /// Its own error message.
     failure: Option<String>,
@@ -74,7 +74,7 @@ impl DataProcess {
             child,
             order: Some(to),
             watch,
-            said: Vec::new(),
+            unread_output: Vec::new(),
             ready: false,
             failure: None,
             ended: None,
@@ -100,12 +100,12 @@ impl DataProcess {
 
     /// Called when it was reaped, with how it exited.
     pub(crate) fn has_ended(&mut self, well: bool) {
-        self.hear();
+        self.read_output();
         self.ended = Some(well);
     }
 
     /// Reads its new output.
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn read_output(&mut self) {
         let mut buffer = [0; 4096];
         while let Some(Ok(count @ 1..)) = self
             .child
@@ -113,10 +113,10 @@ impl DataProcess {
             .as_mut()
             .map(|from| from.read(&mut buffer))
         {
-            self.said.extend_from_slice(&buffer[..count]);
+            self.unread_output.extend_from_slice(&buffer[..count]);
         }
-        while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.said.drain(..=end).collect();
+        while let Some(end) = self.unread_output.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread_output.drain(..=end).collect();
             match serde_json::from_slice(&line) {
                 Ok(DataWord::Ready) => self.ready = true,
                 Ok(DataWord::Failed { why }) => self.failure = Some(why),

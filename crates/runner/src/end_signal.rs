@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The sender of the order to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Giver {
+pub(crate) enum SignalSender {
     /// The runner above, which signalled us alone.
     Parent,
     /// Another process, which may have signalled the ranks as well.
@@ -30,10 +30,11 @@ pub(crate) struct EndSignal {
 
 impl EndSignal {
     pub(crate) fn new() -> io::Result<Self> {
-        let (heard, tell) = UnixStream::pair()?;
-        heard.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
-        let delivery = SignalDelivery::with_pipe(heard, tell, WithOrigin::default(), [SIGTERM])?;
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        sender.set_nonblocking(true)?;
+        let delivery =
+            SignalDelivery::with_pipe(receiver, sender, WithOrigin::default(), [SIGTERM])?;
         Ok(Self {
             delivery,
             parent: std::os::unix::process::parent_id(),
@@ -45,7 +46,7 @@ impl EndSignal {
         &mut self,
         attempt: Option<&Attempt>,
         limit: Duration,
-    ) -> io::Result<Option<Giver>> {
+    ) -> io::Result<Option<SignalSender>> {
         self.wait_also(attempt, &[], limit)
     }
 
@@ -55,7 +56,7 @@ impl EndSignal {
         attempt: Option<&Attempt>,
         others: &[BorrowedFd<'_>],
         limit: Duration,
-    ) -> io::Result<Option<Giver>> {
+    ) -> io::Result<Option<SignalSender>> {
         let timeout =
             crate::carry::timespec(attempt.map_or(limit, |attempt| attempt.timeout().min(limit)));
         let mut descriptors = vec![PollFd::from_borrowed_fd(
@@ -78,11 +79,11 @@ impl EndSignal {
             Err(error) => return Err(error.into()),
         }
         let parent = self.parent;
-        let givers = self.delivery.pending().map(|origin| match origin.process {
-            Some(process) if u32::try_from(process.pid) == Ok(parent) => Giver::Parent,
-            _ => Giver::Other,
+        let senders = self.delivery.pending().map(|origin| match origin.process {
+            Some(process) if u32::try_from(process.pid) == Ok(parent) => SignalSender::Parent,
+            _ => SignalSender::Other,
         });
         // A signal to us alone is the one that must be forwarded.
-        Ok(givers.max_by_key(|giver| *giver == Giver::Parent))
+        Ok(senders.max_by_key(|sender| *sender == SignalSender::Parent))
     }
 }

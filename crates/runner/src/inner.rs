@@ -2,7 +2,7 @@
 //! attempt from stdin, and leaves its ending in the run's folder.
 
 use crate::attempt::{Attempt, Change};
-use crate::end_signal::{EndSignal, Giver};
+use crate::end_signal::{EndSignal, SignalSender};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
     let mut change = attempt.begin();
     while change != Change::Done {
         match word.wait(Some(&attempt), Duration::MAX)? {
-            Some(Giver::Other) if signals_reach_all => attempt.stop_signalled(Stop::ByUser),
+            Some(SignalSender::Other) if signals_reach_all => attempt.stop_signalled(Stop::ByUser),
             Some(_) => attempt.stop(Stop::ByUser),
             None => {}
         }

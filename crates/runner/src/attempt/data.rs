@@ -1,7 +1,7 @@
 //! The data of an attempt: downloaded before anything starts, collected when no process of it is
 //! alive.
 
-use super::{Attempt, Change, Stage};
+use super::{Attempt, Change, Step};
 use crate::data::DataProcess;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ impl Attempt {
         let Some(order) = self.assignment.data.clone() else {
             return self.set_up();
         };
-        self.stage = Stage::Staging;
+        self.step = Step::Download;
         match DataProcess::begin(&order, &self.assignment, &self.folder) {
             Ok(data) => {
                 self.data = Some(data);
@@ -24,11 +24,11 @@ impl Attempt {
         }
     }
 
-    pub(super) fn wake_staging(&mut self) -> Change {
+    pub(super) fn wake_download(&mut self) -> Change {
         let Some(data) = &mut self.data else {
             return self.finish();
         };
-        data.hear();
+        data.read_output();
         match data.outcome() {
             None if self.ending.is_some() => {
                 let late = self.kill_at.is_some_and(|moment| Instant::now() >= moment);
@@ -56,8 +56,7 @@ impl Attempt {
 
     /// No other node is left. A collection that is late gets the whole grace from now on.
     pub(crate) fn other_nodes_have_ended(&mut self) {
-        if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting
-        {
+        if !std::mem::replace(&mut self.other_nodes_write, false) || self.step != Step::Collecting {
             return;
         }
         if self.kill_at.is_some() {
@@ -70,13 +69,11 @@ impl Attempt {
     /// All processes here have ended. The data process ends last.
     pub(super) fn collect(&mut self) -> Option<Change> {
         self.assignment.data.as_ref()?;
-        if self.stage == Stage::Collecting
-            || self.stage == Stage::Staging
-            || self.stage == Stage::Layout
+        if self.step == Step::Collecting || self.step == Step::Download || self.step == Step::Layout
         {
             return None;
         }
-        self.stage = Stage::Collecting;
+        self.step = Step::Collecting;
         self.kill_at = None;
         if !self.other_nodes_write {
             self.finish_data();
@@ -119,12 +116,12 @@ impl Attempt {
 
     /// Whether nothing runs any more and the output is being collected.
     pub(crate) fn is_collecting(&self) -> bool {
-        self.stage == Stage::Collecting
+        self.step == Step::Collecting
     }
 
     pub(super) fn wake_collecting(&mut self) -> Change {
         if let Some(data) = &mut self.data {
-            data.hear();
+            data.read_output();
             if self.other_nodes_write {
                 return Change::Nothing;
             }

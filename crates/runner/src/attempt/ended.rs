@@ -1,6 +1,6 @@
 //! The effect of an ended process on its attempt.
 
-use super::{Attempt, Stage};
+use super::{Attempt, Step};
 use crate::inner::ending_file;
 use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::WaitStatus;
@@ -23,7 +23,7 @@ impl Attempt {
         process.status = Some(status);
         process.watch = None;
         let (source, node) = (process.source, process.node);
-        if self.stage == Stage::Inside {
+        if self.step == Step::Inside {
             return self.inside_ended(status);
         }
         towline_host::crash::pass("runner.rank.exited");
@@ -66,12 +66,12 @@ impl Attempt {
                 let code = status
                     .exit_status()
                     .or(status.terminating_signal().map(|number| 128 + number));
-                let said = self
+                let stderr = self
                     .last_line(LogSource::SetUp(
                         self.assignment.gang.as_ref().map_or(0, |place| place.node),
                     ))
                     .unwrap_or_else(|| "it said nothing".to_owned());
-                if self.start_with_cgroups(&said) {
+                if self.start_with_cgroups(&stderr) {
                     return;
                 }
                 self.ending = Some(
@@ -79,7 +79,7 @@ impl Attempt {
                         exit_code: code,
                         ..Ending::cause(Cause::ImagePull)
                     }
-                    .detail(said),
+                    .detail(stderr),
                 );
             }
         }
@@ -87,11 +87,11 @@ impl Attempt {
 
     /// Starts the container again if podman refused it because of control groups. `false` if that
     /// was not the reason.
-    fn start_with_cgroups(&mut self, said: &str) -> bool {
+    fn start_with_cgroups(&mut self, stderr: &str) -> bool {
         let Some(order) = &mut self.assignment.container else {
             return false;
         };
-        let Some(option) = crate::container::other_cgroups(order, said) else {
+        let Some(option) = crate::container::other_cgroups(order, stderr) else {
             return false;
         };
         order.container.options.insert(0, option.to_owned());

@@ -1,6 +1,6 @@
 //! The beginning of an attempt: its code, then its data, then set-up, then the ranks.
 
-use super::{Attempt, Change, Stage, is_inside};
+use super::{Attempt, Change, Step, is_inside};
 use crate::code::Layout;
 use crate::launch::{LaunchError, Process};
 use std::time::Instant;
@@ -27,11 +27,11 @@ impl Attempt {
     /// Starts set-up, or the ranks if there is none.
     pub(super) fn set_up(&mut self) -> Change {
         if is_inside(&self.assignment) {
-            self.stage = Stage::Inside;
+            self.step = Step::Inside;
             let started = self.launch().inside();
             return self.started(started.map(|process| vec![process]), Change::RanksStarted);
         }
-        self.stage = Stage::SetUp;
+        self.step = Step::SetUp;
         if self.assignment.setup.is_empty() {
             return self.start_ranks();
         }
@@ -42,7 +42,7 @@ impl Attempt {
     pub(super) fn not_started(&mut self, why: &str) -> Change {
         self.ending
             .get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
-        self.stage = Stage::CleanUp;
+        self.step = Step::CleanUp;
         self.wake()
     }
 
@@ -64,7 +64,7 @@ impl Attempt {
     }
 
     pub(super) fn start_ranks(&mut self) -> Change {
-        self.stage = Stage::Ranks;
+        self.step = Step::Ranks;
         let started = self.launch().ranks();
         self.started(started, Change::RanksStarted)
     }
@@ -80,7 +80,7 @@ impl Attempt {
                 let mut ending = Ending::cause(Cause::NotStarted).detail(problem.to_string());
                 ending.exit_code = Some(problem.exit_code());
                 self.ending.get_or_insert(ending);
-                self.stage = Stage::CleanUp;
+                self.step = Step::CleanUp;
                 // The data process waits for the order to finish.
                 if self.data.is_some() {
                     self.finish()

@@ -1,6 +1,6 @@
 //! The end of an attempt that is still running: SIGTERM, a grace, SIGKILL.
 
-use super::{Attempt, CONTAINER_EXIT_TIMEOUT, STRAGGLER_GRACE, Stage, below_us};
+use super::{Attempt, CONTAINER_EXIT_TIMEOUT, STRAGGLER_GRACE, Step, below_us};
 use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
 use towline_host::process::{terminate, terminate_group};
@@ -22,7 +22,7 @@ impl Attempt {
     }
 
     fn end(&mut self, why: Stop, is_signalled: bool) {
-        if self.stage == Stage::Held {
+        if self.step == Step::Held {
             // The failure remains the ending; only the nodes are no longer held.
             self.held_until = Some(Instant::now());
             return;
@@ -48,7 +48,7 @@ impl Attempt {
             return;
         }
         // A container runtime needs time to forward the signal and to remove the container.
-        let slack = if self.stage == Stage::Inside {
+        let slack = if self.step == Step::Inside {
             CONTAINER_EXIT_TIMEOUT
         } else {
             Duration::ZERO
@@ -71,7 +71,7 @@ impl Attempt {
     }
 
     pub(super) fn end_stragglers(&mut self) {
-        self.stage = Stage::CleanUp;
+        self.step = Step::CleanUp;
         // A program outlives the shell that started it, and received SIGTERM with the shell.
         for (pid, _) in
             below_us().filter(|(pid, facts)| !self.signalled.contains(&(*pid, facts.started)))

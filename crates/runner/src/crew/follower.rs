@@ -1,7 +1,7 @@
 //! Any node of a job but the first: connects to the leader, follows its orders, and reports how it
 //! went.
 
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::local_part::{LocalPart, Step};
 use super::{Crew, NODE_END_SLACK, SIGTERM_EXIT_CODE, TIMEOUT_CHECK_INTERVAL, complain};
 use std::io;
@@ -21,8 +21,8 @@ pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
         crew,
         local_part: None,
         has_begun: false,
-        told_since: None,
-        is_alone: false,
+        signalled_at: None,
+        has_lost_leader: false,
     }
     .follow()
 }
@@ -32,20 +32,20 @@ struct Follower<'a> {
     local_part: Option<LocalPart>,
     has_begun: bool,
     /// Since when the service has asked it to end.
-    told_since: Option<Instant>,
+    signalled_at: Option<Instant>,
     /// The leader is lost.
-    is_alone: bool,
+    has_lost_leader: bool,
 }
 
 impl Follower<'_> {
     fn follow(&mut self) -> io::Result<i32> {
         let deadline = Instant::now() + self.crew.task.pace.meeting;
         loop {
-            let mut line = match self.join(deadline)? {
-                Ok(line) => line,
+            let mut connection = match self.join(deadline)? {
+                Ok(connection) => connection,
                 Err(code) => return Ok(code),
             };
-            if let Some(code) = self.serve(&mut line)? {
+            if let Some(code) = self.serve(&mut connection)? {
                 return Ok(code);
             }
             // The connection broke before anything began: the leader may be starting again.
@@ -57,10 +57,10 @@ impl Follower<'_> {
     }
 
     /// Connects to the leader until it answers. Returns an exit code if that fails for good.
-    fn join(&mut self, deadline: Instant) -> io::Result<Result<Line, i32>> {
+    fn join(&mut self, deadline: Instant) -> io::Result<Result<PeerConnection, i32>> {
         loop {
             let failed = match self.call() {
-                Ok(line) => return Ok(Ok(line)),
+                Ok(connection) => return Ok(Ok(connection)),
                 Err(error) => error,
             };
             if Instant::now() >= deadline {
@@ -71,7 +71,7 @@ impl Follower<'_> {
                 ));
                 return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
-            let told = self
+            let signalled = self
                 .crew
                 .end_signal
                 .wait(None, self.crew.task.pace.call_every)?
@@ -79,13 +79,13 @@ impl Follower<'_> {
             if self.crew.is_orphan() {
                 return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
-            if told {
+            if signalled {
                 return Ok(Err(SIGTERM_EXIT_CODE));
             }
         }
     }
 
-    fn call(&self) -> io::Result<Line> {
+    fn call(&self) -> io::Result<PeerConnection> {
         let station = &self.crew.station;
         let mut failed = io::Error::other("it has no address");
         for address in station.addresses()? {
@@ -97,14 +97,14 @@ impl Follower<'_> {
                 Ok(stream) => {
                     // The address by which the others reach us.
                     let host = stream.local_addr()?.ip().to_string();
-                    let line = Line::new(stream, self.crew.task.pace)?;
-                    line.tell(&FromNode::Here {
+                    let connection = PeerConnection::new(stream, self.crew.task.pace)?;
+                    connection.send(&FromNode::Here {
                         shared_token: self.crew.carrier.order.shared_token.clone(),
                         node: station.node,
                         host,
                     })?;
-                    line.keep_alive(&FromNode::Alive)?;
-                    return Ok(line);
+                    connection.keep_alive(&FromNode::Alive)?;
+                    return Ok(connection);
                 }
                 Err(error) => failed = error,
             }
@@ -114,10 +114,10 @@ impl Follower<'_> {
 
     /// Follows the leader's orders. Returns the exit code, or none if the leader is to be called
     /// again.
-    fn serve(&mut self, line: &mut Line) -> io::Result<Option<i32>> {
+    fn serve(&mut self, connection: &mut PeerConnection) -> io::Result<Option<i32>> {
         loop {
-            if self.wait(line)? {
-                self.told_since.get_or_insert_with(Instant::now);
+            if self.wait(connection)? {
+                self.signalled_at.get_or_insert_with(Instant::now);
                 let grace = self.crew.short_grace();
                 match &mut self.local_part {
                     Some(local_part) => local_part.stop_soon(Stop::Preempted, grace),
@@ -129,10 +129,10 @@ impl Follower<'_> {
                 towline_host::process::kill_all_descendants();
                 return Ok(Some(LEADER_LOST_EXIT_CODE));
             }
-            if !self.is_alone {
-                let (said, lost) = line.hear::<ToNode>();
-                for message in said {
-                    if let Some(code) = self.obey(message) {
+            if !self.has_lost_leader {
+                let (messages, lost) = connection.receive::<ToNode>();
+                for message in messages {
+                    if let Some(code) = self.handle(message) {
                         return Ok(Some(code));
                     }
                 }
@@ -141,15 +141,15 @@ impl Follower<'_> {
                         std::thread::park_timeout(self.crew.task.pace.call_every);
                         return Ok(None);
                     }
-                    self.lose(&why);
+                    self.leader_lost(&why);
                 }
             }
-            self.wake(line);
-            let is_told_long = self.told_since.is_some_and(|since| {
+            self.wake(connection);
+            let is_overdue = self.signalled_at.is_some_and(|since| {
                 since.elapsed() > self.crew.short_grace() + NODE_END_SLACK * 2
             });
-            if self.local_part.is_none() && (self.is_alone || is_told_long) {
-                return Ok(Some(if self.told_since.is_some() {
+            if self.local_part.is_none() && (self.has_lost_leader || is_overdue) {
+                return Ok(Some(if self.signalled_at.is_some() {
                     SIGTERM_EXIT_CODE
                 } else {
                     LEADER_LOST_EXIT_CODE
@@ -158,11 +158,11 @@ impl Follower<'_> {
         }
     }
 
-    fn wait(&mut self, line: &Line) -> io::Result<bool> {
+    fn wait(&mut self, connection: &PeerConnection) -> io::Result<bool> {
         let local_part = self.local_part.as_ref();
         let mut others = Vec::new();
-        if !self.is_alone {
-            others.push(line.as_fd());
+        if !self.has_lost_leader {
+            others.push(connection.as_fd());
         }
         others.extend(local_part.and_then(LocalPart::watch));
         let limit = if local_part.is_some_and(LocalPart::is_due) {
@@ -178,7 +178,7 @@ impl Follower<'_> {
     }
 
     /// Handles one order. Returns the exit code if the job is over.
-    fn obey(&mut self, message: ToNode) -> Option<i32> {
+    fn handle(&mut self, message: ToNode) -> Option<i32> {
         match message {
             ToNode::Begin {
                 attempt,
@@ -208,15 +208,15 @@ impl Follower<'_> {
     }
 
     /// Ends the attempt, because without a leader nothing would end it.
-    fn lose(&mut self, why: &str) {
+    fn leader_lost(&mut self, why: &str) {
         complain(&format!("node 0 was lost: {why}"));
-        self.is_alone = true;
+        self.has_lost_leader = true;
         if let Some(local_part) = &mut self.local_part {
             local_part.stop(Stop::ByUser);
         }
     }
 
-    fn wake(&mut self, line: &Line) {
+    fn wake(&mut self, connection: &PeerConnection) {
         let Some(local_part) = &mut self.local_part else {
             return;
         };
@@ -230,6 +230,6 @@ impl Follower<'_> {
             }
         };
         // The leader notices a broken connection by itself.
-        let _ = line.tell(&message);
+        let _ = connection.send(&message);
     }
 }

@@ -24,9 +24,9 @@ pub(super) fn guarded_by() -> Option<u32> {
 
 /// Starts this command again as a child, and exits as the child does.
 pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
-    let (mut heard, tell) = UnixStream::pair()?;
-    heard.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+    let (mut receiver, sender) = UnixStream::pair()?;
+    receiver.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, sender)?;
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("tow")
@@ -38,12 +38,12 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
     let status = loop {
         let _ = poll(
             &mut [
-                PollFd::new(&heard, PollFlags::IN),
+                PollFd::new(&receiver, PollFlags::IN),
                 PollFd::new(&ended, PollFlags::IN),
             ],
             None,
         );
-        if heard.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
+        if receiver.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
             // A service that signals all processes makes the runner receive this twice, which does
             // no harm.
             let _ = rustix::process::kill_process(runner, Signal::TERM);
@@ -70,8 +70,9 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
         return Ok(1);
     }
     let mut status_file = StatusFile::read(task)?;
-    status_file
-        .close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
+    status_file.end_open_attempt(
+        &Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"),
+    )?;
     status_file.conclude();
     // The runner may have recorded how the run ended before it was killed. Then we exit
     // accordingly.

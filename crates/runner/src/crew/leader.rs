@@ -38,13 +38,13 @@ pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
         peers,
         me,
         is_leaving: false,
-        is_torn: false,
+        has_lost_node: false,
         is_orphan: false,
     };
     let code = leader.lead();
     if code.is_err() {
         // The others would wait for us.
-        leader.peers.farewell(1);
+        leader.peers.dismiss_all(1);
     }
     code
 }
@@ -57,7 +57,7 @@ struct Leader<'a> {
     /// The service ends this job: no further attempt begins in it.
     is_leaving: bool,
     /// The job has lost a node: no further attempt can begin in it.
-    is_torn: bool,
+    has_lost_node: bool,
     /// Our guard is gone: everything must end.
     is_orphan: bool,
 }
@@ -65,7 +65,7 @@ struct Leader<'a> {
 impl Leader<'_> {
     fn lead(&mut self) -> io::Result<i32> {
         let policy = self.crew.carrier.order.plan.resolved.retry.clone();
-        self.status_file.begin_anew(policy.as_ref())?;
+        self.status_file.restart(policy.as_ref())?;
         let mut code = 1;
         loop {
             match self.status_file.due(policy.as_ref()) {
@@ -75,12 +75,12 @@ impl Leader<'_> {
                 }
                 Due::Begin(_) if self.is_orphan => return Ok(1),
                 Due::Begin(_) if self.is_leaving => {
-                    self.peers.farewell(SIGTERM_EXIT_CODE);
+                    self.peers.dismiss_all(SIGTERM_EXIT_CODE);
                     return Ok(SIGTERM_EXIT_CODE);
                 }
-                Due::Begin(_) if self.is_torn => {
+                Due::Begin(_) if self.has_lost_node => {
                     self.status_file.conclude();
-                    self.peers.farewell(code);
+                    self.peers.dismiss_all(code);
                     return Ok(code);
                 }
                 Due::Begin(attempt) => code = self.begin(attempt)?,
@@ -94,11 +94,11 @@ impl Leader<'_> {
         }
         self.status_file.conclude();
         let code = ending.passed_code();
-        if !self.is_leaving && !self.is_torn && !self.is_orphan {
+        if !self.is_leaving && !self.has_lost_node && !self.is_orphan {
             // The other nodes may just be starting for a run that is over.
-            self.meet()?;
+            self.wait_for_nodes()?;
         }
-        self.peers.farewell(code);
+        self.peers.dismiss_all(code);
         Ok(code)
     }
 
@@ -112,22 +112,22 @@ impl Leader<'_> {
         } else {
             TIMEOUT_CHECK_INTERVAL
         };
-        let told = self
+        let signalled = self
             .crew
             .end_signal
             .wait_also(local_part.and_then(LocalPart::attempt), &others, limit)?
             .is_some();
         self.is_orphan = self.crew.is_orphan();
-        self.is_leaving |= told;
-        Ok(told)
+        self.is_leaving |= signalled;
+        Ok(signalled)
     }
 
     /// Waits for all nodes. Returns descriptions of those that did not come in time.
-    fn meet(&mut self) -> io::Result<Vec<String>> {
+    fn wait_for_nodes(&mut self) -> io::Result<Vec<String>> {
         let begun = Instant::now();
         loop {
             let open = self.peers.open();
-            self.peers.hear();
+            self.peers.receive();
             let missing = self.peers.missing();
             let is_late = begun.elapsed() >= self.crew.task.pace.meeting;
             if missing.is_empty() || self.is_leaving || self.is_orphan {
@@ -157,7 +157,7 @@ impl Leader<'_> {
 
     /// One attempt from its claim to its end. Returns its exit code.
     fn begin(&mut self, attempt: u32) -> io::Result<i32> {
-        let missing = self.meet()?;
+        let missing = self.wait_for_nodes()?;
         if self.is_leaving || self.is_orphan {
             return Ok(SIGTERM_EXIT_CODE);
         }
@@ -179,7 +179,7 @@ impl Leader<'_> {
             let ending = self.carry(attempt, &claim)?;
             self.hold(attempt, ending)?
         } else {
-            self.is_torn = true;
+            self.has_lost_node = true;
             Ending::cause(Cause::NodeFailed).detail(missing.join("; "))
         };
         crash::pass("crew.end.before");
@@ -190,7 +190,7 @@ impl Leader<'_> {
 
     /// Runs the attempt on all nodes, until no process of it is alive.
     fn carry(&mut self, attempt: u32, claim: &Claim) -> io::Result<Ending> {
-        self.peers.tell_all(&ToNode::Begin {
+        self.peers.send_all(&ToNode::Begin {
             attempt,
             hosts: claim.hosts.clone(),
             port: claim.port,
@@ -198,21 +198,21 @@ impl Leader<'_> {
         let mut local_part = self.crew.carrier.begin(attempt, &claim.hosts, claim.port);
         let mut progress = Progress::new(self.crew.nodes);
         while !progress.is_over() {
-            let told = self.wait(Some(&local_part))?;
+            let signalled = self.wait(Some(&local_part))?;
             if self.is_orphan {
                 towline_host::process::kill_all_descendants();
                 return Ok(
                     Ending::cause(Cause::NodeFailed).detail("what guarded node 0 was killed")
                 );
             }
-            if told && local_part.has_ended() && progress.is_open_here_alone() {
+            if signalled && local_part.has_ended() && progress.is_open_here_alone() {
                 // It had ended before.
                 local_part.hurry();
-            } else if told {
-                let ending = self.why_told();
+            } else if signalled {
+                let ending = self.ending_by_service();
                 self.stop(&mut progress, &mut local_part, ending);
             }
-            for event in self.peers.hear() {
+            for event in self.peers.receive() {
                 self.happened(event, &mut progress, &mut local_part);
             }
             self.give_up_late(&mut progress);
@@ -228,7 +228,7 @@ impl Leader<'_> {
     }
 
     /// The ending for a signal of the service, which does not say why it ends a job.
-    fn why_told(&self) -> Ending {
+    fn ending_by_service(&self) -> Ending {
         Ending::cause(if self.status_file.is_cancelled() {
             Cause::ByUser
         } else {
@@ -243,7 +243,7 @@ impl Leader<'_> {
             Stop::ByUser
         };
         if progress.stop(ending) {
-            self.peers.tell_all(&ToNode::Stop {
+            self.peers.send_all(&ToNode::Stop {
                 attempt: local_part.number(),
             });
         }
@@ -266,7 +266,7 @@ impl Leader<'_> {
             }
             Event::Said(..) => {}
             Event::Lost(node, why) => {
-                self.is_torn = true;
+                self.has_lost_node = true;
                 complain(&why);
                 if progress.is_open(node) {
                     progress.ended(node);
@@ -301,7 +301,7 @@ impl Leader<'_> {
             Some(Cause::Preempted) if !progress.is_stopping() => {
                 // The service has signalled that node; its signal is on the way to us too.
                 self.is_leaving = true;
-                let ending = self.why_told();
+                let ending = self.ending_by_service();
                 self.stop(progress, local_part, ending);
             }
             Some(_) => self.stop(progress, local_part, ending),
@@ -318,7 +318,7 @@ impl Leader<'_> {
         };
         for node in progress.late(limit) {
             complain(&format!("node {node} was not heard to end"));
-            self.is_torn = true;
+            self.has_lost_node = true;
             self.peers.give_up(node);
             progress.ended(node);
         }
@@ -343,9 +343,9 @@ impl Leader<'_> {
         );
         while begun.elapsed() < Duration::from_secs(span.0) && !self.is_leaving && !self.is_orphan {
             self.wait(None)?;
-            self.is_torn |= self
+            self.has_lost_node |= self
                 .peers
-                .hear()
+                .receive()
                 .iter()
                 .any(|event| matches!(event, Event::Lost(..)));
         }

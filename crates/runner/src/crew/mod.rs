@@ -6,11 +6,11 @@
 //! killed, it ends all processes below it, and on node 0 records that the attempt is over.
 
 mod carrier;
+mod connection;
 mod follower;
 mod given;
 mod guard;
 mod leader;
-mod line;
 mod local_part;
 mod outputs;
 mod peers;

@@ -106,7 +106,7 @@ fn one(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = File::create(to)?;
     io::copy(&mut source, &mut target)?;
-    super::status_file::settle(&target)
+    super::status_file::sync(&target)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! lost.
 
 use super::Pace;
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::place::Station;
 use std::collections::BTreeMap;
 use std::io;
@@ -29,13 +29,13 @@ pub(super) struct Peers {
     address: SocketAddr,
     listener: Option<TcpListener>,
     /// Connections that have not introduced themselves.
-    strangers: Vec<Line>,
+    unidentified: Vec<PeerConnection>,
     connected: BTreeMap<u32, Peer>,
 }
 
 #[derive(Debug)]
 struct Peer {
-    line: Line,
+    connection: PeerConnection,
     host: String,
 }
 
@@ -57,7 +57,7 @@ impl Peers {
             pace,
             address,
             listener: None,
-            strangers: Vec::new(),
+            unidentified: Vec::new(),
             connected: BTreeMap::new(),
         }
     }
@@ -83,8 +83,8 @@ impl Peers {
     pub(super) fn watches(&self) -> Vec<BorrowedFd<'_>> {
         let listener = self.listener.iter().map(AsFd::as_fd);
         listener
-            .chain(self.strangers.iter().map(AsFd::as_fd))
-            .chain(self.connected.values().map(|peer| peer.line.as_fd()))
+            .chain(self.unidentified.iter().map(AsFd::as_fd))
+            .chain(self.connected.values().map(|peer| peer.connection.as_fd()))
             .collect()
     }
 
@@ -101,13 +101,14 @@ impl Peers {
     }
 
     /// All events since the last call.
-    pub(super) fn hear(&mut self) -> Vec<Event> {
-        let mut events = self.welcome();
+    pub(super) fn receive(&mut self) -> Vec<Event> {
+        let mut events = self.accept();
         let mut gone = Vec::new();
         for (node, peer) in &mut self.connected {
-            let (said, lost) = peer.line.hear::<FromNode>();
+            let (messages, lost) = peer.connection.receive::<FromNode>();
             events.extend(
-                said.into_iter()
+                messages
+                    .into_iter()
                     .filter(|message| *message != FromNode::Alive)
                     .map(|message| Event::Said(*node, message)),
             );
@@ -126,21 +127,25 @@ impl Peers {
     }
 
     /// Accepts a node that knows the token and whose place is free. Any other peer gets no answer.
-    fn welcome(&mut self) -> Vec<Event> {
+    fn accept(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
-            self.strangers.extend(Line::new(stream, self.pace).ok());
+            self.unidentified
+                .extend(PeerConnection::new(stream, self.pace).ok());
         }
-        for mut line in std::mem::take(&mut self.strangers) {
-            match line.introduction::<FromNode>() {
-                Ok(None) => self.strangers.push(line),
+        for mut connection in std::mem::take(&mut self.unidentified) {
+            match connection.introduction::<FromNode>() {
+                Ok(None) => self.unidentified.push(connection),
                 Ok(Some(FromNode::Here {
                     shared_token,
                     node,
                     host,
                 })) if shared_token == self.shared_token && (1..self.nodes).contains(&node) => {
-                    if line.keep_alive(&ToNode::Alive).is_ok()
-                        && self.connected.insert(node, Peer { line, host }).is_some()
+                    if connection.keep_alive(&ToNode::Alive).is_ok()
+                        && self
+                            .connected
+                            .insert(node, Peer { connection, host })
+                            .is_some()
                     {
                         // The processes of its earlier start are gone.
                         events.push(Event::Lost(node, format!("node {node} was started anew")));
@@ -153,9 +158,9 @@ impl Peers {
     }
 
     /// Sends to all. [`Self::receive`] finds out which of them are lost.
-    pub(super) fn tell_all(&self, message: &ToNode) {
+    pub(super) fn send_all(&self, message: &ToNode) {
         for peer in self.connected.values() {
-            let _ = peer.line.tell(message);
+            let _ = peer.connection.send(message);
         }
     }
 
@@ -165,10 +170,12 @@ impl Peers {
     }
 
     /// Orders all nodes to leave, and waits a little until they have.
-    pub(super) fn farewell(&mut self, code: i32) {
+    pub(super) fn dismiss_all(&mut self, code: i32) {
         self.listener = None;
-        self.tell_all(&ToNode::Leave { code });
-        self.connected.values().for_each(|peer| peer.line.finish());
+        self.send_all(&ToNode::Leave { code });
+        self.connected
+            .values()
+            .for_each(|peer| peer.connection.finish());
         let begun = Instant::now();
         while !self.connected.is_empty() && begun.elapsed() < LEAVE_ORDER_TIMEOUT {
             let limit = crate::carry::timespec(LEAVE_ORDER_TIMEOUT.saturating_sub(begun.elapsed()));
@@ -181,7 +188,7 @@ impl Peers {
                 .collect();
             let _ = rustix::event::poll(&mut watched, Some(&limit));
             drop(watched);
-            self.hear();
+            self.receive();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Work that is repeated in a thread while the attempt runs, and once more when it is over.
 
-use crate::code::Bell;
+use crate::code::NotifyOnDrop;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,14 +24,14 @@ impl Periodic {
         mut pass: impl FnMut(bool) -> Duration + Send + 'static,
     ) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let bell = Bell(done.try_clone()?);
+        let bell = NotifyOnDrop(done.try_clone()?);
         let ending = Arc::new((Mutex::new(false), Condvar::new()));
-        let heard = ending.clone();
+        let shared = ending.clone();
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 let _bell = bell;
-                let (flag, changed) = &*heard;
+                let (flag, changed) = &*shared;
                 let mut is_last = false;
                 loop {
                     let pause = pass(is_last);

@@ -144,7 +144,7 @@ impl StatusFile {
 
     /// Ends the attempt that has begun and not ended. If a rank had failed and only the nodes were
     /// held, that failure is the ending.
-    pub(super) fn close_open(&mut self, ending: &Ending) -> io::Result<()> {
+    pub(super) fn end_open_attempt(&mut self, ending: &Ending) -> io::Result<()> {
         let open = self
             .status
             .attempts
@@ -169,8 +169,10 @@ impl StatusFile {
     /// open ended with it. If an attempt lost nodes, the cluster had taken them away, because it
     /// has now given it others: that is a preemption, unless the user has a retry rule for lost
     /// nodes.
-    pub(super) fn begin_anew(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
-        self.close_open(&Ending::cause(Cause::Preempted).detail("the cluster started it anew"))?;
+    pub(super) fn restart(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
+        self.end_open_attempt(
+            &Ending::cause(Cause::Preempted).detail("the cluster started it anew"),
+        )?;
         if self.is_cancelled()
             || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed))
         {
@@ -216,11 +218,11 @@ impl StatusFile {
         }
     }
 
-    fn write(&mut self, patience: Duration) -> io::Result<()> {
+    fn write(&mut self, timeout: Duration) -> io::Result<()> {
         self.status.written = towline_host::clock::now();
         let bytes = self.encode()?;
-        write_whole(&self.draft, &bytes, patience)
-            .and_then(|()| write_whole(&self.place, &bytes, patience))
+        write_whole(&self.draft, &bytes, timeout)
+            .and_then(|()| write_whole(&self.place, &bytes, timeout))
             .map_err(|error| {
                 io::Error::new(
                     error.kind(),
@@ -282,12 +284,12 @@ fn load(path: &Path) -> io::Result<Option<StatusDocument>> {
 }
 
 /// Writes a whole file in place, because the mount has no renames.
-pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::Result<()> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8], timeout: Duration) -> io::Result<()> {
     let begun = Instant::now();
     let mut pause = WRITE_RETRY_PAUSES.0;
     loop {
         match write_once(path, bytes) {
-            Err(error) if begun.elapsed() + pause > patience => {
+            Err(error) if begun.elapsed() + pause > timeout => {
                 return Err(io::Error::new(
                     error.kind(),
                     format!("{}: {error}", path.display()),
@@ -306,11 +308,11 @@ fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
-    settle(&file)
+    sync(&file)
 }
 
 /// Syncs a file, because errors on close are not reported. Some mounts do not support it.
-pub(super) fn settle(file: &File) -> io::Result<()> {
+pub(super) fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if !matches!(error.raw_os_error(), Some(code) if can_do_without(code)) => {
             Err(error)
@@ -402,14 +404,14 @@ mod tests {
             .expect("written");
         assert!(matches!(status_file.due(None), Due::Nothing(_)));
         let mut later = StatusFile::read(&task).expect("there");
-        later.begin_anew(None).expect("written");
+        later.restart(None).expect("written");
         assert_eq!(later.due(None), Due::Begin(2));
         // An attempt that failed by itself is not repeated.
         later.claim(2, claim(1)).expect("written");
         later
             .end(2, Ending::cause(Cause::ExitCode))
             .expect("written");
-        later.begin_anew(None).expect("nothing to write");
+        later.restart(None).expect("nothing to write");
         assert_eq!(
             later.due(None),
             Due::Nothing(Ending::cause(Cause::ExitCode))
@@ -433,7 +435,7 @@ mod tests {
         );
         let mut later = StatusFile::read(&task).expect("there");
         later
-            .close_open(&Ending::cause(Cause::Preempted))
+            .end_open_attempt(&Ending::cause(Cause::Preempted))
             .expect("written");
         assert_eq!(later.due(None), Due::Nothing(failed));
     }

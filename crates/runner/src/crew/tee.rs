@@ -17,7 +17,7 @@ pub(super) fn tee(log: PathBuf) -> io::Result<Periodic> {
         file: None,
         at: 0,
         pause: MIN_TEE_INTERVAL,
-        is_heard: true,
+        has_reader: true,
     };
     Periodic::start("echo", move |_| tee.pass())
 }
@@ -28,12 +28,12 @@ struct Tee {
     at: u64,
     pause: Duration,
     /// Whether stdout still has a reader.
-    is_heard: bool,
+    has_reader: bool,
 }
 
 impl Tee {
     fn pass(&mut self) -> Duration {
-        let copied = if self.is_heard {
+        let copied = if self.has_reader {
             self.copy()
         } else {
             Ok(false)
@@ -42,7 +42,7 @@ impl Tee {
             Ok(true) => MIN_TEE_INTERVAL,
             Ok(false) => (self.pause * 2).min(MAX_TEE_INTERVAL),
             Err(_) => {
-                self.is_heard = false;
+                self.has_reader = false;
                 MAX_TEE_INTERVAL
             }
         };

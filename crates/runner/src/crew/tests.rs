@@ -2,7 +2,7 @@
 //! missing.
 
 use super::carrier::Carrier;
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::peers::{Event, Peers};
 use super::place::Station;
 use super::status_file::StatusFile;
@@ -111,17 +111,18 @@ fn nodes_that_do_not_come_are_named() {
             }
             std::thread::yield_now();
         };
-        let mut line = Line::new(stream, QUICK_PACE).expect("a line");
-        line.tell(&FromNode::Here {
-            shared_token: SharedToken::new("token"),
-            node: 2,
-            host: "b".into(),
-        })
-        .expect("told");
-        line.keep_alive(&FromNode::Alive).expect("a thread");
+        let mut connection = PeerConnection::new(stream, QUICK_PACE).expect("a line");
+        connection
+            .send(&FromNode::Here {
+                shared_token: SharedToken::new("token"),
+                node: 2,
+                host: "b".into(),
+            })
+            .expect("told");
+        connection.keep_alive(&FromNode::Alive).expect("a thread");
         loop {
-            let (said, lost) = line.hear::<towline_wire::crew::ToNode>();
-            if let Some(code) = said.iter().find_map(|message| {
+            let (messages, lost) = connection.receive::<towline_wire::crew::ToNode>();
+            if let Some(code) = messages.iter().find_map(|message| {
                 if let towline_wire::crew::ToNode::Leave { code } = message {
                     Some(*code)
                 } else {
@@ -172,23 +173,24 @@ fn only_who_belongs_is_let_in_and_only_once() {
     let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK_PACE);
     peers.open().expect("a port");
     let call = |token: &str, node: u32| {
-        let line = Line::new(
+        let connection = PeerConnection::new(
             TcpStream::connect(station.addresses().expect("known")[0]).expect("called"),
             QUICK_PACE,
         )
         .expect("a line");
-        line.tell(&FromNode::Here {
-            shared_token: SharedToken::new(token),
-            node,
-            host: format!("host-{node}"),
-        })
-        .expect("told");
-        line.keep_alive(&FromNode::Alive).expect("a thread");
-        line
+        connection
+            .send(&FromNode::Here {
+                shared_token: SharedToken::new(token),
+                node,
+                host: format!("host-{node}"),
+            })
+            .expect("told");
+        connection.keep_alive(&FromNode::Alive).expect("a thread");
+        connection
     };
     let until = |peers: &mut Peers, missing: &[u32]| {
         while peers.missing() != missing {
-            assert_eq!(peers.hear(), []);
+            assert_eq!(peers.receive(), []);
         }
     };
     let _strangers = [call("other", 1), call("token", 0), call("token", 3)];
@@ -203,7 +205,7 @@ fn only_who_belongs_is_let_in_and_only_once() {
     let _again = call("token", 1);
     let mut events = Vec::new();
     while events.is_empty() {
-        events = peers.hear();
+        events = peers.receive();
     }
     assert_eq!(events, [Event::Lost(1, "node 1 was started anew".into())]);
     assert!(peers.missing().is_empty(), "the new one is there");

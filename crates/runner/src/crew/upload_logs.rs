@@ -126,7 +126,7 @@ fn send(
         return Ok(());
     }
     if length < sent.length || !is_same(file, sent, buffer)? {
-        *sent = anew(parts, sent.length, length)?;
+        *sent = start_over(parts, sent.length, length)?;
     }
     let mut index = sent.length / LOG_PART_BYTES;
     while sent.length < length {
@@ -174,7 +174,7 @@ fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 /// Starts over because the log is another one, and removes parts beyond its end.
-fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
+fn start_over(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
     for index in now.div_ceil(LOG_PART_BYTES).max(1)..before.div_ceil(LOG_PART_BYTES) {
         match fs::remove_file(parts.join(keys::part(index))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -92,7 +92,7 @@ pub(super) fn withdraw(job: &str) {
 /// Why the scheduler ends this job. Its state is `COMPLETING` meanwhile, whatever the cause; other
 /// fields of its answer tell the causes apart.
 pub(super) fn why_ended(me: &JobStart, hosts: &[String]) -> Ending {
-    let said = ask("scontrol", &["show", "job", "-o", &me.job]).unwrap_or_default();
+    let output = ask("scontrol", &["show", "job", "-o", &me.job]).unwrap_or_default();
     let down = || {
         ask(
             "sinfo",
@@ -100,12 +100,13 @@ pub(super) fn why_ended(me: &JobStart, hosts: &[String]) -> Ending {
         )
         .unwrap_or_default()
     };
-    judge(&said, me, down)
+    ending_of(&output, me, down)
 }
 
-fn judge(said: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
+fn ending_of(output: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
     let value = |key: &str| {
-        said.split_whitespace()
+        output
+            .split_whitespace()
             .find_map(|word| word.strip_prefix(key))
             .unwrap_or_default()
     };
@@ -239,7 +240,7 @@ mod tests {
             job: "35".into(),
             restarts: 0,
         };
-        let cause = |said: &str, nodes: &str| judge(said, &me, || nodes.to_owned()).cause;
+        let cause = |output: &str, nodes: &str| ending_of(output, &me, || nodes.to_owned()).cause;
         // The output of Slurm 22.05 in the second after SIGTERM.
         let preempted = "JobId=35 JobState=COMPLETING Reason=None Dependency=(null) Restarts=1 \
             ExitCode=0:0 EndTime=Unknown NodeList=c[1-3]";

@@ -2,7 +2,7 @@
 
 use super::{UNCOLLECTED_DETAIL, is_orphan};
 use crate::attempt::{Attempt, Change};
-use crate::end_signal::{EndSignal, Giver};
+use crate::end_signal::{EndSignal, SignalSender};
 use crate::far::lease::{Lease, is_lapsed};
 use crate::far::records::{self, Records};
 use std::io;
@@ -140,13 +140,13 @@ impl Carrier<'_> {
     fn must_end_at_once(
         &mut self,
         attempt: &mut Attempt,
-        received: Option<Giver>,
+        received: Option<SignalSender>,
         reach_all: bool,
     ) -> bool {
         if self.lease.is_lost() {
             return true;
         }
-        if reach_all && received == Some(Giver::Other) && !is_orphan(self.parent) {
+        if reach_all && received == Some(SignalSender::Other) && !is_orphan(self.parent) {
             // The ranks have received the signal too.
             attempt.stop_signalled(Stop::ByUser);
         }
