@@ -17,14 +17,14 @@ use towline_core::transport::{Ran, Transport};
 /// A transport to test. The machine must see this one's loopback as its own.
 pub trait Stage: Sync {
     fn transport(&self) -> &dyn Transport;
-    /// An empty folder over there, by its whole path.
+    /// An empty folder on the machine, by its absolute path.
     fn folder(&self) -> &str;
 }
 
 /// No step of the suite takes that long.
 const STEP_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Words that a shell somewhere would change.
+/// Words that some shell would change.
 const HOSTILE_WORDS: [&str; 24] = [
     "",
     " ",
@@ -85,7 +85,7 @@ fn run(stage: &dyn Stage, words: &[&str], input: &[u8]) -> Ran {
         .unwrap_or_else(|error| panic!("{words:?}: {error} {:?}", error.hints()))
 }
 
-/// All byte values, and nothing that repeats where pieces may be cut.
+/// All byte values, without a period that could hide a mistake between two blocks.
 fn bytes(length: usize) -> Vec<u8> {
     (0..length)
         .map(|at| u8::try_from((at + at / 251) % 256).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! The real parts do what tests rely on: judged by clients of others and by plain sockets.
+//! The real parts do what tests rely on, checked by clients of others and by plain sockets.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -341,7 +341,7 @@ impl Broken {
     fn connect(&self) -> Connection {
         Connection::open(&self.endpoint).unwrap()
     }
-    /// What lies there, asked past the proxy.
+    /// The stored bytes, read without the proxy.
     fn stored(&self, name: &str) -> Option<Vec<u8>> {
         let answer = request(
             "GET",
@@ -617,7 +617,7 @@ fn bodies_are_hurt_as_said() {
     assert_eq!(broken.get(&mut broken.connect()).unwrap(), body());
     assert_eq!(broken.proxy.faults(), 4);
 
-    // A length that a HEAD tells can be wrong too, but it has no byte to flip.
+    // A HEAD can have a wrong length too, but it has no byte to flip.
     broken.proxy.heal();
     broken
         .proxy

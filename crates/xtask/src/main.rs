@@ -1,4 +1,4 @@
-//! Chores: `cargo xtask install | test | lint | generate | soak`. Exactly what CI runs.
+//! Chores: `cargo xtask install | test | lint | generate | soak`. CI runs exactly these.
 
 #![expect(
     clippy::print_stderr,
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Where `cargo build --release` puts the shipped binary.
+/// The shipped binary that `cargo build --release` makes.
 const SHIPPED_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
 
 type Outcome = Result<(), String>;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Suites on clusters of hosts: they wait more than they work, so more of them run at once than
+/// Suites on clusters of hosts. They wait more than they work, so more of them run at once than
 /// there are cores.
 const WAITING_SUITES: [&str; 6] = [
     "slurm",
@@ -50,12 +50,12 @@ const WAITING_SUITES: [&str; 6] = [
     "azureml_once",
 ];
 
-/// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to
-/// be seen nevertheless.
+/// No suite takes half of it on two idle cores. A suite that takes longer hangs, and the others
+/// should still be seen.
 const SUITE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against
-/// it.
+/// Installs the parts that tests need, builds the shipped binary meanwhile, and runs every test
+/// against it.
 fn test() -> Outcome {
     install::packages()?;
     std::thread::scope(|scope| {
@@ -81,7 +81,7 @@ fn test() -> Outcome {
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
         outcome
     };
-    // All of them, also after one has failed.
+    // All of them, even after one has failed.
     let mut outcomes = vec![
         tests("the other crates", &["--workspace", "--exclude", "towline"]),
         tests("the program's own", &["--package", "towline", "--bins"]),
@@ -120,7 +120,7 @@ fn test() -> Outcome {
     }
 }
 
-/// The suites of the binary: files and folders beside each other.
+/// The suites of the binary: its test files and folders.
 fn suites() -> Result<Vec<String>, String> {
     let folder = root().join("crates/towline/tests");
     let entries =
@@ -158,8 +158,8 @@ fn shipped() -> PathBuf {
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(root());
-    // What `cargo run` tells of this package would make build scripts of others run again, and half
-    // of the tree with them.
+    // The variables that `cargo run` sets for this package would make build scripts of others run
+    // again, and rebuild half of the tree.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_")
@@ -172,7 +172,7 @@ fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// A program and its words.
+/// A program and its arguments.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -191,7 +191,7 @@ fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a program that is ended, with what it has started, when it takes too long.
+/// Runs a program; ends it, with its children, when it takes too long.
 fn run_within(limit: Duration, command: &mut Command) -> Outcome {
     let shown = shown(command);
     println!("$ {shown}");
@@ -218,7 +218,7 @@ fn run_within(limit: Duration, command: &mut Command) -> Outcome {
     ))
 }
 
-/// A process and all that it and its children have started.
+/// A process and all its descendants.
 fn with_children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()

@@ -1,4 +1,4 @@
-//! The long campaigns, in full. Their last result is kept in `docs/soak.md`.
+//! The long campaigns, in full. Their last result is stored in `docs/soak.md`.
 
 use crate::{Outcome, build_shipped, cargo, install, root, shipped};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ const CAMPAIGNS: [&str; 10] = [
     "scratch",
 ];
 
-/// What a line that is worth keeping has in it.
+/// The texts that mark a line worth keeping.
 const FACT_MARKS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
 
 pub(crate) fn run() -> Outcome {

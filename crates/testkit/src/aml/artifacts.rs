@@ -1,4 +1,5 @@
-//! What a run left: the same files by run history's paths and by those of the artifact service.
+//! The artifacts of a run: the same files by the paths of run history and by those of the artifact
+//! service.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 
 const SIGNATURE_SECONDS: i64 = 3600;
 
-/// `artifacts/ExperimentRun/dcid.RUN/…` of the artifact service; a path follows it, or is asked for
-/// by name.
+/// `artifacts/ExperimentRun/dcid.RUN/…` of the artifact service. The path follows, or is a
+/// parameter.
 pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -> Outcome {
     let found = match words {
         [

@@ -1,4 +1,4 @@
-//! Things with versions: codes, environments, data.
+//! Assets with versions: codes, environments, data.
 
 use super::answer::{Answer, Outcome, good, invalid, not_found, user_error};
 use super::call::Call;
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use towline_host::clock;
 
-/// Kind, name and version to what was put, in the order of putting.
+/// The stored assets by kind, name and version, in the order of putting.
 #[derive(Debug, Default)]
 pub(super) struct Assets(BTreeMap<(String, String, String), Entry>);
 
-/// What cannot change once put, and what the service calls it.
+/// Fields that cannot change once put, and their names in the service's refusal.
 const IMMUTABLE_FIELDS: [(&str, &str, &str, &str); 3] = [
     ("codes", "codeUri", "code version", "code uri"),
     ("environments", "image", "environment", "image"),
     ("data", "dataUri", "data version", "data uri"),
 ];
 
-/// What must be there.
+/// Fields that must be present.
 const REQUIRED_FIELDS: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
 
 impl Assets {
@@ -31,12 +31,12 @@ impl Assets {
             .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
             .filter(|entry| entry.is_seen(unseen))
     }
-    /// Whether it is there, seen by reads or not.
+    /// Whether it exists, visible to reads or not.
     pub(super) fn has(&self, kind: &str, name: &str, version: &str) -> bool {
         self.0
             .contains_key(&(kind.to_owned(), name.to_owned(), version.to_owned()))
     }
-    /// What was put, seen by reads or not.
+    /// Its properties, visible to reads or not.
     pub(super) fn properties(&self, kind: &str, name: &str, version: &str) -> Option<&Value> {
         self.0
             .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
@@ -139,7 +139,7 @@ fn put(
     ))
 }
 
-/// What an asset is made of stays as it is.
+/// Refuses a change of immutable fields.
 fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answer> {
     let Some((_, field, what, called)) = IMMUTABLE_FIELDS.iter().find(|(of, ..)| *of == kind)
     else {
@@ -161,7 +161,7 @@ fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answ
     ))
 }
 
-/// Versions of a name, or, by the hash of their content, of any name: the same code is never stored
+/// Versions of a name or, by the hash of their content, of any name: the same code is never stored
 /// twice.
 fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Outcome {
     let unseen = world.conditions().unseen;
@@ -258,7 +258,7 @@ fn show(scope: &Scope, kind: &str, name: &str, version: &str, entry: &Entry) -> 
             properties[name] = empty;
         }
     }
-    // Numbers are taken as properties, and given back as text.
+    // The service takes numbers as properties, and returns them as text.
     for value in properties["properties"]
         .as_object_mut()
         .into_iter()

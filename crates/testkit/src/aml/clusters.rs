@@ -1,4 +1,5 @@
-//! Virtual clusters of Singularity. No published description has them: as public tools read them.
+//! Virtual clusters of Singularity. No published description has them; they are shaped as public
+//! tools read them.
 
 use super::answer::{Outcome, good, refusal};
 use super::call::Call;
@@ -8,10 +9,10 @@ use super::world::World;
 use serde_json::{Value, json};
 
 const CLUSTER_NAME: &str = "vc";
-/// Not that of the workspaces: they are their owners', who lend them.
+/// Not the group of the workspaces, because virtual clusters belong to others.
 const CLUSTER_RESOURCE_GROUP: &str = "towclusters";
 
-/// Of the one cluster there is, until a test says otherwise.
+/// The quotas of the only cluster, until a test changes them.
 pub(super) fn quotas() -> Vec<Quota> {
     let limits = [
         ("NDAMv4", "Premium", 64, 48),
@@ -86,7 +87,7 @@ pub(super) fn get(
     }
 }
 
-/// The resource graph, for the one question that is asked of it.
+/// The resource graph, for the one query that clients send.
 pub(super) fn query(world: &World, call: &Call) -> Outcome {
     let asked = call.json()?;
     let text = asked["query"].as_str().unwrap_or_default().to_lowercase();

@@ -1,4 +1,4 @@
-//! Code on its way in: a container of its own, and a signature for it.
+//! The upload of code: a container of its own, and a signature for it.
 
 use super::answer::{Outcome, good, refusal};
 use super::call::Call;
@@ -6,7 +6,7 @@ use super::ids::{Scope, uuid_of};
 use super::world::World;
 use serde_json::json;
 
-/// How long an upload may take.
+/// How long a signature for an upload is valid.
 const UPLOAD_SECONDS: i64 = 24 * 3600;
 
 pub(super) fn start_upload(

@@ -1,5 +1,5 @@
-//! What a job finds around it on its nodes: all of this machine, a few of its programs, or nothing
-//! but a container.
+//! The environment of a job's processes: all of this machine, a few of its programs, or a
+//! container.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use towline_host::program::find_program;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Image {
-    /// Whatever this machine has, as root.
+    /// All of this machine, as root.
     WholeMachine,
-    /// No bash, few programs, a user who is not root, and a work folder that is not theirs to write
-    /// to.
+    /// No bash, few programs, a user other than root, and a work folder that this user cannot
+    /// write.
     Poor,
-    /// A root of its own by podman, which cannot be written to but for `/tmp`, has no users, no
-    /// certificates and nothing but busybox; not root either.
+    /// A container of podman with a read-only root except `/tmp`, without users and certificates,
+    /// with busybox alone; not root either.
     Container,
 }
 
@@ -43,7 +43,7 @@ const IMAGE_PROGRAMS: [&str; 22] = [
     "grep",
     "sha256sum",
 ];
-/// Who owns nothing.
+/// The user id of `nobody`.
 const NOBODY_UID: &str = "65534";
 
 /// The image of one attempt.
@@ -52,7 +52,7 @@ pub(super) struct Prepared {
     /// Programs, or the container's root.
     folder: PathBuf,
     attempt: PathBuf,
-    /// A file that the service lays into every container.
+    /// A certificate that the service puts into every container.
     authority: PathBuf,
 }
 
@@ -74,8 +74,8 @@ impl Prepared {
         })
     }
 
-    /// The job's words in its image. `setpriv` becomes the shell, which dies with the thread of the
-    /// job's life.
+    /// The command of a job in its image. `setpriv` becomes the shell, which dies with the job's
+    /// thread.
     pub(super) fn command(
         &self,
         wd: &Path,
@@ -120,7 +120,7 @@ impl Prepared {
         command
     }
 
-    /// Podman's runtime takes control groups only where there is one tree of them: another is
+    /// Podman's runtime supports control groups only if there is one tree of them: the other is
     /// hidden in a mount namespace.
     fn in_container(&self, command: &mut Command, wd: &Path, variables: &[(String, String)]) {
         const HIDE_UNIFIED_CGROUPS: &str =
@@ -191,7 +191,7 @@ fn root(attempt: &Path) -> std::io::Result<PathBuf> {
     Ok(root)
 }
 
-/// Whoever is not root can come to the nodes' folders, and write into none but mounts.
+/// Lets users other than root reach the nodes' folders, and write only to mounts.
 fn close(attempt: &Path) -> std::io::Result<()> {
     let mut open: Vec<PathBuf> = attempt.ancestors().take(2).map(Path::to_owned).collect();
     open.extend(

@@ -1,11 +1,11 @@
-//! A run as its history shows it.
+//! A run, as run history shows it.
 
 use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::ids::uuid_of;
 use super::world::World;
 use serde_json::{Map, Value, json};
 
-/// Addresses of logs are good for so long.
+/// How long addresses of logs are valid.
 const LOG_ADDRESS_SECONDS: i64 = 8 * 3600;
 
 /// Folders whose files are logs.
@@ -37,7 +37,7 @@ pub(super) fn details(job: &Job, logs: &Map<String, Value>) -> Value {
     })
 }
 
-/// Every log there is now, with an address that lets in.
+/// Every present log, with a signed address.
 pub(super) fn logs(world: &World, job: &str) -> Result<Map<String, Value>, String> {
     let prefix = Job::artifacts(job);
     let (expired, halved) = {
@@ -74,7 +74,7 @@ pub(super) fn logs(world: &World, job: &str) -> Result<Map<String, Value>, Strin
         .collect())
 }
 
-/// What was asked to be reachable on a node, while the job runs.
+/// Services that were asked for on a node, while the job runs.
 pub(super) fn services(job: &Job, node: &str) -> Value {
     let leader = node == "0";
     let on_node = |service: &Value| leader || service["nodes"]["nodesValueType"] == "All";

@@ -1,4 +1,4 @@
-//! Microsoft's validator of traffic, where the published description is given.
+//! Microsoft's validator of traffic, used if the published description is present.
 
 use super::Aml;
 use crate::ability::not_run;
@@ -9,13 +9,13 @@ use std::process::Command;
 
 const JUDGE_DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
 
-/// Where Microsoft's client and Microsoft's description differ.
+/// Differences between Microsoft's client and Microsoft's description.
 const CLIENT_DIFFERENCES: [(&str, &str); 1] = [(
     "CodeVersions_CreateOrUpdate",
     "/properties/properties/hash_version",
 )];
 
-/// Fields of run history that its published description is too old for; Microsoft's client has them
+/// Fields of run history that are newer than its published description; Microsoft's client has them
 /// all.
 const NEWER_FIELDS: [&str; 14] = [
     "runUuid",
@@ -34,7 +34,7 @@ const NEWER_FIELDS: [&str; 14] = [
     "messageParameters",
 ];
 
-/// Where the published description is: no copy of it is kept here.
+/// The folder of the published description, of which no copy is kept here.
 pub fn published() -> Option<PathBuf> {
     let folder = std::env::var_os("TOW_AZUREML_SPEC").map(PathBuf::from);
     if folder.is_none() {
@@ -46,7 +46,8 @@ pub fn published() -> Option<PathBuf> {
     folder
 }
 
-/// The recorded traffic, held against the published description; how much of what was judged.
+/// Checks the recorded traffic against the published description; the number of checked requests by
+/// kind.
 #[track_caller]
 pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let home = tempfile::tempdir().unwrap();

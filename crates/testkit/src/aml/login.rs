@@ -1,5 +1,5 @@
-//! The login service, as OAuth 2.0 and Microsoft's description of their v2.0 endpoints have it:
-//! device codes, refresh tokens, secrets and assertions of applications.
+//! The login service, by OAuth 2.0 and Microsoft's description of their v2.0 endpoints: device
+//! codes, refresh tokens, secrets and assertions of applications.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Audiences of what is no access token.
+/// Audiences of tokens that are not access tokens.
 const REFRESH_AUDIENCE: &str = "tow:refresh";
 const DEVICE_CODE_AUDIENCE: &str = "tow:device-code";
-/// Whom an assertion of a workload is for.
+/// The audience of a workload's assertion.
 pub(super) const TOKEN_EXCHANGE_AUDIENCE: &str = "api://AzureADTokenExchange";
 const DEVICE_CODE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const JWT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -27,12 +27,12 @@ pub struct Principal {
     pub secret: String,
 }
 
-/// Codes that were entered: each gives one token.
+/// Codes that were redeemed: each gives one token.
 #[derive(Debug, Default)]
 pub(super) struct Codes(Mutex<Vec<String>>);
 
 impl Codes {
-    /// Whether it is the first time.
+    /// Redeems a code. Returns whether it is the first time.
     fn redeem(&self, code: &str) -> bool {
         let mut redeemed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !redeemed.iter().any(|known| known == code);
@@ -115,7 +115,7 @@ pub(super) fn route(world: &World, call: &Call, tenant: &str, what: &str) -> Out
     }
 }
 
-/// What clients of Microsoft read before they ask.
+/// The document that clients of Microsoft read first.
 pub(super) fn discovery(world: &World, tenant: &str) -> Outcome {
     let base = format!("{}/{tenant}", world.endpoint);
     good(json!({
@@ -199,7 +199,7 @@ fn token(world: &World, form: &Form) -> Outcome {
     }
 }
 
-/// How the person at the browser is doing.
+/// The state of the person at the browser.
 fn device(world: &World) -> Result<(), Answer> {
     let device = &mut world.conditions().device;
     if device.slow_downs > 0 {
@@ -271,7 +271,7 @@ fn granted(world: &World, asked: &Form, client: &str) -> Outcome {
             client
         ));
     }
-    // Who it is, for clients that keep accounts.
+    // The identity, for clients that keep accounts.
     if asked.wants("openid") {
         let now = towline_host::clock::now().seconds();
         let who = json!({

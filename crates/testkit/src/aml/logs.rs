@@ -1,5 +1,4 @@
-//! What processes write, on its way into the store: appended while they run, whole when they have
-//! ended.
+//! Uploads what processes write: appended while they run, whole when they have ended.
 
 use super::blobs::Blobs;
 use super::document::{ARTIFACTS_CONTAINER, Job};
@@ -26,7 +25,7 @@ impl Log {
         })
     }
 
-    /// Sends what is new. Where the store fails, the same is sent the next time.
+    /// Uploads new bytes. If the store fails, the next call uploads them.
     pub(super) fn ship(&mut self, blobs: &Blobs) {
         if self
             .file
@@ -48,7 +47,7 @@ impl Log {
     }
 }
 
-/// The platform's own log, which is written anew each time, with why a job failed.
+/// The platform's own log with the reason of a failure, written anew each time.
 pub(super) fn write_system(world: &World, job: &str, states: &[String], error: Option<&str>) {
     let now = clock::now();
     let mut text = states.iter().fold(String::new(), |text, state| {

@@ -1,4 +1,4 @@
-//! Others' programs against the emulator: Microsoft's client, driven by a small file, and `az`.
+//! Programs of others against the emulator: Microsoft's client, driven by a small file, and `az`.
 
 use super::Aml;
 use crate::real::{self, Said};
@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 const DRIVERS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
 
 impl Aml {
-    /// A program that knows the emulator and nothing else of its surroundings.
+    /// A program whose environment names the emulator and nothing else.
     pub fn program(&self, file: &Path, home: &Path) -> Command {
         let mut command = Command::new(file);
         let scope = self.scope();
@@ -53,8 +53,7 @@ impl Aml {
         command
     }
 
-    /// The real `az` as a program in this folder, which knows the emulator as a shell's
-    /// surroundings would tell it.
+    /// Installs the real `az` as a program in this folder, with the emulator in its environment.
     pub fn install_az(&self, bin: &Path) -> PathBuf {
         std::fs::create_dir_all(bin).unwrap();
         let [(_, endpoint), (_, secret)] = self.identity();
@@ -72,7 +71,7 @@ impl Aml {
         az
     }
 
-    /// Signs this profile of the Azure CLI in.
+    /// Signs in this profile of the Azure CLI.
     #[track_caller]
     pub fn az_login(&self, az: &Path, profile: &Path) {
         for words in [
@@ -127,7 +126,7 @@ impl Aml {
     }
 }
 
-/// What a program said, a line each; fails the test if it did not end well.
+/// The output of a program by lines; fails the test if the program fails.
 #[track_caller]
 pub fn said(mut command: Command) -> Vec<String> {
     let Output {

@@ -1,5 +1,4 @@
-//! One go of a job at running: its nodes' folders, its processes, what they write, and how it
-//! ended.
+//! One attempt of a job: its nodes' folders, its processes, its output, and how it ended.
 
 use super::document::is_interactive;
 use super::inputs;
@@ -24,27 +23,27 @@ pub(super) enum End {
     Gone,
 }
 
-/// Files are sent on so often while a job runs. A mount is looked through as often.
+/// How often logs are uploaded while a job runs, and mounts are searched.
 const LOG_UPLOAD_INTERVAL: Duration = Duration::from_millis(50);
 const OUTPUT_UPLOAD_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) struct Attempt {
     pub folder: PathBuf,
     pub processes: Vec<Process>,
-    /// What each node runs, and `AZURE_ML_INPUT_x` and the like as it sees them.
+    /// The command of each node, and `AZURE_ML_INPUT_x` and the like as it sees them.
     pub nodes: Vec<NodeView>,
     outputs: Vec<Output>,
     logs: Vec<Log>,
 }
 
-/// The command and the paths of one node: its mounts are its own.
+/// The command and the paths of one node, which has its own mounts.
 pub(super) struct NodeView {
     pub command: String,
     pub paths: Vec<(String, String)>,
 }
 
 impl Attempt {
-    /// Brings code and inputs to folders of nodes that no job has seen before.
+    /// Downloads code and inputs to new folders of the nodes.
     pub(super) fn prepare(life: &Life, number: usize) -> Result<Self, String> {
         let (asked, nodes, job_number) = life
             .job(|job| (job.asked.clone(), job.node_count(), job.number))
@@ -111,7 +110,7 @@ impl Attempt {
     }
 }
 
-/// To the end of every process; whatever they wrote is in the store when this returns.
+/// Runs to the end of every process. All output is in the store when this returns.
 pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     let (grace, timeout) = (
         life.world.conditions().grace,
@@ -145,8 +144,8 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         }
         std::thread::sleep(POLL_INTERVAL);
     };
-    // With nodes that are taken away goes what was not closed: a mount carries a file away while it
-    // is closed.
+    // A preempted node loses files that were not closed, because a mount uploads a file when it is
+    // closed.
     if matches!(end, End::Preempted) {
         node::freeze(&running);
         attempt.ship(life);
@@ -160,7 +159,7 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
             grace
         },
     );
-    // The last of what was written arrives when the job is said to be ending already.
+    // The last output arrives when the job's state is already Finalizing.
     if matches!(end, End::Succeeded | End::Failed(_) | End::TimedOut) {
         life.turn("Finalizing");
     }

@@ -1,6 +1,6 @@
-//! The published JSON Schema of bodies (version 2026-05-01): a judge of the words of enumerations,
-//! which the validator of traffic lets pass. It knows neither unknown fields nor durations, which
-//! that one does.
+//! The published JSON Schema of bodies (version 2026-05-01). It checks the values of enumerations,
+//! which the validator of traffic does not. It does not check unknown fields and durations, which
+//! the validator does.
 
 use super::Aml;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
@@ -58,7 +58,7 @@ impl JobSchema {
         Self { schemas, job }
     }
 
-    /// What is wrong with the body of a job; nothing, where all is well.
+    /// The errors in the body of a job; none if it is valid.
     pub fn faults(&self, body: &Value) -> Option<String> {
         let mut whole = body.clone();
         whole["name"] = json!("a-job");
@@ -70,7 +70,7 @@ impl JobSchema {
             .map(|error| format!("{error:#}"))
     }
 
-    /// Judges every job that was put; how many.
+    /// Checks every job that was put; their number.
     #[track_caller]
     pub fn judge(&self, aml: &Aml) -> usize {
         let is_job = |target: &str| {
@@ -96,8 +96,8 @@ impl JobSchema {
     }
 }
 
-/// Definitions that something refers to, and what they refer to. Others have patterns that are not
-/// regular.
+/// The definitions that are used, with the definitions that they use. Others have patterns that are
+/// not regular expressions.
 fn reachable(all: &Value, from: &Value) -> Value {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -124,8 +124,8 @@ fn reachable(all: &Value, from: &Value) -> Value {
     kept
 }
 
-/// A base with subtypes refuses whatever is a subtype's own, as it is published: every
-/// distribution, identity and job.
+/// Opens base types with subtypes, because as published a base refuses the fields of its subtypes:
+/// every distribution, identity and job.
 fn open_bases(value: &mut Value) {
     match value {
         Value::Array(entries) => entries.iter_mut().for_each(open_bases),

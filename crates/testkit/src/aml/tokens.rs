@@ -1,4 +1,4 @@
-//! Tokens as Microsoft's login makes them, minted here and known again.
+//! Tokens as Microsoft's login makes them, issued and checked here.
 
 use super::answer::{Answer, unauthorized};
 use super::call::Call;
@@ -13,20 +13,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use towline_host::clock;
 
-/// For whom tokens of the resource manager are.
+/// The audiences of the resource manager.
 const MANAGEMENT_AUDIENCES: [&str; 2] = [
     "https://management.azure.com",
     "https://management.core.windows.net",
 ];
-/// For whom tokens of the workspace's own services are.
+/// The audience of the workspace's own services.
 const WORKSPACE_AUDIENCE: &str = "https://ml.azure.com";
-/// The same of this cloud, whose vaults' names end as its metadata say.
+/// The audience of this cloud's vaults, whose host suffix the metadata gives.
 const OWN_VAULT_AUDIENCE: &str = "https://vault.localhost";
-/// The client id of the Azure CLI, by which a device code is asked for.
+/// The client id of the Azure CLI, which requests device codes.
 const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
 const VAULT_AUDIENCE: &str = "https://vault.azure.net";
 
-/// No two tokens are the same, also of one second.
+/// A number that makes every token unique, also within one second.
 fn unique() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     NUMBER.fetch_add(1, Ordering::Relaxed)
@@ -75,7 +75,7 @@ impl Tokens {
             secret: format!("s3cr3t~{}", uuid_of(&self.secret)),
         }
     }
-    /// What a token of ours for that audience says, while it is good.
+    /// The claims of a valid token for that audience.
     pub(super) fn claims(&self, token: &str, audience: &str) -> Option<Value> {
         self.read(token).filter(|says| {
             says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
@@ -108,13 +108,13 @@ impl Tokens {
         format!("{text}.{signature}")
     }
 
-    /// A call of the resource manager.
+    /// Checks a call of the resource manager.
     pub(super) fn check_management(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
             audience == self.endpoint || MANAGEMENT_AUDIENCES.contains(&audience)
         })
     }
-    /// A call of run history or artifacts, which take both kinds.
+    /// Checks a call of run history or artifacts, which accept both kinds.
     pub(super) fn check_workspace(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
             audience == self.endpoint
@@ -172,7 +172,7 @@ impl Tokens {
         }
     }
 
-    /// What a token of ours says.
+    /// The claims of a token.
     fn read(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         hmac::verify(

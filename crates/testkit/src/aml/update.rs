@@ -1,5 +1,4 @@
-//! A job put again. Most of it stays as it was; what may change is changed, and anything else is
-//! refused.
+//! A job that is put again. Mutable fields change; any other change is refused.
 
 use super::answer::{Answer, immutable};
 use super::document::Job;
@@ -13,9 +12,9 @@ const MUTABLE_FIELDS: [&str; 5] = [
     "properties",
     "isArchived",
 ];
-/// The service's own, which clients send back as they got it.
+/// Fields of the service that clients send back unchanged.
 const SERVICE_FIELDS: [&str; 2] = ["status", "services"];
-/// What is there when nothing is said.
+/// The defaults of absent fields.
 const FIELD_DEFAULTS: [(&str, &str); 5] = [
     ("experimentName", "Default"),
     ("mode", "ReadWriteMount"),
@@ -40,7 +39,7 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
             &names.iter().map(String::as_str).collect::<Vec<_>>(),
         ));
     }
-    // Properties of a job are only added to.
+    // Properties of a job can only be added.
     let says = |name: &str| job.asked["properties"].get(name);
     let another = fields
         .get("properties")
@@ -74,8 +73,7 @@ pub(super) fn merge(old: &mut Value, new: Value) {
     }
 }
 
-/// Whether what is said now fits what was said then. Nothing and null are alike, and so are a
-/// default and nothing.
+/// Whether a new value is compatible with the old one. Absent, null and the default are equal.
 fn same(name: &str, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (_, Value::Null) => true,
@@ -88,9 +86,9 @@ fn same(name: &str, old: &Value, new: &Value) -> bool {
             FIELD_DEFAULTS.contains(&(name, text.as_str()))
         }
         (Value::Object(old), Value::Object(new)) => {
-            // The output that the service adds is no change of outputs.
+            // The output that the service adds is not a change of outputs.
             let own = |key: &str| name == "outputs" && key == "default";
-            // Only what names things loses an entry by not having it.
+            // Only these maps lose an entry that is absent.
             let lost = ["inputs", "outputs", "environmentVariables"].contains(&name)
                 && old.keys().any(|key| !new.contains_key(key));
             !lost

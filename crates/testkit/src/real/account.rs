@@ -1,5 +1,5 @@
-//! A storage account, and what lets in: its key, signatures made of it, and bearer tokens. Signed
-//! here from the service's published rules, not by the program's own code.
+//! A storage account and its credentials: its key, signatures made with it, and bearer tokens.
+//! Signed here from the service's published rules, not by the program's own code.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -7,8 +7,8 @@ use ring::hmac;
 use std::fmt::Write;
 use towline_host::clock;
 
-/// The rules that are signed by. Azurite knows no newer ones; the real service takes old ones for
-/// ever.
+/// The version of the signing rules. Azurite knows no newer ones; the real service accepts old ones
+/// for ever.
 const SERVICE_VERSION: &str = "2022-11-02";
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// A signature for the whole account (`sv=…&sig=…`), good for `seconds` from now; less than 0
+    /// A signature for the whole account (`sv=…&sig=…`), valid for `seconds` from now; less than 0
     /// is expired.
     pub fn sas(&self, permissions: &str, seconds: i64) -> String {
         let (services, kinds, end) = ("b", "sco", moment(seconds));
@@ -39,7 +39,7 @@ impl Account {
         ])
     }
 
-    /// A signature for one container and what lies in it.
+    /// A signature for one container and its blobs.
     pub fn container_sas(&self, container: &str, permissions: &str, seconds: i64) -> String {
         self.resource_sas("c", container, permissions, seconds)
     }
@@ -62,8 +62,8 @@ impl Account {
         ])
     }
 
-    /// A token as Microsoft's login makes them, good for `seconds` from now. Azurite reads what it
-    /// says and cannot check who signed it.
+    /// A token as Microsoft's login makes them, valid for `seconds` from now. Azurite reads the
+    /// claims and cannot check the signature.
     pub fn bearer_token(&self, seconds: i64) -> String {
         let (now, tenant) = (
             clock::now().seconds(),

@@ -30,12 +30,12 @@ struct Shared {
     stopped: AtomicBool,
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<Seen>>,
-    /// Every socket in use, to be shut at the end.
+    /// Every socket in use, to be shut down at the end.
     sockets: Mutex<Vec<Weak<TcpStream>>>,
 }
 
 impl FaultProxy {
-    /// Before the service at this address or URL.
+    /// A proxy for the service at this address or URL.
     #[track_caller]
     pub fn before(upstream: &str) -> Self {
         let host = upstream
@@ -74,7 +74,7 @@ impl FaultProxy {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
-    /// The URL of a service behind us, by way of us.
+    /// The URL of a service, through the proxy.
     pub fn endpoint(&self, of: &str) -> String {
         of.replacen(
             &self.shared.upstream.to_string(),
@@ -82,7 +82,7 @@ impl FaultProxy {
             1,
         )
     }
-    /// The account behind us, by way of us.
+    /// The account, through the proxy.
     pub fn account(&self, account: &Account) -> Account {
         Account {
             endpoint: self.endpoint(&account.endpoint),

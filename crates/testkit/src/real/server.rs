@@ -1,5 +1,5 @@
-//! A server of others on a port of loopback. It is ours alone, ready when it says so itself, and
-//! gone with the test, however that ends.
+//! A server program of others on a port of loopback. It belongs to one test, is ready when it says
+//! so itself, and ends with the test, however that ends.
 
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -19,8 +19,8 @@ pub(super) struct Recipe {
     /// Program and arguments for a port.
     pub words: Words,
     pub variables: Vec<(String, OsString)>,
-    /// What it writes once it listens. Its own word, so that nobody else on that port is taken for
-    /// it.
+    /// The text that it writes once it listens. It is the server's own, so that no other process on
+    /// that port is taken for it.
     pub says_ready: &'static str,
 }
 
@@ -35,12 +35,13 @@ pub(super) struct Server {
     recipe: Recipe,
     port: u16,
     child: Option<Child>,
-    /// What it wrote. Without a name: what lies in a static is never dropped, and would be left.
+    /// Its output. The file has no name, because a value in a static is never dropped and would
+    /// leave it behind.
     log: File,
 }
 
 impl Server {
-    /// On a port that is free; another one is tried if somebody takes it meanwhile.
+    /// Starts on a free port; tries another if the port is taken meanwhile.
     #[track_caller]
     pub(super) fn start(recipe: Recipe) -> Self {
         let mut server = Self {
@@ -63,12 +64,12 @@ impl Server {
         self.child.as_ref().map(Child::id)
     }
 
-    /// All that it wrote.
+    /// All its output.
     pub(super) fn said(&self) -> String {
         said(&self.log)
     }
 
-    /// Gone when this returns, by a signal that makes it leave.
+    /// Ends it by a signal, and waits until it is gone.
     pub(super) fn end_by(&mut self, signal: Signal) {
         if let Some(mut child) = self.child.take() {
             process::signal(i32::try_from(child.id()).unwrap(), signal);
@@ -76,7 +77,7 @@ impl Server {
         }
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Ends it by SIGKILL, and waits until it is gone.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -84,14 +85,14 @@ impl Server {
         }
     }
 
-    /// On the same port, whatever else it was given.
+    /// Starts it again on the same port.
     #[track_caller]
     pub(super) fn restart(&mut self) {
         self.kill();
         crate::until("a server to start again", || self.launch().then_some(()));
     }
 
-    /// Whether it listens; if not, it has left, most likely because its port was taken.
+    /// Whether it listens. If not, it has exited, most likely because its port was taken.
     #[track_caller]
     fn launch(&mut self) -> bool {
         let words = (self.recipe.words)(self.port);
@@ -137,7 +138,7 @@ impl Drop for Server {
     }
 }
 
-/// All that was written, read without moving the place where it is written.
+/// The whole log, read without moving the position of the writer.
 fn said(log: &File) -> String {
     let mut bytes = vec![
         0;
@@ -148,7 +149,7 @@ fn said(log: &File) -> String {
     String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
-/// Below the ports that the kernel hands out to clients, so that one is still free at a restart.
+/// Below the ports that the kernel gives to clients, so that one is still free at a restart.
 fn free_port() -> u16 {
     const FIRST_PORT: u16 = 20_000;
     const PORT_COUNT: u16 = 12_000;
@@ -163,8 +164,8 @@ fn free_port() -> u16 {
     })
 }
 
-/// Starts a process from a thread that lives as long as we do: the kernel's word to a child that
-/// its parent died comes when the thread ends that started it, and each test has its own.
+/// Starts a process from a thread that lives as long as the program. The kernel signals the death
+/// of a parent when the thread that started the child ends, and each test has its own thread.
 fn spawn(command: Command) -> std::io::Result<Child> {
     type Answer = Sender<std::io::Result<Child>>;
     static SPAWNER: LazyLock<Sender<(Command, Answer)>> = LazyLock::new(|| {

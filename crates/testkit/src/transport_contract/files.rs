@@ -45,7 +45,7 @@ pub(super) fn a_file_is_put_with_its_folders_and_its_mode(stage: &dyn Stage) {
     assert_eq!(left(stage, "put/a b"), 3, "nothing else is left there");
 }
 
-/// How many entries a folder of ours has.
+/// The number of entries in a folder of the test.
 fn left(stage: &dyn Stage, below: &str) -> usize {
     let ran = run(
         stage,

@@ -1,4 +1,4 @@
-//! Others' programs against the emulator.
+//! Programs of others against the emulator.
 
 use serde_json::json;
 use towline_testkit::aml::{Aml, Pair, judge, said};
@@ -24,7 +24,7 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     command.env("AML_PAGE", JOBS_PER_PAGE.to_string());
     let said = said(command);
     assert_eq!(said.len(), 46, "{said:#?}");
-    // Who asks in the user's own name sends a token for the workspace's services along.
+    // A client that acts in the user's own name also sends a token for the workspace's services.
     let with_token =
         |pair: &&Pair| pair.json["liveRequest"]["headers"]["x-azureml-token"] == "removed";
     assert_eq!(
@@ -45,8 +45,8 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     }
 }
 
-/// Older services name no output for a run's artifacts, and give no keys away: logs are then found
-/// in run history.
+/// Older services name no output for a run's artifacts, and give no keys. Then logs are found in
+/// run history.
 #[test]
 fn microsofts_client_follows_logs_by_run_history() {
     let aml = started();

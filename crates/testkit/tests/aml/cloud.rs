@@ -1,4 +1,4 @@
-//! Who is let in, and what lies around a workspace.
+//! Access control, and the resources around a workspace.
 
 use crate::ask::Asker;
 use serde_json::json;
@@ -161,7 +161,7 @@ fn identities_get_tokens() {
     );
 }
 
-/// What a job does to have a secret: a token of its identity, then the vault.
+/// How a job reads a secret: a token of its identity, then the vault.
 const SECRET_READER_SCRIPT: &str = r"
 import json, os, ssl, urllib.request
 def ask(address, name, value, **more):
@@ -196,7 +196,7 @@ fn a_job_reads_a_secret_by_its_identity() {
         asker.log("reads", "user_logs/std_log.txt"),
         "from the vault\n"
     );
-    // Without one there is nothing to ask.
+    // Without an identity there is no endpoint.
     asker.made_job("asks", "test -z \"$IDENTITY_ENDPOINT\"", &json!({}));
     asker.await_status("asks", "Completed");
 }
@@ -351,7 +351,7 @@ fn secrets_of_datastores_may_expire() {
         asker.ask("POST", &path, None).json["secretsType"],
         "AccountKey"
     );
-    // Nothing else gives the key away.
+    // No other answer contains the key.
     let shown = [
         asker.get(&asker.of_workspace("datastores")),
         asker.get(&asker.of_workspace("datastores/workspaceblobstore")),

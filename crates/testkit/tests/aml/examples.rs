@@ -1,4 +1,4 @@
-//! The examples of the published description: all can be read, and what they put is taken.
+//! The examples of the published description: all can be read, and their bodies are accepted.
 
 use crate::ask::Asker;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ fn published_examples_are_taken() {
     assert!(summary["judged"].as_u64().unwrap() >= 40, "{summary}");
 }
 
-/// Puts an example under its own names, gets it back, and deletes it so that the next may have the
+/// Puts an example under its own names, gets it back, and deletes it so that the next can use the
 /// name.
 #[track_caller]
 fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
@@ -134,7 +134,7 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     let found = asker.get(&address);
     assert_eq!(found.status, 200, "{}: {found:?}", file.display());
     kept(&body["properties"], &found.json["properties"], file);
-    // What runs has to end first.
+    // A running job has to end first.
     if filled.starts_with("jobs/") {
         until("a job to end", || {
             matches!(
@@ -152,7 +152,7 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     assert_eq!(asker.ask("DELETE", &address, None).status, 200);
 }
 
-/// What was put is shown again, but for secrets.
+/// The resource is shown as it was put, except for secrets.
 #[track_caller]
 fn kept(put: &Value, shown: &Value, file: &Path) {
     for (name, value) in put.as_object().into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! The requests that came to a proxy, and how they are counted.
+//! The requests that a proxy has received, and how they are counted.
 
 use crate::real::fault::Fault;
 use std::collections::BTreeMap;
 
-/// A request that came.
+/// A request that the proxy has received.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: String,
