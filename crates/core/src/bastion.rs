@@ -6,9 +6,9 @@ use crate::tunnel::{AzureBastion, Target};
 use crate::{Error, Result};
 
 /// The placeholder of the number in the name of a machine.
-const NUMBER: &str = "{number}";
+const NUMBER_PLACEHOLDER: &str = "{number}";
 /// The names of GCR's sandboxes.
-const USUAL_MACHINE: &str = "GCRAZGDL{number}";
+const DEFAULT_MACHINE_NAME: &str = "GCRAZGDL{number}";
 
 /// The first and the last number of `1000-1115`, or of `7` alone.
 fn range(text: &str) -> Result<(u32, u32)> {
@@ -66,9 +66,9 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     let machine = bastion
         .machine
         .as_deref()
-        .unwrap_or(USUAL_MACHINE)
-        .replace(NUMBER, number);
-    let usual = Tunnel {
+        .unwrap_or(DEFAULT_MACHINE_NAME)
+        .replace(NUMBER_PLACEHOLDER, number);
+    let base = Tunnel {
         to: machine.clone(),
         user: bastion.user.clone(),
         ..Tunnel::default()
@@ -76,7 +76,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     match (&bastion.via, &bastion.name, &bastion.resource_group) {
         (Some(via), None, _) => Ok(Tunnel {
             via: Some(via.clone()),
-            ..usual
+            ..base
         }),
         (None, Some(name), Some(group)) => {
             let azure = AzureBastion {
@@ -88,7 +88,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
             azure.machine()?;
             Ok(Tunnel {
                 command: Some(azure.words(Target::parse(&machine)?.port)),
-                ..usual
+                ..base
             })
         }
         (Some(_), Some(_), _) => Err(Error::config(format!(

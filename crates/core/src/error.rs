@@ -158,8 +158,8 @@ impl Error {
     pub fn as_unknown(&self) -> Self {
         self.hints
             .iter()
-            .fold(Self::unreachable(self.to_string()), |told, hint| {
-                told.hint(hint.clone())
+            .fold(Self::unreachable(self.to_string()), |error, hint| {
+                error.hint(hint.clone())
             })
     }
 
@@ -168,8 +168,8 @@ impl Error {
     pub fn again(&self) -> Self {
         self.hints
             .iter()
-            .fold(Self::new(self.kind, self.to_string()), |told, hint| {
-                told.hint(hint.clone())
+            .fold(Self::new(self.kind, self.to_string()), |error, hint| {
+                error.hint(hint.clone())
             })
     }
 

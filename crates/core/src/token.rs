@@ -209,7 +209,7 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
         return Err(not_kept());
     }
     if let OneOrMany::Many(words) = &mut job.command {
-        behind_options(words, &mut tokens);
+        take_after_options(words, &mut tokens);
     }
     let command: &mut [String] = match &mut job.command {
         OneOrMany::None => &mut [],
@@ -243,7 +243,7 @@ pub fn not_kept() -> Error {
 }
 
 /// `--token VALUE`, as two words.
-fn behind_options(words: &mut [String], tokens: &mut SecretSet) {
+fn take_after_options(words: &mut [String], tokens: &mut SecretSet) {
     for at in 1..words.len() {
         let option = words[at - 1].to_ascii_lowercase();
         let named = option.strip_prefix("--").is_some_and(is_credential_option);

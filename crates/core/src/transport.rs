@@ -26,7 +26,7 @@ impl Ran {
     }
 
     /// The last line it wrote on stderr, for messages.
-    pub fn last_words(&self) -> String {
+    pub fn last_stderr_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.err);
         text.lines()
             .rev()

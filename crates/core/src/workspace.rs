@@ -64,12 +64,12 @@ impl Default for Keep {
 
 impl Keep {
     /// Which of the backups taken at these moments are kept. The newest always is.
-    pub fn stay(&self, moments: &[Moment]) -> Vec<bool> {
+    pub fn kept(&self, moments: &[Moment]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..moments.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(moments[*number]));
-        let mut stay = vec![false; moments.len()];
+        let mut kept = vec![false; moments.len()];
         for number in order.iter().take(self.last.max(1) as usize) {
-            stay[*number] = true;
+            kept[*number] = true;
         }
         for (span, count) in [
             (HOUR_MILLIS, self.hourly),
@@ -82,11 +82,11 @@ impl Keep {
                     break;
                 }
                 if seen.insert(moments[*number].0.div_euclid(span)) {
-                    stay[*number] = true;
+                    kept[*number] = true;
                 }
             }
         }
-        stay
+        kept
     }
 }
 
@@ -116,13 +116,13 @@ pub fn due(now: Moment, every: Span, last: Option<Moment>) -> Moment {
 mod tests {
     use super::*;
 
-    fn stay(keep: Keep, moments: &[i64]) -> Vec<i64> {
+    fn kept(keep: Keep, moments: &[i64]) -> Vec<i64> {
         let moments: Vec<Moment> = moments.iter().map(|moment| Moment(*moment)).collect();
-        let stay = keep.stay(&moments);
+        let kept = keep.kept(&moments);
         moments
             .iter()
-            .zip(stay)
-            .filter(|(_, stay)| *stay)
+            .zip(kept)
+            .filter(|(_, kept)| *kept)
             .map(|(moment, _)| moment.0)
             .collect()
     }
@@ -135,8 +135,8 @@ mod tests {
             daily: 0,
             weekly: 0,
         };
-        assert_eq!(stay(none, &[5, 9, 1]), [9]);
-        assert!(stay(none, &[]).is_empty());
+        assert_eq!(kept(none, &[5, 9, 1]), [9]);
+        assert!(kept(none, &[]).is_empty());
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             daily: 3,
             weekly: 2,
         };
-        let kept = stay(keep, &every_half_hour);
+        let kept = kept(keep, &every_half_hour);
         // In half hours before midnight of day 40: the last three; the ends of the three hours
         // before; of the two days before; of the week before, which ended with day 35.
         let before = |halves: i64| 40 * DAY_MILLIS - halves * HOUR_MILLIS / 2;
@@ -178,7 +178,7 @@ mod tests {
             weekly: 0,
         };
         assert_eq!(
-            stay(keep, &[0, HOUR_MILLIS, 400 * DAY_MILLIS]),
+            kept(keep, &[0, HOUR_MILLIS, 400 * DAY_MILLIS]),
             [HOUR_MILLIS, 400 * DAY_MILLIS]
         );
     }

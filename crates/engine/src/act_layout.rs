@@ -39,8 +39,8 @@ pub(crate) struct ActLayer {
 
 impl ActLayer {
     /// Adds warnings. A warning about a file that several clusters build on is added once.
-    fn warn(&mut self, strangers: Vec<Warning>) {
-        for warning in strangers {
+    fn warn(&mut self, warnings: Vec<Warning>) {
+        for warning in warnings {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
@@ -127,9 +127,9 @@ impl ActLayout {
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
             match read_in_place(&name, &file, &self.root, read, &mut accounts) {
-                Ok((cluster, strangers)) => {
+                Ok((cluster, warnings)) => {
                     layer.tree.overlay(cluster);
-                    layer.warn(strangers);
+                    layer.warn(warnings);
                 }
                 Err(error) => drop(layer.broken.insert(name, (file, error))),
             }

@@ -482,18 +482,18 @@ mod tests {
         sources.variables.clear();
         let layers = load(&sources).expect("loads");
         assert!(layers.untrusted.is_empty());
-        let told: Vec<String> = layers
+        let warnings: Vec<String> = layers
             .warnings
             .iter()
             .map(|warning| format!("{}: {}", warning.at, warning.message))
             .collect();
         // Both clusters get it from one file.
-        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
-            told[0].ends_with(
+            warnings[0].ends_with(
                 "base.yaml:2:1: unknown key `gpu_per_nodes`: did you mean `gpu_per_node`?"
             ),
-            "{told:?}"
+            "{warnings:?}"
         );
     }
 }

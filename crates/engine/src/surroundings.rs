@@ -15,7 +15,7 @@ pub struct Environment {
     /// Those that are valid UTF-8.
     pub variables: Vec<(String, String)>,
     /// The names of the others, which cannot be stored.
-    pub odd: Vec<String>,
+    pub not_utf8: Vec<String>,
 }
 
 pub fn environment() -> Environment {
@@ -27,7 +27,7 @@ pub fn environment() -> Environment {
             .zip(value.into_string().ok())
         {
             Some(pair) => found.variables.push(pair),
-            None => found.odd.push(name.to_string_lossy().into_owned()),
+            None => found.not_utf8.push(name.to_string_lossy().into_owned()),
         }
     }
     found

@@ -108,7 +108,7 @@ pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
 mod tests {
     use super::*;
 
-    fn said(name: &str, value: &str) -> String {
+    fn message(name: &str, value: &str) -> String {
         check(name, value)
             .map(|warning| format!("{}: {}", warning.at, warning.message))
             .unwrap_or_default()
@@ -117,20 +117,20 @@ mod tests {
     #[test]
     fn a_name_or_a_value_that_means_nothing_is_told() {
         assert_eq!(
-            said("TOW_GRACE_MILLIS", "-1"),
+            message("TOW_GRACE_MILLIS", "-1"),
             "TOW_GRACE_MILLIS: `-1` is not a whole number, 0 or more: the default counts"
         );
-        assert!(said("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
-        assert!(said("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
-        assert!(said("TOW_FOO", "1").contains("not used"));
-        assert!(said("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
+        assert!(message("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
+        assert!(message("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
+        assert!(message("TOW_FOO", "1").contains("not used"));
+        assert!(message("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
         for (name, value) in [
             ("TOW_GRACE_MILLIS", "0"),
             ("TOW_HISTORY_JOURNAL", "rollback"),
             ("TOW_RUN_ID", "x"),
             ("TOW_IO_OUT", "/x"),
         ] {
-            assert_eq!(said(name, value), "");
+            assert_eq!(message(name, value), "");
         }
     }
 

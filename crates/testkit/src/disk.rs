@@ -53,17 +53,17 @@ impl Disk {
 
     /// Takes all space except so many bytes.
     pub fn leave(&self, bytes: u64) {
-        take(&self.path, bytes);
+        fill(&self.path, bytes);
     }
 
     /// Takes all space, and whatever becomes free later, until it is relieved.
     pub fn leave_nothing_for_long(&self) {
         self.leave(0);
         let (stop, path) = (Arc::new(AtomicBool::new(false)), self.path.clone());
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let taking = move || {
-            while !told.load(Ordering::Relaxed) {
-                take(&path, 0);
+            while !stopped.load(Ordering::Relaxed) {
+                fill(&path, 0);
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
@@ -112,7 +112,7 @@ impl Disk {
     }
 }
 
-fn take(path: &Path, but: u64) {
+fn fill(path: &Path, but: u64) {
     let room = rustix::fs::statvfs(path).unwrap();
     let free = (room.f_bavail * room.f_frsize).saturating_sub(but);
     // Without free files, or if another process takes the space first, it is as full as it can be.

@@ -17,25 +17,25 @@ pub(super) fn complaint(lines: &[Line], at: usize) -> Option<LogError> {
 fn usage(lines: &[Line], at: usize) -> Option<LogError> {
     static ARGPARSE: OnceLock<Regex> = OnceLock::new();
     static CLICK: OnceLock<Regex> = OnceLock::new();
-    static ALONE: OnceLock<Regex> = OnceLock::new();
+    static WITHOUT_USAGE: OnceLock<Regex> = OnceLock::new();
     let text = lines[at].text();
     let above = |word: &[u8], most: usize| {
         lines[at.saturating_sub(most)..at]
             .iter()
             .any(|line| line.rank == lines[at].rank && line.text().starts_with(word))
     };
-    let said = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
+    let is_complaint = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
         && above(b"usage: ", MAX_USAGE_LINES))
         || (compiled(&CLICK, r"^Error: .").is_match(text) && above(b"Usage: ", 8))
-        || compiled(&ALONE, ALONE_PATTERN).is_match(text);
-    said.then(|| LogError {
+        || compiled(&WITHOUT_USAGE, WITHOUT_USAGE_PATTERN).is_match(text);
+    is_complaint.then(|| LogError {
         rank: lines[at].rank,
         ..LogError::new(Form::Usage, printable(text, MAX_LINE_CHARACTERS_SHOWN))
     })
 }
 
 /// getopt, absl and Hydra show no usage above it.
-const ALONE_PATTERN: &str = concat!(
+const WITHOUT_USAGE_PATTERN: &str = concat!(
     r"^\S+: (?:unrecognized option|invalid option --|unknown option|option requires an argument)|^FATAL Flags parsing error:",
     r"|^(?:Could not override '|Cannot find primary config '|Key '[^']+' is not in struct|Error merging override )",
 );

@@ -21,16 +21,16 @@ const MAX_LINES_PER_CRASH: usize = 200;
 const MAX_CRASHES_READ: usize = 64;
 
 /// How the rest of a report is read, given its first line.
-enum Tell {
+enum ReportReader {
     Always(fn(&[Line], usize, &Captures) -> Crash),
     /// The first line alone is not enough for a report.
     Perhaps(fn(&[Line], usize, &Captures) -> Option<Crash>),
 }
 
-use Tell::{Always, Perhaps};
+use ReportReader::{Always, Perhaps};
 
 /// The first line of each kind of report, and how the rest is read.
-static CRASH_HEADS: [(&str, Tell); 14] = [
+static CRASH_HEADS: [(&str, ReportReader); 14] = [
     (r"^Fatal Python error: (.+)$", Always(fatal_python)),
     (
         r"^terminate called after throwing an instance of '([^']+)'",
@@ -97,8 +97,8 @@ pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
             set.matches(line.text()).iter().find_map(|which| {
                 let head = each[which].captures(line.text())?;
                 match CRASH_HEADS[which].1 {
-                    Always(tell) => Some(tell(lines, at, &head)),
-                    Perhaps(tell) => tell(lines, at, &head),
+                    Always(read_rest) => Some(read_rest(lines, at, &head)),
+                    Perhaps(read_rest) => read_rest(lines, at, &head),
                 }
             })
         })

@@ -96,7 +96,7 @@ impl LogError {
     }
 
     /// How likely this only follows from another rank's end.
-    pub(super) fn echo(&self) -> u8 {
+    pub(super) fn consequence_level(&self) -> u8 {
         let lost_peer = || {
             self.form == Form::Crash
                 && (self.message.contains("NCCL") || self.message.contains("Dist"))

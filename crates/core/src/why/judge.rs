@@ -48,7 +48,7 @@ pub(super) fn judge(lines: &[Line]) -> Judgement {
         explained[event.at] = true;
     }
     let after = After::new(&kinds, &explained);
-    at_the_end.retain(|event| after.is_last_word(event.at));
+    at_the_end.retain(|event| after.is_last_message(event.at));
     events.append(&mut at_the_end);
     events.sort_by_key(|event| event.at);
     let root = torchrun::root(lines);
@@ -91,7 +91,7 @@ fn of_lines<'a>(lines: &[Line], inside: &[bool]) -> (Vec<Event<'a>>, Vec<Event<'
         };
         anywhere
             .extend(rules::anywhere(line.text()).map(|found| event(found.rule.follower, found)));
-        at_the_end.extend(rules::last_word(line.text()).map(|found| event(true, found)));
+        at_the_end.extend(rules::at_end(line.text()).map(|found| event(true, found)));
     }
     (anywhere, at_the_end)
 }
@@ -120,7 +120,7 @@ fn choose<'e, 'a>(events: &'e [Event<'a>], root: Option<&Root>) -> Option<&'e Ev
             .iter()
             .rev()
             .filter(|event| class(event).is_some())
-            .min_by_key(|event| class(event).map(Class::echo))
+            .min_by_key(|event| class(event).map(Class::consequence_level))
     };
     named.or(unnamed).or_else(follower)
 }

@@ -193,8 +193,8 @@ pub(super) enum Kind {
 pub(super) fn kind(line: &Line) -> Kind {
     static NOISE: OnceLock<Regex> = OnceLock::new();
     static BAR: OnceLock<Regex> = OnceLock::new();
-    static SAYS_SO: OnceLock<Regex> = OnceLock::new();
-    static AT_WORK: OnceLock<Regex> = OnceLock::new();
+    static GOING_ON: OnceLock<Regex> = OnceLock::new();
+    static PROGRESS: OnceLock<Regex> = OnceLock::new();
     static FAILURE: OnceLock<Regex> = OnceLock::new();
     let text = line.text();
     if compiled(&NOISE, NOISE_PATTERN).is_match(text) {
@@ -203,11 +203,11 @@ pub(super) fn kind(line: &Line) -> Kind {
     if compiled(&BAR, r"\d%\|").is_match(text) {
         return Kind::Bar;
     }
-    let at_work = || {
-        compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text)
+    let shows_progress = || {
+        compiled(&PROGRESS, PROGRESS_PATTERN).is_match(text)
             && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text)
     };
-    if compiled(&SAYS_SO, SAYS_SO_PATTERN).is_match(text) || at_work() {
+    if compiled(&GOING_ON, GOING_ON_PATTERN).is_match(text) || shows_progress() {
         return Kind::GoingOn;
     }
     if line.is_indented() {
@@ -227,12 +227,12 @@ const NOISE_PATTERN: &str = concat!(
     r"|^CUDA kernel errors might|^For debugging consider|^Compile with `TORCH_USE|^Search for `cuda|^terminate called ",
 );
 
-const SAYS_SO_PATTERN: &str = concat!(
+const GOING_ON_PATTERN: &str = concat!(
     r"(?i)\b(?:retrying|trying again|falling back|fall back to|will (?:download|retry|continue|skip)|downloading|continuing|resuming|resumed",
     r"|recovered|succeeded|successfully|training (?:is )?(?:complete|completed|finished|done))\b|^(?:all )?(?:done|finished|completed)\W*$",
 );
 
-const AT_WORK_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
+const PROGRESS_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
 
 /// The kinds of lines that follow each line, counted once from the end.
 pub(super) struct After(Vec<Following>);
@@ -246,12 +246,12 @@ struct Following {
 
 impl After {
     /// `explained` marks the lines that belong to a traceback or are a message themselves.
-    pub(super) fn new(kinds: &[Kind], spoken_for: &[bool]) -> Self {
+    pub(super) fn new(kinds: &[Kind], explained: &[bool]) -> Self {
         let mut following = Following::default();
         let mut all = vec![following; kinds.len()];
         for (at, kind) in kinds.iter().enumerate().rev() {
             all[at] = following;
-            if spoken_for[at] {
+            if explained[at] {
                 continue;
             }
             match kind {
@@ -273,7 +273,7 @@ impl After {
     }
 
     /// Whether the program itself wrote nothing after this line.
-    pub(super) fn is_last_word(&self, at: usize) -> bool {
+    pub(super) fn is_last_message(&self, at: usize) -> bool {
         !self.went_on(at) && self.0[at].ordinary == 0
     }
 }

@@ -106,7 +106,7 @@ impl Class {
 
     /// How likely this failure only follows from another: 0 is a cause of its own. A rank that
     /// loses its peers reports NCCL errors, and the remaining ranks get killed.
-    pub(crate) const fn echo(self) -> u8 {
+    pub(crate) const fn consequence_level(self) -> u8 {
         match self {
             Self::CudaError | Self::Network => 1,
             Self::Segfault => 2,
@@ -162,9 +162,12 @@ pub struct Reading {
 impl Reading {
     /// How likely this only follows from another rank's end: 0 is a cause of its own. `None`: the
     /// log shows no error.
-    pub fn echo(&self) -> Option<u8> {
-        let of_finding = self.finding.as_ref().map(|finding| finding.class.echo());
-        of_finding.or_else(|| self.error.as_ref().map(LogError::echo))
+    pub fn consequence_level(&self) -> Option<u8> {
+        let of_finding = self
+            .finding
+            .as_ref()
+            .map(|finding| finding.class.consequence_level());
+        of_finding.or_else(|| self.error.as_ref().map(LogError::consequence_level))
     }
 }
 
@@ -208,6 +211,6 @@ fn last_of(lines: &[lines::Line], most: usize) -> Vec<String> {
 pub fn root_cause(readings: &[(u32, Reading)]) -> Option<&(u32, Reading)> {
     readings
         .iter()
-        .filter(|(_, reading)| reading.echo().is_some())
-        .min_by_key(|(_, reading)| reading.echo())
+        .filter(|(_, reading)| reading.consequence_level().is_some())
+        .min_by_key(|(_, reading)| reading.consequence_level())
 }

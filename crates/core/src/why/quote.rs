@@ -51,7 +51,7 @@ impl Log<'_> {
             let mut last = (0..self.lines.len())
                 .rev()
                 .filter(outside)
-                .take_while(|at| after.is_last_word(*at));
+                .take_while(|at| after.is_last_message(*at));
             last.find_map(|at| {
                 Some(LogError {
                     more: self.lines_below(at),

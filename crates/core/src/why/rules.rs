@@ -376,7 +376,7 @@ pub(super) fn anywhere(line: &[u8]) -> Option<Match> {
 }
 
 /// The rule for a line that counts only at the end of the log.
-pub(super) fn last_word(line: &[u8]) -> Option<Match> {
+pub(super) fn at_end(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
         .get_or_init(|| Compiled::new(&LAST_LINE_RULES, "^"))

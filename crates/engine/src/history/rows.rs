@@ -26,7 +26,7 @@ impl History {
         match read(row) {
             Ok(value) => Ok(Some(value)),
             Err(error) if is_of_the_row(&error) => {
-                (self.notice)(&told(&unreadable(row, &error)));
+                (self.notice)(&description(&unreadable(row, &error)));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -83,7 +83,7 @@ fn unreadable(row: &Row<'_>, error: &rusqlite::Error) -> UnreadableRow {
     }
 }
 
-fn told(row: &UnreadableRow) -> String {
+fn description(row: &UnreadableRow) -> String {
     format!(
         "row {} of the history ({}) cannot be read and is left out: {}; `tow doctor` says how to \
             remove it",

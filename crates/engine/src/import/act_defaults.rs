@@ -2,7 +2,7 @@
 
 use super::act::{Platform, Work};
 use super::section::{Section, text, wrong};
-use super::{add_secret, quoted, scrub, words, zip};
+use super::{add_secret, quoted, scrub, shell_words, zip};
 use towline_core::Result;
 use towline_core::yaml::{Node, Position};
 
@@ -312,7 +312,7 @@ fn ignored(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let at = keys.place("zip_options");
     let words: Vec<String> = match keys.get("zip_options").and_then(Node::text) {
         // A single text is a line for the shell.
-        Some(line) => words::split(line, false)
+        Some(line) => shell_words::split(line, false)
             .ok_or_else(|| wrong(at, "`zip_options`: a quote is not closed"))?
             .into_iter()
             .map(|(_, word)| word)

@@ -50,7 +50,7 @@ pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
 
 /// Refuses a file without a single key of ACT. Called after all known keys were read.
 pub(super) fn refuse_unknown(keys: &Section<'_>) -> Result<()> {
-    let strange = || -> Error {
+    let refusal = || -> Error {
         wrong(
             keys.at(),
             "no key here is one of ACT's: this is not a cluster of ACT's",
@@ -60,6 +60,6 @@ pub(super) fn refuse_unknown(keys: &Section<'_>) -> Result<()> {
     if keys.has_known() {
         Ok(())
     } else {
-        Err(strange())
+        Err(refusal())
     }
 }

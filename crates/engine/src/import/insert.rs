@@ -5,15 +5,15 @@ use super::yaml_text::value;
 use serde_json::{Map, Value};
 use towline_core::yaml::{self, Content, Node, Position};
 
-/// The text, extended by everything of `new` that is missing in `there`, its parsed form.
-pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
+/// The text, extended by everything of `new` that is missing in `existing`, its parsed form.
+pub(super) fn insert(text: &str, existing: &Node, new: &Node) -> String {
     let text = if text.is_empty() || text.ends_with('\n') {
         text.to_owned()
     } else {
         format!("{text}\n")
     };
     let mut pieces = Vec::new();
-    collect(&text, None, there, new, &mut pieces);
+    collect(&text, None, existing, new, &mut pieces);
     let mut made = text.clone();
     // From the end, so that earlier positions stay valid.
     pieces.sort_by_key(|(at, _)| *at);
@@ -34,7 +34,7 @@ pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
 fn collect(
     text: &str,
     parent: Option<&Node>,
-    there: &Node,
+    existing: &Node,
     new: &Node,
     pieces: &mut Vec<(usize, String)>,
 ) {
@@ -44,7 +44,7 @@ fn collect(
     let mut missing = Map::new();
     for (key, node) in entries {
         let Some(name) = key.text() else { continue };
-        match (entry(there, name), &node.content) {
+        match (entry(existing, name), &node.content) {
             (None, _) => drop(missing.insert(name.to_owned(), value(node))),
             (Some((known, old)), Content::Mapping(_)) if old.is_null() => {
                 if let Value::Object(values) = value(node) {
@@ -58,7 +58,7 @@ fn collect(
         }
     }
     if !missing.is_empty() {
-        pieces.push(piece(text, parent, there, missing));
+        pieces.push(piece(text, parent, existing, missing));
     }
 }
 
@@ -76,13 +76,14 @@ fn entry<'n>(node: &'n Node, key: &str) -> Option<(&'n Node, &'n Node)> {
 fn piece(
     text: &str,
     parent: Option<&Node>,
-    there: &Node,
+    existing: &Node,
     missing: Map<String, Value>,
 ) -> (usize, String) {
-    let Content::Mapping(entries) = &there.content else {
+    let Content::Mapping(entries) = &existing.content else {
         return (text.len(), block(missing, 0));
     };
-    if let Some(begin) = offset(text, &there.at).filter(|begin| text[*begin..].starts_with('{')) {
+    if let Some(begin) = offset(text, &existing.at).filter(|begin| text[*begin..].starts_with('{'))
+    {
         let inline = yaml::write_inline(&Value::Object(missing));
         let inline = inline
             .strip_prefix('{')

@@ -11,28 +11,28 @@ pub(super) const NAMED_SECTIONS: [&str; 2] = ["datastores", "clusters"];
 /// A key that both have, with different values.
 pub(super) struct Conflict<'n> {
     pub(super) key: String,
-    pub(super) there: &'n Node,
+    pub(super) existing: &'n Node,
     pub(super) new: &'n Node,
 }
 
 /// The first key below `key` that both have with different values.
-pub(super) fn conflict<'n>(there: &'n Node, new: &'n Node, key: &str) -> Option<Conflict<'n>> {
-    match (&there.content, &new.content) {
-        _ if there.is_null() || new.is_null() => None,
+pub(super) fn conflict<'n>(existing: &'n Node, new: &'n Node, key: &str) -> Option<Conflict<'n>> {
+    match (&existing.content, &new.content) {
+        _ if existing.is_null() || new.is_null() => None,
         // A credential is compared as a whole: a key and a SAS cannot be merged.
         (Content::Mapping(_), Content::Mapping(entries)) if !key.ends_with(".credential") => {
             entries.iter().find_map(|(name, new)| {
                 let name = name.text()?;
-                conflict(there.get(name)?, new, &format!("{key}.{name}"))
+                conflict(existing.get(name)?, new, &format!("{key}.{name}"))
             })
         }
         (Content::Scalar { text, .. }, Content::Scalar { text: other, .. }) if text == other => {
             None
         }
-        _ if value(there) == value(new) => None,
+        _ if value(existing) == value(new) => None,
         _ => Some(Conflict {
             key: key.to_owned(),
-            there,
+            existing,
             new,
         }),
     }
@@ -75,13 +75,13 @@ pub(super) fn add(config: &mut Node, converted: &mut Converted) {
 
 /// The first difference between two entries of one name.
 fn clash(config: &Node, new: &Node, kind: &str, name: &str) -> Option<String> {
-    let (there, new) = (config.get(kind)?.get(name)?, new.get(kind)?.get(name)?);
-    let found = conflict(there, new, &format!("{kind}.{name}"))?;
+    let (existing, new) = (config.get(kind)?.get(name)?, new.get(kind)?.get(name)?);
+    let found = conflict(existing, new, &format!("{kind}.{name}"))?;
     Some(format!(
         "`{}` is `{}` in {}, and `{}` here",
         found.key,
-        shown(found.there),
-        found.there.at,
+        shown(found.existing),
+        found.existing.at,
         shown(found.new)
     ))
 }
@@ -93,13 +93,13 @@ fn free_name(config: &Node, new: &Node, kind: &str, name: &str) -> String {
     };
     let is_free = |own: &str| {
         let known = new.get(kind).and_then(|all| all.get(own)).is_some();
-        let there = config.get(kind).and_then(|all| all.get(own));
-        let is_same = |there: &Node| {
+        let existing = config.get(kind).and_then(|all| all.get(own));
+        let is_same = |existing: &Node| {
             let mut renamed = wanted.clone();
             rename_credential(&mut renamed, name, own);
-            conflict(there, &renamed, "").is_none()
+            conflict(existing, &renamed, "").is_none()
         };
-        !known && there.is_none_or(is_same)
+        !known && existing.is_none_or(is_same)
     };
     let mut number = 2;
     loop {

@@ -28,13 +28,13 @@ mod sbatch_size;
 mod script;
 mod scrub;
 mod section;
+mod shell_words;
 mod toolkit;
 mod toolkit_code;
 mod toolkit_io;
 mod toolkit_job;
 mod toolkit_storage;
 mod toolkit_sweep;
-mod words;
 mod yaml_text;
 mod zip;
 
@@ -77,27 +77,27 @@ impl Kind {
 
 /// What happens to a present file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
+pub enum Placement {
     /// There must be none, unless it may be overwritten.
     New,
     /// The new text is the present file with additions.
     Added,
     /// The present file is kept under another name.
-    Anew,
+    Replaced,
 }
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct NewFile {
     pub name: String,
     pub text: String,
-    pub placing: Placing,
+    pub placement: Placement,
 }
 
 /// The result of importing all given files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    pub files: Vec<Made>,
+    pub files: Vec<NewFile>,
     pub reports: Vec<Report>,
     /// Notes about all files together.
     pub notes: Vec<String>,
@@ -124,7 +124,7 @@ impl Converted {
 
 /// The state of the machine and folder that the import goes to.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct There<'t> {
+pub struct Destination<'t> {
     /// The text of the present `towline.yaml`.
     pub existing: Option<&'t str>,
     /// Imported values replace present ones.
@@ -139,7 +139,7 @@ pub fn import(
     kind: Kind,
     files: &[PathBuf],
     read: Reader<'_>,
-    there: &There<'_>,
+    there: &Destination<'_>,
 ) -> Result<Imported> {
     let mut config = Node::empty_mapping(kind.word());
     let mut imported = Imported::default();
@@ -166,10 +166,10 @@ pub fn import(
                 ))
                 .hint("import them one by one, in different folders"));
             }
-            imported.files.push(Made {
+            imported.files.push(NewFile {
                 name: name.clone(),
                 text: yaml_text::file(&title, job),
-                placing: Placing::New,
+                placement: Placement::New,
             });
             jobs.push((name, file.display().to_string()));
         }
@@ -201,16 +201,21 @@ fn convert(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Vec<Conver
 }
 
 /// The project file, new or extended; none if there is nothing to write.
-fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Imported) -> Result<()> {
+fn put_config(
+    config: Node,
+    title: &str,
+    there: &Destination<'_>,
+    imported: &mut Imported,
+) -> Result<()> {
     if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
         return Ok(());
     }
     let name = crate::layers::PROJECT_FILE.to_owned();
     let made = match there.existing {
-        None => Some(Made {
+        None => Some(NewFile {
             name,
             text: yaml_text::file(title, &config),
-            placing: Placing::New,
+            placement: Placement::New,
         }),
         Some(existing) => {
             addition::onto(existing, config, title, there.force, &mut imported.reports)?

@@ -5,7 +5,7 @@ use super::sbatch_names::{self as names, Takes};
 use super::sbatch_options::{Given, array, options, seconds};
 use super::sbatch_size::Size;
 use super::section::wrong;
-use super::{Converted, ScriptLines, add_secret, put_script, quoted, scrub, words};
+use super::{Converted, ScriptLines, add_secret, put_script, quoted, scrub, shell_words};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::quantity::Span;
@@ -88,14 +88,14 @@ impl Work<'_> {
     /// Passes the option to Slurm unchanged.
     fn pass(&mut self, given: &Given) {
         let has_secret = |text: &str| !scrub::scrub(text).1.is_empty();
-        if has_secret(&given.word()) || given.value.as_deref().is_some_and(has_secret) {
+        if has_secret(&given.option_text()) || given.value.as_deref().is_some_and(has_secret) {
             return self.converted.report.not_mapped(
                 format!("--{}", given.name),
                 &given.at,
                 "its value holds a secret: it was not copied",
             );
         }
-        self.native.push(quoted(&given.word(), &given.at));
+        self.native.push(quoted(&given.option_text(), &given.at));
         self.converted.report.mapped(
             format!("--{}", given.name),
             &given.at,
@@ -344,9 +344,10 @@ fn body(
         .and_then(|resources| resources.get("nodes"))
         .and_then(Node::text);
     if nodes.is_some_and(|nodes| nodes != "1")
-        && lines
-            .iter()
-            .any(|(_, line)| line.split_whitespace().any(|word| word == "srun"))
+        && lines.iter().any(|(_, line)| {
+            line.split_whitespace()
+                .any(|option_text| option_text == "srun")
+        })
     {
         converted.report.warn(
             "on several nodes Towline's runner is a step of the job and has all of it: `srun` in \
@@ -354,7 +355,7 @@ fn body(
         );
     }
     if let Some(folder) = start_folder {
-        lines.insert(1, (1, format!("cd {}", words::quoted(&folder))));
+        lines.insert(1, (1, format!("cd {}", shell_words::quoted(&folder))));
     }
     for variable in [
         "SLURM_ARRAY_JOB_ID",

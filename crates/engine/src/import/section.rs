@@ -186,12 +186,13 @@ impl Section<'_> {
     pub(super) fn report_unmentioned(&self, report: &mut Report) {
         for (key, value) in self.entries() {
             let key = self.key(key);
-            let is_told = |told: &str| {
-                told.strip_prefix(&key)
+            let is_about = |reported: &str| {
+                reported
+                    .strip_prefix(&key)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '[']))
             };
             let lines = [&report.mapped, &report.not_needed, &report.not_mapped];
-            if !lines.into_iter().flatten().any(|line| is_told(&line.key)) {
+            if !lines.into_iter().flatten().any(|line| is_about(&line.key)) {
                 report.not_needed(key, &value.at, "it changes nothing here");
             }
         }

@@ -169,11 +169,11 @@ fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Ou
     let workspace = workspaces.get(&scope.key()).ok_or_else(nowhere)?;
     let hash = call.query("hash");
     let fits = |entry: &Entry| {
-        let says = &entry.properties["properties"];
+        let properties = &entry.properties["properties"];
         let archived = entry.properties["isArchived"] == true;
         hash.map_or(
             !archived || call.query("listViewType") == Some("All"),
-            |hash| says["hash_sha256"] == *hash,
+            |hash| properties["hash_sha256"] == *hash,
         )
     };
     let found = workspace

@@ -269,13 +269,13 @@ impl Blobs {
             request = request.header(name, value);
         }
         self.handle.block_on(async {
-            let told = request
+            let response = request
                 .body(call.body.clone())
                 .send()
                 .await
                 .map_err(|error| error.to_string())?;
-            let mut answer = Answer::empty(told.status().as_u16());
-            for (name, value) in told
+            let mut answer = Answer::empty(response.status().as_u16());
+            for (name, value) in response
                 .headers()
                 .iter()
                 .filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str()))
@@ -283,7 +283,8 @@ impl Blobs {
                 answer = answer.with(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
             }
             answer.body = Body::Bytes(
-                told.bytes()
+                response
+                    .bytes()
                     .await
                     .map_err(|error| error.to_string())?
                     .to_vec(),

@@ -66,7 +66,7 @@ impl Call {
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.query(name)?.parse().ok()
     }
-    pub(super) fn says(&self, name: &str) -> bool {
+    pub(super) fn is_true(&self, name: &str) -> bool {
         self.query(name)
             .is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }

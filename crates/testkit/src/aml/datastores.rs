@@ -113,7 +113,7 @@ fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Vec<Value> {
         let default = entry.properties["isDefault"] == true;
         let named = names.as_ref().is_none_or(|names| names.contains(&name));
         named
-            && (!call.says("isDefault") || default)
+            && (!call.is_true("isDefault") || default)
             && call
                 .query("searchText")
                 .is_none_or(|text| name.contains(text))

@@ -213,11 +213,11 @@ pub(super) fn is_singularity(asked: &Value) -> bool {
 
 /// Whether the nodes are for interactive work: they exist, and the command is not run.
 pub(super) fn is_interactive(asked: &Value) -> bool {
-    let says =
+    let is_interactive_service =
         |entry: (&String, &Value)| entry.0.eq_ignore_ascii_case("interactive") && *entry.1 == true;
     platform(asked).is_some_and(|bag| {
         bag.as_object()
-            .is_some_and(|entries| entries.iter().any(says))
+            .is_some_and(|entries| entries.iter().any(is_interactive_service))
     })
 }
 

@@ -69,11 +69,11 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let mut said: Vec<Value> = text
+    let mut findings: Vec<Value> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    let summary = said.pop().unwrap();
+    let summary = findings.pop().unwrap();
     let operation = |found: &Value| found["operation"].as_str().unwrap_or_default().to_owned();
     let place = |found: &Value| found["where"][0].as_str().unwrap_or_default().to_owned();
     let differs = |found: &Value| {
@@ -91,7 +91,7 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
             && operation(found).starts_with("Runs_")
             && NEWER_FIELDS.contains(&field(found).as_str())
     };
-    said.retain(|found| !differs(found) && !newer(found));
-    assert!(said.is_empty(), "{said:#?}");
+    findings.retain(|found| !differs(found) && !newer(found));
+    assert!(findings.is_empty(), "{findings:#?}");
     summary
 }

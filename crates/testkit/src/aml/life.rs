@@ -31,7 +31,7 @@ impl Life {
     fn live(&self) {
         let early = ["Starting", "Provisioning", "Preparing"]
             .into_iter()
-            .all(|state| self.stay(state));
+            .all(|state| self.enter(state));
         if !early {
             return self.finish("Canceled", None);
         }
@@ -59,7 +59,7 @@ impl Life {
     fn attempts(&self) -> End {
         let mut number = 0;
         loop {
-            if !self.stay("Queued") {
+            if !self.enter("Queued") {
                 return End::Cancelled;
             }
             let broken = self.world.conditions().broken_start.clone();
@@ -82,7 +82,7 @@ impl Life {
     }
 
     /// Enters a state and waits for its pause; false if the job is cancelled meanwhile.
-    fn stay(&self, state: &str) -> bool {
+    fn enter(&self, state: &str) -> bool {
         if self.is_cancelled() {
             return false;
         }
@@ -91,10 +91,10 @@ impl Life {
     }
 
     /// Waits for a state's pause, and for as long as jobs are held in it.
-    fn wait(&self, state: &str, told: impl Fn(&Job) -> bool) -> bool {
+    fn wait(&self, state: &str, is_over: impl Fn(&Job) -> bool) -> bool {
         let begun = Instant::now();
         loop {
-            if self.world.ended() || self.job(|job| told(job)).unwrap_or(true) {
+            if self.world.ended() || self.job(|job| is_over(job)).unwrap_or(true) {
                 return false;
             }
             let (pause, held) = {

@@ -26,7 +26,7 @@ impl Log {
     }
 
     /// Uploads new bytes. If the store fails, the next call uploads them.
-    pub(super) fn ship(&mut self, blobs: &Blobs) {
+    pub(super) fn upload_logs(&mut self, blobs: &Blobs) {
         if self
             .file
             .metadata()

@@ -56,7 +56,7 @@ pub use container::Image;
 pub use faults::{Conditions, Device, Quota, Trouble, When};
 pub use ids::Scope;
 pub use login::Principal;
-pub use programs::said;
+pub use programs::output_lines;
 pub use recorder::{Pair, Traffic};
 pub use schema::JobSchema;
 

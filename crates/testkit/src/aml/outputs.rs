@@ -57,7 +57,7 @@ pub(super) struct Output {
     sent: BTreeMap<PathBuf, Facts>,
     /// The version of each blob that was seen last.
     seen: BTreeMap<String, String>,
-    looked: Instant,
+    refreshed_at: Instant,
 }
 
 /// Named outputs of every node. An output with a path of its own is in one place for all nodes of
@@ -187,7 +187,8 @@ pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
 
 /// Downloads the changes of others, if the cache is older than this.
 pub(super) fn refresh_old(outputs: &mut [Output], blobs: &Blobs, cache: Duration) {
-    let is_old = |output: &Output| output.kind == Kind::Mount && output.looked.elapsed() >= cache;
+    let is_old =
+        |output: &Output| output.kind == Kind::Mount && output.refreshed_at.elapsed() >= cache;
     if outputs.iter().any(is_old) {
         let open = written_to(outputs);
         for output in outputs.iter_mut().filter(|output| is_old(output)) {
@@ -215,7 +216,7 @@ impl Output {
             prefix,
             sent: BTreeMap::new(),
             seen: BTreeMap::new(),
-            looked: Instant::now(),
+            refreshed_at: Instant::now(),
         }
     }
 
@@ -260,7 +261,7 @@ impl Output {
 
     /// Downloads what differs in the store, and removes what is gone there. Local changes stay.
     fn refresh(&mut self, blobs: &Blobs, open: &BTreeSet<PathBuf>) -> Result<(), String> {
-        self.looked = Instant::now();
+        self.refreshed_at = Instant::now();
         let listed = blobs.list_marked(&self.container, &self.prefix)?;
         let mut there = BTreeSet::new();
         for (name, mark) in listed {

@@ -34,35 +34,35 @@ impl Aml {
         for (name, value) in more.as_object().into_iter().flatten() {
             properties[name] = value.clone();
         }
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("jobs/{name}"),
             Some(&json!({"properties": properties})),
         );
-        assert_eq!(status, 201, "{said}");
+        assert_eq!(status, 201, "{answer}");
     }
 
     /// Adds a compute of nodes, of a machine type.
     #[track_caller]
     pub fn put_compute(&self, name: &str, size: &str, nodes: u32) {
         let properties = json!({"vmSize": size, "vmPriority": "Dedicated", "scaleSettings": {"minNodeCount": 0, "maxNodeCount": nodes}});
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("computes/{name}"),
             Some(&json!({"properties": {"computeType": "AmlCompute", "properties": properties}})),
         );
-        assert!(matches!(status, 200 | 201), "{said}");
+        assert!(matches!(status, 200 | 201), "{answer}");
     }
 
     /// Attaches a compute of Kubernetes.
     #[track_caller]
     pub fn put_kubernetes(&self, name: &str) {
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("computes/{name}"),
             Some(&json!({"properties": {"computeType": "Kubernetes", "properties": {}}})),
         );
-        assert!(matches!(status, 200 | 201), "{said}");
+        assert!(matches!(status, 200 | 201), "{answer}");
     }
 
     /// A blob of any container of the account; none if it does not exist.

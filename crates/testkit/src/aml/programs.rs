@@ -128,17 +128,17 @@ impl Aml {
 
 /// The output of a program by lines; fails the test if the program fails.
 #[track_caller]
-pub fn said(mut command: Command) -> Vec<String> {
+pub fn output_lines(mut command: Command) -> Vec<String> {
     let Output {
         status,
         stdout,
         stderr,
     } = command.output().unwrap();
-    let said = String::from_utf8_lossy(&stdout).into_owned();
+    let text = String::from_utf8_lossy(&stdout).into_owned();
     assert!(
         status.success(),
-        "{command:?}\n{said}\n{}",
+        "{command:?}\n{text}\n{}",
         String::from_utf8_lossy(&stderr)
     );
-    said.lines().map(ToOwned::to_owned).collect()
+    text.lines().map(ToOwned::to_owned).collect()
 }

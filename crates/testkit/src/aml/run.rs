@@ -96,10 +96,10 @@ impl Attempt {
         })
     }
 
-    fn ship(&mut self, life: &Life) {
+    fn upload_logs(&mut self, life: &Life) {
         self.logs
             .iter_mut()
-            .for_each(|log| log.ship(&life.world.blobs));
+            .for_each(|log| log.upload_logs(&life.world.blobs));
     }
     fn upload(&mut self, life: &Life, when: When) {
         outputs::send_changed(&mut self.outputs, &life.world.blobs, when);
@@ -125,7 +125,7 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     };
     life.job(|job| job.groups = running.iter().map(Running::group).collect());
     let begun = Instant::now();
-    let (mut shipped, mut uploaded) = (begun, begun);
+    let (mut logs_uploaded_at, mut outputs_uploaded_at) = (begun, begun);
     let end = loop {
         if let Some(end) = ended(
             life,
@@ -134,13 +134,13 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         ) {
             break end;
         }
-        if shipped.elapsed() >= LOG_UPLOAD_INTERVAL {
-            attempt.ship(life);
-            shipped = Instant::now();
+        if logs_uploaded_at.elapsed() >= LOG_UPLOAD_INTERVAL {
+            attempt.upload_logs(life);
+            logs_uploaded_at = Instant::now();
         }
-        if uploaded.elapsed() >= OUTPUT_UPLOAD_INTERVAL {
+        if outputs_uploaded_at.elapsed() >= OUTPUT_UPLOAD_INTERVAL {
             attempt.upload(life, When::Running);
-            uploaded = Instant::now();
+            outputs_uploaded_at = Instant::now();
         }
         std::thread::sleep(POLL_INTERVAL);
     };
@@ -148,7 +148,7 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     // closed.
     if matches!(end, End::Preempted) {
         node::freeze(&running);
-        attempt.ship(life);
+        attempt.upload_logs(life);
         attempt.upload(life, When::Frozen);
     }
     node::end(
@@ -164,7 +164,7 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         life.turn("Finalizing");
     }
     if !matches!(end, End::Gone | End::Preempted) {
-        attempt.ship(life);
+        attempt.upload_logs(life);
         attempt.upload(life, When::Ended);
     }
     end

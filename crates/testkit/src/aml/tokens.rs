@@ -77,8 +77,9 @@ impl Tokens {
     }
     /// The claims of a valid token for that audience.
     pub(super) fn claims(&self, token: &str, audience: &str) -> Option<Value> {
-        self.read(token).filter(|says| {
-            says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
+        self.read(token).filter(|claims| {
+            claims["aud"] == audience
+                && claims["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
         })
     }
 
@@ -91,17 +92,17 @@ impl Tokens {
         let identity = format!(
             "/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow"
         );
-        let mut says = json!({
+        let mut claims = json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{TENANT}/"), "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client),
             "appid": client, "uti": unique(), "idtyp": "app", "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
         });
         // A person has a name, a managed identity its id, an application neither.
         match client {
-            AZURE_CLI_CLIENT_ID => says["upn"] = json!("alice@example.com"),
+            AZURE_CLI_CLIENT_ID => claims["upn"] = json!("alice@example.com"),
             client if client == self.principal().client => {}
-            _ => says["xms_mirid"] = json!(identity),
+            _ => claims["xms_mirid"] = json!(identity),
         }
-        let text = [json!({"typ": "JWT", "alg": "HS256"}), says]
+        let text = [json!({"typ": "JWT", "alg": "HS256"}), claims]
             .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
             .join(".");
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, text.as_bytes()));
@@ -149,16 +150,16 @@ impl Tokens {
                 "Authentication failed. The 'Authorization' header is missing.",
             );
         };
-        let Some(says) = self.read(token) else {
+        let Some(claims) = self.read(token) else {
             return refuse("InvalidAuthenticationToken", "The access token is invalid.");
         };
-        if says["exp"].as_i64().unwrap_or(0) <= clock::now().seconds() {
+        if claims["exp"].as_i64().unwrap_or(0) <= clock::now().seconds() {
             return refuse(
                 "ExpiredAuthenticationToken",
                 "The access token expiry is in the past.",
             );
         }
-        let audience = says["aud"]
+        let audience = claims["aud"]
             .as_str()
             .unwrap_or_default()
             .trim_end_matches('/');

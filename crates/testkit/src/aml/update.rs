@@ -40,13 +40,13 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
         ));
     }
     // Properties of a job can only be added.
-    let says = |name: &str| job.asked["properties"].get(name);
+    let property = |name: &str| job.asked["properties"].get(name);
     let another = fields
         .get("properties")
         .and_then(Value::as_object)
         .is_some_and(|new| {
             new.iter()
-                .any(|(name, value)| says(name).is_some_and(|old| old != value))
+                .any(|(name, value)| property(name).is_some_and(|old| old != value))
         });
     if another {
         return Err(immutable(&["Properties"]));

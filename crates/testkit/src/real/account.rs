@@ -70,7 +70,7 @@ impl Account {
             "ab1f708d-50f6-404c-a006-d71b2ac7a606",
         );
         let head = serde_json::json!({"typ": "JWT", "alg": "HS256"});
-        let says = serde_json::json!({
+        let claims = serde_json::json!({
             "aud": "https://storage.azure.com",
             "iss": format!("https://sts.windows.net/{tenant}/"),
             "tid": tenant,
@@ -79,7 +79,7 @@ impl Account {
             "nbf": now - 3600,
             "exp": now + seconds,
         });
-        let text = [head, says]
+        let text = [head, claims]
             .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
             .join(".");
         format!("{text}.{}", URL_SAFE_NO_PAD.encode("signed by nobody"))

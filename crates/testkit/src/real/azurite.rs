@@ -127,7 +127,7 @@ impl Azurite {
         let server = Server::start(Recipe {
             words: Box::new(words),
             variables,
-            says_ready: "successfully listens",
+            ready_text: "successfully listens",
         });
         let scheme = if secured.is_some() { "https" } else { "http" };
         let accounts = ACCOUNT_KEYS.map(|(name, key)| Account {
@@ -199,7 +199,7 @@ impl Azurite {
             let words = line.split('"').nth(1)?.strip_suffix(" HTTP/1.1")?;
             Some(words.split("&sig=").next().unwrap_or_default().to_owned())
         };
-        self.server.said().lines().filter_map(asked).collect()
+        self.server.output().lines().filter_map(asked).collect()
     }
 
     /// Its certificate if it uses TLS, for use by another server.

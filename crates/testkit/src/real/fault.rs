@@ -131,7 +131,7 @@ impl Rule {
             return None;
         }
         self.matched += 1;
-        let (sent, hurt) = self.times.entry(same.to_owned()).or_default();
+        let (sent, faulted) = self.times.entry(same.to_owned()).or_default();
         *sent += 1;
         let draw = |seed: u64| {
             BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, same, *sent))
@@ -146,10 +146,10 @@ impl Rule {
                 usize::try_from(draw(!seed) % 1024).unwrap_or(0),
             ),
         };
-        if !happens || *hurt >= self.most_per_request || self.faults.is_empty() {
+        if !happens || *faulted >= self.most_per_request || self.faults.is_empty() {
             return None;
         }
-        *hurt += 1;
+        *faulted += 1;
         Some(self.faults[turn % self.faults.len()])
     }
 }
@@ -183,21 +183,21 @@ mod tests {
     #[test]
     fn a_share_follows_from_the_seed_and_not_from_the_order() {
         let requests: Vec<String> = (0..2000).map(|number| format!("/c/{number}")).collect();
-        let hurt = |seed: u64, requests: Vec<&String>| -> Vec<String> {
+        let faulted = |seed: u64, requests: Vec<&String>| -> Vec<String> {
             let mut rule = Rule::one_of(&[Fault::ResetBefore, Fault::Flipped]).share(20, seed);
-            let mut hurt: Vec<String> = requests
+            let mut faulted: Vec<String> = requests
                 .into_iter()
                 .filter_map(|path| {
                     rule.decide("GET", path, path)
                         .map(|fault| format!("{path} {fault:?}"))
                 })
                 .collect();
-            hurt.sort();
-            hurt
+            faulted.sort();
+            faulted
         };
-        let forward = hurt(7, requests.iter().collect());
-        assert_eq!(forward, hurt(7, requests.iter().rev().collect()));
-        assert_ne!(forward, hurt(8, requests.iter().collect()));
+        let forward = faulted(7, requests.iter().collect());
+        assert_eq!(forward, faulted(7, requests.iter().rev().collect()));
+        assert_ne!(forward, faulted(8, requests.iter().collect()));
         assert!((300..500).contains(&forward.len()), "{}", forward.len());
         assert!(
             (100..300).contains(

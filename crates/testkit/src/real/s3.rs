@@ -27,7 +27,7 @@ impl S3Server {
             server: Server::start(Recipe {
                 words: Box::new(words),
                 variables: Vec::new(),
-                says_ready: "Running on",
+                ready_text: "Running on",
             }),
         };
         let answer =

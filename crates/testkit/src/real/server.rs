@@ -21,7 +21,7 @@ pub(super) struct Recipe {
     pub variables: Vec<(String, OsString)>,
     /// The text that it writes once it listens. It is the server's own, so that no other process on
     /// that port is taken for it.
-    pub says_ready: &'static str,
+    pub ready_text: &'static str,
 }
 
 impl std::fmt::Debug for Recipe {
@@ -65,8 +65,8 @@ impl Server {
     }
 
     /// All its output.
-    pub(super) fn said(&self) -> String {
-        said(&self.log)
+    pub(super) fn output(&self) -> String {
+        output(&self.log)
     }
 
     /// Ends it by a signal, and waits until it is gone.
@@ -115,16 +115,16 @@ impl Server {
             .stdout(self.log.try_clone().unwrap())
             .stderr(self.log.try_clone().unwrap());
         let mut child = spawn(command).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-        let said = || said(&self.log);
+        let output = || output(&self.log);
         let ready = crate::until(&format!("{words:?} to be ready"), || {
-            let ready = said().contains(self.recipe.says_ready);
+            let ready = output().contains(self.recipe.ready_text);
             let mut left = || matches!(child.try_wait(), Ok(Some(_)));
             (ready || left()).then_some(ready)
         });
         let taken = ["EADDRINUSE", "in use"]
             .iter()
-            .any(|sign| said().contains(sign));
-        assert!(ready || taken, "{words:?} left: {}", said());
+            .any(|sign| output().contains(sign));
+        assert!(ready || taken, "{words:?} left: {}", output());
         if ready {
             self.child = Some(child);
         }
@@ -139,7 +139,7 @@ impl Drop for Server {
 }
 
 /// The whole log, read without moving the position of the writer.
-fn said(log: &File) -> String {
+fn output(log: &File) -> String {
     let mut bytes = vec![
         0;
         log.metadata()

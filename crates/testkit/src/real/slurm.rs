@@ -140,13 +140,13 @@ impl Slurm {
             .tempdir()
             .unwrap();
         let folder = made.keep();
-        let mut told = tempfile::tempfile().unwrap();
+        let mut log = tempfile::tempfile().unwrap();
         let mut command = script("run", [folder.as_os_str()]);
         command
             .args(options.words())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(told.try_clone().unwrap());
+            .stderr(log.try_clone().unwrap());
         // An interrupt from the keyboard is for us; the keeper ends when we do.
         let mut keeper = command.process_group(0).spawn().unwrap();
         let mut answer = String::new();
@@ -161,7 +161,7 @@ impl Slurm {
         let Some(port) = port else {
             let _ = keeper.wait();
             let _ = fs::remove_dir(&folder);
-            panic!("no Slurm cluster: {}", text(&mut told));
+            panic!("no Slurm cluster: {}", text(&mut log));
         };
         Self {
             folder,

@@ -82,7 +82,7 @@ impl Sshd {
         let server = Server::start(Recipe {
             words: Box::new(words),
             variables: Vec::new(),
-            says_ready: "Server listening on",
+            ready_text: "Server listening on",
         });
         for (name, key) in [
             ("config", "key"),

@@ -5,7 +5,7 @@ use crate::lab::{FLAVOURS, Lab};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
-use towline_testkit::aml::{JobSchema, judge, said};
+use towline_testkit::aml::{JobSchema, judge, output_lines};
 use towline_testkit::patiently;
 
 /// Microsoft's client, with a home of its own.
@@ -38,8 +38,10 @@ impl<'a> Client<'a> {
 
     #[track_caller]
     fn acts(&self, words: &[&str]) -> Vec<Value> {
-        let said = said(self.lab.aml.client("crosswise.py", self.home.path(), words));
-        said.iter()
+        let output_lines =
+            output_lines(self.lab.aml.client("crosswise.py", self.home.path(), words));
+        output_lines
+            .iter()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }

@@ -25,8 +25,8 @@ fn what_is_missing_is_added_and_the_rest_stays() {
     let all = onto(EXISTING_CONFIGURATION, false).expect("adds");
     let made = &all.files[0];
     assert_eq!(
-        (made.name.as_str(), made.placing),
-        ("towline.yaml", Placing::Added)
+        (made.name.as_str(), made.placement),
+        ("towline.yaml", Placement::Added)
     );
     for line in EXISTING_CONFIGURATION.lines() {
         assert!(
@@ -105,7 +105,7 @@ fn what_contradicts_the_file_is_refused_and_force_takes_it() {
         "{error:?}"
     );
     let all = onto(there, true).expect("writes");
-    assert_eq!(all.files[0].placing, Placing::Anew);
+    assert_eq!(all.files[0].placement, Placement::Replaced);
     assert_values(
         &all,
         "towline.yaml",
@@ -138,8 +138,8 @@ fn what_cannot_be_added_to_is_refused_with_a_way_out() {
             "{there:?}: {error:?}"
         );
         assert_eq!(
-            onto(there, true).expect("writes").files[0].placing,
-            Placing::Anew
+            onto(there, true).expect("writes").files[0].placement,
+            Placement::Replaced
         );
     }
     assert!(

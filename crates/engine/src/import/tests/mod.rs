@@ -27,7 +27,7 @@ fn import_texts(
         kind,
         &given.iter().map(PathBuf::from).collect::<Vec<_>>(),
         &read,
-        &There {
+        &Destination {
             existing,
             force,
             keyring: true,
@@ -159,7 +159,7 @@ fn what_is_no_plain_file_is_not_read() {
         Kind::Act,
         &["/dev/zero".into()],
         &read_plain,
-        &There::default(),
+        &Destination::default(),
     )
     .expect_err("refused");
     assert_eq!(wrong.to_string(), "/dev/zero is not a plain file");

@@ -260,8 +260,13 @@ fn without_a_keyring_credentials_are_variables() {
     let text =
         form("a", "w", "box").replace("datastore=research", "export HF_TOKEN=hf_0123456789abcdef");
     let read = |_: &Path| Ok(text.clone());
-    let all =
-        import(Kind::Toolkit, &["a.json".into()], &read, &There::default()).expect("converts");
+    let all = import(
+        Kind::Toolkit,
+        &["a.json".into()],
+        &read,
+        &Destination::default(),
+    )
+    .expect("converts");
     assert_eq!(
         value(&all, "towline.yaml", "datastores/research/credential"),
         "{account_key: \"env:RESEARCH_ACCOUNT_KEY\"}"
