@@ -25,7 +25,7 @@ pub struct Job {
     /// Groups runs that belong together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experiment: Option<String>,
-    /// Where to run: one name, or several, of which the first that can start it is taken.
+    /// The cluster: one name, or several, of which the first that can start it is taken.
     #[serde(skip_serializing_if = "OneOrMany::is_empty")]
     pub cluster: OneOrMany,
     #[serde(skip_serializing_if = "is_default")]
@@ -79,7 +79,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a run needs, per node where that makes sense.
+/// The resources of a run, mostly per node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resources {
@@ -190,7 +190,7 @@ pub struct Code {
     pub root: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// Where commands start, below the code root.
+    /// The folder where commands start, below the code root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
 }

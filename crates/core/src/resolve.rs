@@ -28,7 +28,7 @@ pub struct Resolved {
     pub program: Program,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<String>,
-    /// Where commands start: an absolute path on the local cluster.
+    /// The folder where commands start: an absolute path on the local cluster.
     pub workdir: String,
     pub umask: u32,
     /// The submitter's priority and limits, where the cluster is the submitter's machine.
@@ -115,7 +115,7 @@ pub const STORE_SECRET: &str = "datastore ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     pub runtime: Runtime,
-    /// Where the runtime's program was found.
+    /// The path of the runtime's program.
     pub program: String,
     /// A name for the runtime, or the absolute path of a folder that is a root file system.
     pub image: String,
@@ -154,7 +154,7 @@ pub struct FrozenCode {
     pub snapshot: Option<String>,
     /// The folder that the snapshot was taken of.
     pub root: String,
-    /// Where commands start, below it; empty for the root itself.
+    /// The folder where commands start, below it; empty for the root itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workdir: String,
     pub files: u64,

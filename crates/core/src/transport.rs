@@ -31,7 +31,7 @@ impl Ran {
         text.lines()
             .rev()
             .find(|line| !line.trim().is_empty())
-            .unwrap_or("it said nothing")
+            .unwrap_or("it printed nothing")
             .trim()
             .to_owned()
     }

@@ -101,7 +101,7 @@ impl Trusted {
         };
         let failed = |what: &str| {
             Error::refused(format!("{} {what}", file.display()))
-                .hint("it says which folders are trusted; remove it to begin anew")
+                .hint("it says which folders are trusted; remove it to start over")
         };
         match std::fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(none),

@@ -23,7 +23,7 @@ pub struct AttemptFolders {
     pub run: PathBuf,
     /// The content of snapshots.
     pub snapshots: PathBuf,
-    /// Where its mounts are: on the machine's own disk, because other machines do not see them.
+    /// The folder of its mounts, on the machine's own disk, because other machines do not see them.
     pub mounts: PathBuf,
     /// Datasets that runs share.
     pub copies: PathBuf,
@@ -52,9 +52,9 @@ pub struct Wanted<'a> {
 /// Data that the cluster has put on the node already: we neither download nor collect it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Given<'a> {
-    /// Where each io is, by its name.
+    /// The place of each io, by name.
     pub io: &'a [(String, String)],
-    /// Where the copied dataset is.
+    /// The place of the copied dataset.
     pub copy: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What this user may do on this machine, found out by the test itself. A part that is not run is
+//! The permissions of this user on this machine, found out by the test itself. A part that is not run is
 //! reported, and one that could run is never skipped because the program failed to use it.
 
 use std::fs;

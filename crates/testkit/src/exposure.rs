@@ -1,4 +1,4 @@
-//! What other users could access: folders that they may enter, sockets they may connect to,
+//! Finds what other users could access: folders that they may enter, sockets they may connect to,
 //! listening ports.
 
 use std::collections::BTreeSet;

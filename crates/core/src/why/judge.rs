@@ -99,7 +99,7 @@ fn of_lines<'a>(lines: &[Line], inside: &[bool]) -> (Vec<Event<'a>>, Vec<Event<'
 /// The cause among the events, which are in order of their lines. A process ends by one cause, so the
 /// last cause of each rank counts. A rank that torch names has certainly ended, so it comes before
 /// the rest. Between ranks, the one that torchrun saw fail first is the cause, else the first in the
-/// log. If all events are followers, the least likely echo counts. Of several equals the last counts,
+/// log. If all events are followers, the least likely consequence counts. Among equals the last counts,
 /// because a script goes on after its earlier complaints.
 fn choose<'e, 'a>(events: &'e [Event<'a>], root: Option<&Root>) -> Option<&'e Event<'a>> {
     let mut last_of_rank = BTreeMap::new();

@@ -2,7 +2,7 @@
 //!
 //! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a
 //! message that stands where the real program puts it (the last line of a Python traceback, a
-//! shell's own complaint at the very end), and only when the program did not go on after it. Where
+//! shell's own complaint at the very end), and only when the program did not go on after it. If
 //! no rule knows the cause, the *error* is quoted as the log tells it, with the deepest line of the
 //! user's own code, and nothing is claimed about it.
 

@@ -3,7 +3,7 @@
 //! Anybody may publish a package under the name of a user's own module. So a command to install is
 //! given only for names that everybody uses for the same package.
 
-/// Where the user's own code has a module.
+/// The place of a module in the user's own code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
     /// In the code of the run: its folder below the root (empty for the root itself), and its path

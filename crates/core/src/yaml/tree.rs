@@ -10,7 +10,7 @@ const MAX_NESTING: usize = 48;
 /// More nodes than this, aliases expanded, is not a job file.
 const MAX_NODES: usize = 200_000;
 
-/// Where a value was written: a file (or `TOW_…` variable, or flag) and its line and column, both
+/// The position of a value: a file (or `TOW_…` variable, or flag) and its line and column, both
 /// from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {

@@ -230,7 +230,7 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
             "the disk that holds {shown} \
             cannot be read or written: {error}"
         ))
-        .hint("look at the disk: `dmesg`, or whoever runs the file server"),
+        .hint("check the disk with `dmesg`, or ask the administrators of the file server"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::unreachable(format!("the history {shown} is held by another process"))
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use towline_core::Result;
 use towline_core::yaml::Node;
 
-/// Where a credential is read from.
+/// The place that a credential is read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// From the account file.

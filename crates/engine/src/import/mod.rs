@@ -75,7 +75,7 @@ impl Kind {
     }
 }
 
-/// What happens to a present file of the same name.
+/// The treatment of a present file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// There must be none, unless it may be overwritten.

@@ -70,7 +70,7 @@ impl Report {
 
     /// A key without a value.
     pub fn empty(&mut self, key: impl Into<String>, at: &Position) {
-        self.not_needed(key, at, "nothing is said");
+        self.not_needed(key, at, "it has no value");
     }
 
     /// A key that is not among the known ones.

@@ -120,7 +120,7 @@ impl<'n> Section<'n> {
         }
     }
 
-    /// Where a key's value was written.
+    /// The position of a key's value.
     pub(super) fn place(&self, key: &str) -> &'n Position {
         self.node.get(key).map_or(&self.node.at, |value| &value.at)
     }
@@ -150,7 +150,7 @@ impl<'n> Section<'n> {
         self.entries().any(|(key, _)| read_keys.contains(key))
     }
 
-    /// Where a key itself was written.
+    /// The position of a key itself.
     pub(super) fn key_place(&self, key: &str) -> &'n Position {
         let entries: &'n [(Node, Node)] = match &self.node.content {
             Content::Mapping(entries) => entries,

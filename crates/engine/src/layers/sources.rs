@@ -1,4 +1,4 @@
-//! Where the layers of the configuration come from: the files and variables of this user, here.
+//! The sources of the configuration layers: files and variables of this user.
 
 use crate::act_layout::ActLayout;
 use std::io;

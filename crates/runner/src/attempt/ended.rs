@@ -70,7 +70,7 @@ impl Attempt {
                     .last_line(LogSource::SetUp(
                         self.assignment.gang.as_ref().map_or(0, |place| place.node),
                     ))
-                    .unwrap_or_else(|| "it said nothing".to_owned());
+                    .unwrap_or_else(|| "it printed nothing".to_owned());
                 if self.start_with_cgroups(&stderr) {
                     return;
                 }

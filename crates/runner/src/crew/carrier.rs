@@ -104,7 +104,7 @@ impl<'a> Carrier<'a> {
             .ok_or_else(|| Error::bug("the run is not in its plan"))?;
         let resolved = &self.order.plan.resolved;
         if resolved.code.is_some() && self.task.store.is_none() {
-            return Err(Error::bug("the run has code, and nobody said where it is"));
+            return Err(Error::bug("the run has code, and its place is unknown"));
         }
         let folders = AttemptFolders {
             run: self.folder.clone(),

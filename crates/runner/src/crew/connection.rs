@@ -100,7 +100,7 @@ impl PeerConnection {
         let lost = match taken.and(frames) {
             Err(error) => Some(error.to_string()),
             Ok(()) if silent => Some(format!(
-                "nothing was heard for {} s",
+                "no message came for {} s",
                 self.pace.silence.as_secs()
             )),
             Ok(()) => None,
@@ -185,7 +185,7 @@ mod tests {
         }
         assert!(heartbeats > 1, "{heartbeats} signs");
         let (mut near, _mute) = pair(pace);
-        assert_eq!(lost(&mut near), "nothing was heard for 1 s");
+        assert_eq!(lost(&mut near), "no message came for 1 s");
     }
 
     #[test]

@@ -317,7 +317,7 @@ impl Leader<'_> {
             grace + STOP_TIMEOUT
         };
         for node in progress.late(limit) {
-            complain(&format!("node {node} was not heard to end"));
+            complain(&format!("node {node} did not report its end in time"));
             self.has_lost_node = true;
             self.peers.give_up(node);
             progress.ended(node);

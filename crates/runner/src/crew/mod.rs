@@ -48,7 +48,7 @@ pub struct CrewTask {
     pub status: PathBuf,
     /// The snapshots; only read.
     pub store: Option<PathBuf>,
-    /// Where the service has put data, by its name in the plan.
+    /// The places of data that the service provides, by name in the plan.
     pub at: Vec<(String, String)>,
     /// A folder on this node's own disk.
     pub local: PathBuf,

@@ -148,7 +148,7 @@ impl Peers {
                             .is_some()
                     {
                         // The processes of its earlier start are gone.
-                        events.push(Event::Lost(node, format!("node {node} was started anew")));
+                        events.push(Event::Lost(node, format!("node {node} was restarted")));
                     }
                 }
                 Ok(Some(_)) | Err(_) => {}

@@ -170,9 +170,7 @@ impl StatusFile {
     /// has now given it others: that is a preemption, unless the user has a retry rule for lost
     /// nodes.
     pub(super) fn restart(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
-        self.end_open_attempt(
-            &Ending::cause(Cause::Preempted).detail("the cluster started it anew"),
-        )?;
+        self.end_open_attempt(&Ending::cause(Cause::Preempted).detail("the cluster restarted it"))?;
         if self.is_cancelled()
             || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed))
         {
@@ -189,7 +187,7 @@ impl StatusFile {
         };
         let why = end.ending.detail.take().unwrap_or_default();
         end.ending =
-            Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
+            Ending::cause(Cause::Preempted).detail(format!("the cluster restarted it: {why}"));
         self.write(ESSENTIAL_WRITE_TIMEOUT)
     }
 
@@ -199,7 +197,7 @@ impl StatusFile {
             .encode()
             .and_then(|bytes| write_whole(&self.last, &bytes, ESSENTIAL_WRITE_TIMEOUT))
         {
-            complain(&format!("the last news could not be written: {error}"));
+            complain(&format!("the last status could not be written: {error}"));
         }
     }
 
@@ -226,7 +224,7 @@ impl StatusFile {
             .map_err(|error| {
                 io::Error::new(
                     error.kind(),
-                    format!("the news could not be written: {error}"),
+                    format!("the status could not be written: {error}"),
                 )
             })
     }

@@ -207,7 +207,7 @@ fn only_who_belongs_is_let_in_and_only_once() {
     while events.is_empty() {
         events = peers.receive();
     }
-    assert_eq!(events, [Event::Lost(1, "node 1 was started anew".into())]);
+    assert_eq!(events, [Event::Lost(1, "node 1 was restarted".into())]);
     assert!(peers.missing().is_empty(), "the new one is there");
     drop(first);
 }

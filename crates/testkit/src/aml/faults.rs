@@ -97,7 +97,7 @@ pub struct Conditions {
     pub cancel_polls: usize,
     /// `Retry-After` of a 202, in seconds; the published description has at least 10.
     pub poll_after: Option<u32>,
-    /// Of the virtual cluster.
+    /// The quotas of the virtual cluster.
     pub quotas: Vec<Quota>,
     /// Additional variables of job processes: the beginning of the job's name, and a variable with
     /// its value.

@@ -191,9 +191,9 @@ fn every_key_has_its_line_and_defaults_are_told_apart() {
         );
     }
     for (key, word) in [
-        ("datastore_name", "nothing is said"),
-        ("config_param.other_folder", "nothing is said"),
-        ("note", "nothing is said"),
+        ("datastore_name", "it has no value"),
+        ("config_param.other_folder", "it has no value"),
+        ("note", "it has no value"),
         ("account_key", "the SAS is used; the key was not copied"),
         ("use_custom_docker", "an image is always your own"),
         ("sleep_if_fail", "it changes nothing here"),

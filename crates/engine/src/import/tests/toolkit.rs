@@ -191,9 +191,9 @@ fn every_field_has_its_line() {
     );
     assert_eq!(
         says(&report.not_needed, "experiment.ignore_dir"),
-        "nothing is said"
+        "it has no value"
     );
-    assert_eq!(says(&report.not_needed, "storage"), "nothing is said");
+    assert_eq!(says(&report.not_needed, "storage"), "it has no value");
     assert!(
         says(&report.not_mapped, "experiment.managed_ids").ends_with("did you mean `managed_id`?"),
         "{report:#?}"

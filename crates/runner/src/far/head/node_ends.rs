@@ -51,8 +51,7 @@ impl Head {
         {
             return Ok(());
         }
-        let ending =
-            Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
+        let ending = Ending::cause(Cause::NodeFailed).detail("`srun` ended before its nodes did");
         records::make(
             &self.folder,
             attempt,
@@ -109,7 +108,7 @@ pub(super) fn combined(
             let how = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
             let how = error.map_or(how, |error| format!("srun: {error}"));
             Ending::cause(Cause::NodeFailed)
-                .detail(format!("node {node} ({host}) left nothing behind ({how})"))
+                .detail(format!("node {node} ({host}) recorded no end ({how})"))
         }
     }
 }
@@ -161,7 +160,7 @@ mod tests {
             (silent.cause, silent.detail.as_deref()),
             (
                 Some(Cause::NodeFailed),
-                Some("node 1 (b) left nothing behind (code 137)")
+                Some("node 1 (b) recorded no end (code 137)")
             )
         );
         let expired = combined(

@@ -129,7 +129,7 @@ impl Head {
                     .map_or("", |(_, host)| host);
                 return Ok(Some(
                     Ending::cause(Cause::NodeFailed)
-                        .detail(format!("nothing is heard of its node {host} any more")),
+                        .detail(format!("its node {host} does not respond any more")),
                 ));
             }
         }

@@ -79,7 +79,8 @@ impl Carrier<'_> {
                 // The next attempt may begin at any moment: no process of ours may be alive then.
                 towline_host::process::kill_all_descendants();
                 let ending = self.ended_by.clone().unwrap_or_else(|| {
-                    Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster")
+                    Ending::cause(Cause::NodeFailed)
+                        .detail("the node lost its connection to the cluster")
                 });
                 return Ok(ending.with_uncollected(self.collects.then_some(UNCOLLECTED_DETAIL)));
             }
@@ -126,7 +127,8 @@ impl Carrier<'_> {
             }
             if self.lease.is_lost() || is_orphan(self.parent) {
                 return Ok(Some(
-                    Ending::cause(Cause::NodeFailed).detail("the node lost touch with the cluster"),
+                    Ending::cause(Cause::NodeFailed)
+                        .detail("the node lost its connection to the cluster"),
                 ));
             }
             if signalled || records.cancelled {
