@@ -5,7 +5,7 @@ use towline_core::cluster::{Asked, Cluster, Draft, Facts};
 use towline_core::job::{Job, OneOrMany};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{Surroundings, resolve};
+use towline_core::resolve::{Shape, Surroundings, resolve};
 use towline_core::{Error, Result, RunId, yaml};
 
 /// Reads a job file; `-` is standard input.
@@ -102,23 +102,15 @@ pub fn make_plan(
     };
     let request = cluster.render(&asked, &facts)?;
     if has_tokens {
-        notes.push(
-            "what looks like a token in its command or variables travels as a secret, and \
-            is shown as `***`"
-                .to_owned(),
-        );
+        notes.push(TOKENS_NOTE.to_owned());
     }
-    if resolved.shape.gpus_per_node == 0
-        && gpus_per_node > 0
-        && total_gpus.is_none()
-        && !cluster.caps().whole_nodes
-    {
-        notes.push(format!(
-            "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n \
-            1` asks for one, `-n 0` says that none is wanted"
-        ));
-    }
-    notes.extend(unused_words(&job, cluster));
+    notes.extend(
+        total_gpus
+            .is_none()
+            .then(|| unused_gpus(&resolved.shape, gpus_per_node, cluster))
+            .flatten(),
+    );
+    notes.extend(unused_options(&job, cluster));
     let mut plan = Plan {
         version: PLAN_VERSION,
         id,
@@ -137,8 +129,23 @@ pub fn make_plan(
     Ok((plan, secrets))
 }
 
+/// The note for a plan whose tokens were taken out.
+const TOKENS_NOTE: &str = "what looks like a token in its command or variables travels as a \
+    secret, and is shown as `***`";
+
+/// The note for a job without GPUs on a cluster that has some.
+fn unused_gpus(shape: &Shape, gpus_per_node: u32, cluster: &dyn Cluster) -> Option<String> {
+    let has_none = shape.gpus_per_node == 0 && gpus_per_node > 0;
+    (has_none && !cluster.caps().whole_nodes).then(|| {
+        format!(
+            "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, \
+            `-n 0` says that none is wanted"
+        )
+    })
+}
+
 /// Notes about keys of the job that have no meaning on this cluster.
-fn unused_words(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
+fn unused_options(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
     let resources = &job.resources;
     let caps = cluster.caps();
     let given = [

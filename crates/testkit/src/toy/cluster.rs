@@ -1,4 +1,4 @@
-//! The toy behind the seam that every cluster has.
+//! The toy cluster as an implementation of the seam.
 
 use super::{Fault, ToyCluster, ToyJob};
 use towline_core::cluster::{
