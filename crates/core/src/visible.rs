@@ -23,7 +23,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// JSON with the same characters escaped as JSON does it. In JSON they occur only in strings.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(text, |c, shown| {
-        *shown += &format!("\\u{:04x}", u32::from(c))
+        *shown += &format!("\\u{:04x}", u32::from(c));
     })
 }
 
@@ -34,9 +34,9 @@ fn written_out(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if is_hidden(c) {
-            write(c, &mut shown)
+            write(c, &mut shown);
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
     Cow::Owned(shown)

@@ -98,7 +98,7 @@ fn search(node: &Node, path: &mut Vec<String>, found: &mut Vec<Privilege>) {
             match standing(path) {
                 Standing::Allowed => {}
                 Standing::Between if matches!(value.content, Content::Mapping(_)) => {
-                    search(value, path, found)
+                    search(value, path, found);
                 }
                 Standing::Between | Standing::Privileged => {
                     found.push(Privilege {
@@ -125,7 +125,7 @@ pub fn without_privileges(tree: &Node) -> Node {
             match standing(path) {
                 Standing::Allowed => left.push((key.clone(), value.clone())),
                 Standing::Between if matches!(value.content, Content::Mapping(_)) => {
-                    left.push((key.clone(), kept(value, path)))
+                    left.push((key.clone(), kept(value, path)));
                 }
                 Standing::Between | Standing::Privileged => {}
             }

@@ -163,7 +163,7 @@ impl Runner {
             };
             match control.waiting() {
                 Ok(Some(ToRunner::Start(assignment))) if self.may_begin(&assignment) => {
-                    self.start(*assignment)?
+                    self.start(*assignment)?;
                 }
                 Ok(Some(ToRunner::Stop { run, attempt, why })) => {
                     crash::pass("runner.cancel.received");

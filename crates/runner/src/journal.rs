@@ -83,7 +83,7 @@ impl Journal {
         loop {
             match self.append_bytes(&bytes, true) {
                 Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                    std::thread::sleep(DISK_FULL_PAUSE)
+                    std::thread::sleep(DISK_FULL_PAUSE);
                 }
                 other => return other,
             }
@@ -141,7 +141,7 @@ pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
                 trace.processes.extend(processes);
             }
             JournalRecord::Held { until, ending, .. } => {
-                trace.held = Some((*until, ending.clone()))
+                trace.held = Some((*until, ending.clone()));
             }
             JournalRecord::End { at, ending, .. } => trace.end = Some((*at, ending.clone())),
         }

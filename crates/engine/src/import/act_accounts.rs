@@ -58,7 +58,7 @@ impl Accounts {
         let name = self.name(&file, report);
         report.mapped(key, &value.at, format!("datastores.{name}"));
         let mut put = |path: &[&str], node: Node| {
-            config.put(&[&["datastores", name.as_str()], path].concat(), node)
+            config.put(&[&["datastores", name.as_str()], path].concat(), node);
         };
         put(&["kind"], Node::scalar("azure_blob", tree.at.clone()));
         for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {

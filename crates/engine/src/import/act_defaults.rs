@@ -124,7 +124,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         match interpreter {
             "python" => {
                 work.report
-                    .not_needed("interpreter_path", at, "commands name their own program")
+                    .not_needed("interpreter_path", at, "commands name their own program");
             }
             _ => work.report.not_mapped(
                 "interpreter_path",

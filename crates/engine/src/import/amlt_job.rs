@@ -140,7 +140,7 @@ fn size(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result
         job.put(
             &["resources", key],
             Node::scalar(value.to_string(), at.clone()),
-        )
+        );
     };
     put("nodes", sku.nodes);
     if sku.gpus > 0 {

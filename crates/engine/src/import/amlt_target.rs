@@ -84,7 +84,7 @@ fn target_workspace(
         match (keys.text(of_workspace)?, keys.text(own)?) {
             (Some(value), _) => put_target(keys, name, of_workspace, (key, value), converted),
             (None, Some(value)) if !is_virtual => {
-                put_target(keys, name, own, (key, value), converted)
+                put_target(keys, name, own, (key, value), converted);
             }
             (None, Some(_)) => converted.report.not_needed(
                 keys.key(own),

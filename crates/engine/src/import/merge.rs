@@ -208,7 +208,9 @@ fn rename_values(node: &mut Node, key: &str, old: &str, new: &str) {
         match &mut value.content {
             Content::Scalar { .. } if name.text() == Some(key) => set(value, old, new),
             Content::Sequence(items) if name.text() == Some(key) => {
-                items.iter_mut().for_each(|item| set(item, old, new))
+                for item in items {
+                    set(item, old, new);
+                }
             }
             _ => rename_values(value, key, old, new),
         }

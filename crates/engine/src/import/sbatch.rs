@@ -109,7 +109,7 @@ impl Work<'_> {
             "job-name" => self.scalar(given, &["name"], given.text()?),
             "account" => self.scalar(given, &["resources", "account"], given.text()?),
             "qos" if ["premium", "standard", "basic"].contains(&given.text()?) => {
-                self.scalar(given, &["resources", "tier"], given.text()?)
+                self.scalar(given, &["resources", "tier"], given.text()?);
             }
             "partition" => {
                 self.pass(given);
@@ -121,7 +121,7 @@ impl Work<'_> {
             }
             "time" => match seconds(given)? {
                 Some(seconds) => {
-                    self.scalar(given, &["resources", "time"], &Span(seconds).to_string())
+                    self.scalar(given, &["resources", "time"], &Span(seconds).to_string());
                 }
                 None => self.converted.report.not_needed(
                     "--time",
@@ -154,7 +154,7 @@ impl Work<'_> {
             "wait" => {
                 self.converted
                     .report
-                    .not_needed("--wait", at, "`tow run` and `tow wait` do so")
+                    .not_needed("--wait", at, "`tow run` and `tow wait` do so");
             }
             "requeue" => self.converted.report.not_needed(
                 "--requeue",

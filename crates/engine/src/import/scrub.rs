@@ -21,7 +21,7 @@ pub(super) fn scrub(text: &str) -> (String, Vec<Found>) {
             found.push(Found {
                 name: name.to_owned(),
                 line: index + 1,
-            })
+            });
         };
         let line = assignments(line, &mut note);
         lines.push(tokens(&line, &mut note));

@@ -9,7 +9,7 @@ pub(super) fn split(options: &[&str]) -> (Vec<String>, Vec<String>) {
         match *word {
             "-x" | "--exclude" => excluding = true,
             word if word.starts_with("-x") && word.len() > 2 && !word.starts_with("--") => {
-                patterns.push(word[2..].to_owned())
+                patterns.push(word[2..].to_owned());
             }
             word if word.starts_with('-') => {
                 excluding = false;

@@ -92,7 +92,7 @@ impl Follower<'_> {
             match TcpStream::connect_timeout(&address, CALL_TIMEOUT) {
                 // A connection to a free port of this machine may connect to itself.
                 Ok(stream) if stream.local_addr()? == stream.peer_addr()? => {
-                    failed = io::Error::other("nobody listens")
+                    failed = io::Error::other("nobody listens");
                 }
                 Ok(stream) => {
                     // The address by which the others reach us.

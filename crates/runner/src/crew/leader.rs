@@ -257,12 +257,12 @@ impl Leader<'_> {
     fn happened(&mut self, event: Event, progress: &mut Progress, local_part: &mut LocalPart) {
         match event {
             Event::Said(_, FromNode::Started { attempt }) if attempt == local_part.number() => {
-                self.started(progress, attempt)
+                self.started(progress, attempt);
             }
             Event::Said(node, FromNode::Ended { attempt, ending })
                 if attempt == local_part.number() =>
             {
-                self.ended(node, ending, progress, local_part)
+                self.ended(node, ending, progress, local_part);
             }
             Event::Said(..) => {}
             Event::Lost(node, why) => {

@@ -120,14 +120,14 @@ mod tests {
             for (name, kind) in entries(&here) {
                 let path = here.join(name);
                 if kind.is_dir() {
-                    open.push(path)
+                    open.push(path);
                 } else {
                     found.push(
                         path.strip_prefix(folder)
                             .expect("below")
                             .display()
                             .to_string(),
-                    )
+                    );
                 }
             }
         }

@@ -248,7 +248,7 @@ fn newest<const COUNT: usize>(
                     .as_ref()
                     .is_none_or(|known| known.written < status.written) =>
             {
-                newest = Some(status)
+                newest = Some(status);
             }
             Ok(_) => {}
             Err(error) => problem = Some(error),

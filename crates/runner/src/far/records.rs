@@ -170,7 +170,7 @@ pub(super) fn create<T: Serialize>(path: &Path, record: &T) -> io::Result<bool> 
     loop {
         match towline_host::once::create(path, &bytes) {
             Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                std::thread::sleep(DISK_FULL_PAUSE)
+                std::thread::sleep(DISK_FULL_PAUSE);
             }
             other => return other,
         }

@@ -339,7 +339,7 @@ impl Output {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => open.push(entry.path()),
                     Ok(kind) if kind.is_file() => {
-                        found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts)))
+                        found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts)));
                     }
                     _ => {}
                 }

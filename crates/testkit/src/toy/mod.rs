@@ -101,7 +101,9 @@ impl ToyCluster {
         }
         let wakes = world.wakes.clone();
         drop(world);
-        wakes.iter().for_each(|wake| wake());
+        for wake in &wakes {
+            wake();
+        }
     }
 }
 

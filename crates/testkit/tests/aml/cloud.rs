@@ -239,7 +239,7 @@ fn virtual_clusters_are_found() {
         conditions
             .quotas
             .iter_mut()
-            .for_each(|quota| quota.region = "eastus".to_owned())
+            .for_each(|quota| quota.region = "eastus".to_owned());
     });
     let quotas = asker
         .get(&format!(

@@ -161,7 +161,7 @@ fn kept(put: &Value, shown: &Value, file: &Path) {
                 if !["credentials", "services", "userAccountCredentials"]
                     .contains(&name.as_str()) =>
             {
-                kept(value, &shown[name], file)
+                kept(value, &shown[name], file);
             }
             Value::Null | Value::Object(_) => {}
             value => assert_eq!(value, &shown[name], "{} {name}", file.display()),
