@@ -89,7 +89,7 @@ impl Shape {
 
 /// The crash points of client and daemon that a run on any such cluster passes, besides those of
 /// its kind.
-pub fn points_on_the_way() -> impl Iterator<Item = &'static str> {
+pub fn shared_crash_points() -> impl Iterator<Item = &'static str> {
     let passed = [
         "client.",
         "daemon.submit.",

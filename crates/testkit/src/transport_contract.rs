@@ -58,7 +58,7 @@ pub fn check(stage: &dyn Stage) {
     codes_are_the_commands_own(stage);
     bytes_are_bytes(stage);
     a_limit_is_kept(stage);
-    a_session_goes_both_ways(stage);
+    a_session_has_input_and_output(stage);
     a_session_can_be_hung_up(stage);
     a_file_is_put_with_its_folders_and_its_mode(stage);
     a_put_that_fails_changes_nothing(stage);
@@ -73,7 +73,7 @@ pub fn check_output(stage: &dyn Stage) {
     words_arrive_as_they_are(stage);
     codes_are_the_commands_own(stage);
     bytes_are_bytes(stage);
-    a_session_goes_both_ways(stage);
+    a_session_has_input_and_output(stage);
     parts_of_files_are_read(stage);
     paths_are_below_the_home(stage);
 }
@@ -189,7 +189,7 @@ fn a_limit_is_kept(stage: &dyn Stage) {
     assert_eq!(ran.out, b"on\n");
 }
 
-fn a_session_goes_both_ways(stage: &dyn Stage) {
+fn a_session_has_input_and_output(stage: &dyn Stage) {
     let mut session = stage
         .transport()
         .spawn(&[

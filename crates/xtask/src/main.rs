@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// The shipped binary that `cargo build --release` makes.
-const SHIPPED_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
+const RELEASE_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
 
 type Outcome = Result<(), String>;
 
@@ -61,7 +61,7 @@ fn test() -> Outcome {
     std::thread::scope(|scope| {
         let parts = scope.spawn(install::parts_for_tests);
         let built =
-            build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
+            build_release().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
         parts
             .join()
             .unwrap_or_else(|_| Err("the installer broke down".to_owned()))
@@ -75,7 +75,7 @@ fn test() -> Outcome {
             SUITE_TIMEOUT,
             command
                 .args(words)
-                .env("TOW_TEST_BINARY", shipped())
+                .env("TOW_TEST_BINARY", release_binary())
                 .env("TOW_TEST_PARTS", install::parts()),
         );
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
@@ -139,7 +139,7 @@ fn suites() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn build_shipped() -> Outcome {
+fn build_release() -> Outcome {
     run(&mut cargo(&["build", "--release", "--package", "towline"]))
 }
 
@@ -151,8 +151,8 @@ fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-fn shipped() -> PathBuf {
-    root().join(SHIPPED_BINARY)
+fn release_binary() -> PathBuf {
+    root().join(RELEASE_BINARY)
 }
 
 fn cargo(words: &[&str]) -> Command {

@@ -122,12 +122,12 @@ impl Rule {
 
     /// The fault for this request. `same` is equal for a request and its repetitions.
     pub(super) fn decide(&mut self, method: &str, path: &str, same: &str) -> Option<Fault> {
-        let is_meant = self.method.as_deref().is_none_or(|wanted| wanted == method)
+        let fits = self.method.as_deref().is_none_or(|wanted| wanted == method)
             && self
                 .path_has
                 .as_deref()
                 .is_none_or(|part| path.contains(part));
-        if !is_meant {
+        if !fits {
             return None;
         }
         self.matched += 1;

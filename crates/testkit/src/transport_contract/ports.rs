@@ -20,11 +20,11 @@ pub(super) fn a_port_carries_bytes(stage: &dyn Stage) {
         .transport()
         .forward("127.0.0.1", port)
         .expect("a way there");
-    let way = (Ipv4Addr::LOCALHOST, forward.port());
+    let address = (Ipv4Addr::LOCALHOST, forward.port());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut near = TcpStream::connect(way).expect("it listens");
+                let mut near = TcpStream::connect(address).expect("it listens");
                 let (sent, mut back) = (bytes(1 << 20), Vec::new());
                 let mut writer = near.try_clone().expect("a second hand");
                 let all = sent.clone();
@@ -37,12 +37,12 @@ pub(super) fn a_port_carries_bytes(stage: &dyn Stage) {
             });
         }
     });
-    let mut open = TcpStream::connect(way).expect("it listens");
+    let mut open = TcpStream::connect(address).expect("it listens");
     open.write_all(b"x").expect("it is taken");
     open.read_exact(&mut [0]).expect("it comes back");
     drop(forward);
     assert_eq!(open.read(&mut [0]).unwrap_or(0), 0, "what was open is cut");
     crate::until("the port to be closed", || {
-        TcpStream::connect(way).is_err().then_some(())
+        TcpStream::connect(address).is_err().then_some(())
     });
 }

@@ -125,7 +125,7 @@ fn what_contradicts_the_file_is_refused_and_force_takes_it() {
 }
 
 #[test]
-fn what_cannot_be_added_to_is_refused_with_a_way_out() {
+fn what_cannot_be_added_to_is_refused_with_a_hint() {
     for there in [
         "clusters: ~\n",
         "base: &b {x: {kind: local}}\nclusters: *b\n",
