@@ -24,4 +24,4 @@ mod wait;
 
 pub use home::{Home, Output};
 pub use program::program;
-pub use wait::{patiently, until};
+pub use wait::{until, until_within};

@@ -21,7 +21,7 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 
 /// As [`until`], for conditions that may take longer than a minute.
 #[track_caller]
-pub fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn until_within<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(value) = condition() {
