@@ -104,12 +104,8 @@ pub fn make_plan(
     if has_tokens {
         notes.push(TOKENS_NOTE.to_owned());
     }
-    notes.extend(
-        total_gpus
-            .is_none()
-            .then(|| unused_gpus(&resolved.shape, gpus_per_node, cluster))
-            .flatten(),
-    );
+    let unused = unused_gpus(&resolved.shape, gpus_per_node, cluster);
+    notes.extend(unused.filter(|_| total_gpus.is_none()));
     notes.extend(unused_options(&job, cluster));
     let mut plan = Plan {
         version: PLAN_VERSION,
